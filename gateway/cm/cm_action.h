@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the connection manager wants done, as values: the caller sends the datagrams from QP1,
-// delivers the events to the programs, and keeps the QPNs from being used again. Within each list
-// order is the order of happening. The caller owns the lists and clears them.
+// Actions of the connection manager, as values. The caller sends the datagrams from QP1, delivers
+// the events to the programs, and keeps quarantined QPNs from being used again. Each list is in
+// chronological order. The caller owns the lists and clears them.
 #pragma once
 
 #include <cstddef>
@@ -40,41 +40,42 @@ struct CmEvent {
   SessionId owner;
   CmHandle id;        // for kConnectRequest the new id
   CmHandle listener;  // kConnectRequest only
-  uint32_t name = 0;  // of the id, for kConnectRequest of the listener (CmEngine::Name)
+  uint32_t name = 0;  // name of the id (CmEngine::Name), for kConnectRequest of the listener
   EventType type = EventType::kAddrResolved;
   int status = 0;  // 0, -errno, a REJ reason (kRejected) or a SIDR status (kUnreachable of a UD id)
-  ConnectParams param;  // private data is the whole zero-padded area of the message
+  ConnectParams param;  // private data covers the whole zero-padded area of the message
   IdInfo info;
 };
 
-// 256 bytes from QP1 to a peer's GSI (Q_Key 0x80010000, P_Key 0xFFFF). The destination may be a
-// local address.
+// MAD of 256 bytes from QP1 to a peer's GSI (Q_Key 0x80010000, P_Key 0xFFFF). The destination may
+// be a local address.
 struct SendMad {
   wire::Path path;
   Qpn destination = kGsiQpn;
   wire::MadBytes bytes{};
 };
 
-// The peer may still believe in this QPN: do not hand it out before.
+// QPN that the peer may still use for the old connection: it must not be assigned again before
+// `until`.
 struct QuarantineQpn {
   SessionId owner;
   Qpn qpn;
   TimePoint until;
 };
 
-// A peer that this gateway asks, or knows as a gateway, from now on, or no longer. Workers let its
-// discovery datagrams pass apart from those of strangers.
+// Report that this gateway starts or stops asking a peer, or knows it as a gateway. Workers
+// rate-limit discovery datagrams of such peers apart from those of strangers.
 struct Acquaintance {
   wire::Gid peer;
   bool known = false;
 };
 
 struct CmActions {
-  std::vector<Acquaintance> acquaintances;  // to be carried out before `mads`
+  std::vector<Acquaintance> acquaintances;  // must be carried out before `mads`
   std::vector<SendMad> mads;
   std::vector<CmEvent> events;
   std::vector<QuarantineQpn> quarantined;
-  std::vector<wire::Gid> settled;  // peers of which it is known now whether they are gateways
+  std::vector<wire::Gid> settled;  // peers whose kind is now known
 
   void Reserve(size_t each) {
     mads.reserve(each);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs ask of the connection manager, as values: one command per rdma_cm call that the
-// daemon has a part in. The session layer has checked that the handle and the QPN are the owner's.
-// Errors come back at once as errno; what happens later arrives as events.
+// Commands of programs to the connection manager, as values: one per rdma_cm call that needs the
+// daemon. The session layer has checked that handle and QPN belong to the caller. Errors return at
+// once as errno; later results arrive as events.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct CreateId {
   QpType qp_type = QpType::kRc;
 };
 
-// Ends whatever the id is doing: a request is withdrawn or refused, a connection disconnected, a
-// listener closed.
+// Destroys the id in any state: withdraws or refuses a request, disconnects a connection, closes a
+// listener.
 struct DestroyId {};
 
 struct SetOption {
@@ -28,13 +28,13 @@ struct SetOption {
   uint32_t value = 0;
 };
 
-// Port 0: any free one. A wildcard address stays unbound from devices.
+// Binds an id. Port 0: any free port. A wildcard address binds no device.
 struct Bind {
   Endpoint address;
 };
 
-// Two steps, because routing is outside: this one binds and waits; AddressResolved, from the caller
-// that looked up the route, answers it. timeout_ms counts from here.
+// Starts address resolution, in two steps because routing is outside: this command binds and waits;
+// the caller that looked up the route answers with AddressResolved. timeout_ms counts from here.
 struct ResolveAddress {
   bool has_source = false;
   Endpoint source;
@@ -46,8 +46,8 @@ struct AddressResolved {
   wire::Gid source;       // a local address
   wire::Gid destination;  // GID of the peer; for a loopback destination a local address
   uint8_t hop_limit = 64;
-  uint32_t mtu = 0;     // of the route, bytes of IP packet; 0: the netdev's
-  bool may_ask = true;  // the peer, whether it is a gateway: the program may talk to it
+  uint32_t mtu = 0;     // path MTU of the route in bytes of IP packet; 0: that of the netdev
+  bool may_ask = true;  // discovery may ask the peer: the program may talk to it
 };
 
 struct ResolveRoute {};
@@ -69,19 +69,19 @@ struct Reject {
   PrivateData private_data;
 };
 
-// The active side's QP is ready: answers a CONNECT_RESPONSE.
+// Reports that the QP of the active side is ready; answers a CONNECT_RESPONSE.
 struct Establish {};
 
 struct Disconnect {};
 
-// The passive side's QP has received data although no RTU came (IBV_EVENT_COMM_EST).
+// Reports that the QP of the passive side received data before any RTU (IBV_EVENT_COMM_EST).
 struct CommEstablished {};
 
-// The QP of the connection is dead (retries spent, destroyed): tells the peer and the program.
+// Reports that the connection's QP failed or was destroyed: the peer and the program are notified.
 struct QpFailed {};
 
-// The program has taken the CONNECT_REQUEST that carried this id. Until then it counts against the
-// listener's backlog, and it dies with the listener.
+// Reports that the program fetched the CONNECT_REQUEST with this id. Until then the id counts
+// against the listener's backlog and is destroyed with the listener.
 struct RequestFetched {};
 
 struct CmCommand {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and limits of the connection manager. Timeouts in IBTA's 5-bit code are 4.096 us *
-// 2^code. The defaults are what Linux puts on the wire, apart from the faster first resends.
+// Limits and timeouts of the connection manager. A timeout in IBTA's 5-bit code is 4.096 us *
+// 2^code. The defaults are the values that Linux sends, except for the faster first resends.
 #pragma once
 
 #include <array>
@@ -13,72 +13,74 @@
 
 namespace rocegw::cm {
 
-// Unpredictable numbers: communication IDs, PSNs, transaction IDs, ports.
+// Source of unpredictable numbers: communication IDs, PSNs, transaction IDs, ports.
 class RandomSource {
  public:
   virtual ~RandomSource() = default;
   virtual uint64_t Next() = 0;
 };
 
-// Finding out who is a gateway (discovery.h).
+// Settings of the search for gateways (discovery.h).
 struct DiscoveryConfig {
-  bool enabled = false;  // else every peer is an RDMA device, and nothing private is sent
-  uint32_t vendor_id = wire::kDefaultVendorId;  // of the MADs and of our options in CM messages
-  Duration trust = Seconds(600);                // how long what was found out holds
-  // An address that kept silent is asked again after that, since silence may be loss: a gateway
-  // always, another address after twice as long each further time, at most `trust`.
+  bool enabled = false;  // false: every peer counts as an RDMA device and gets no vendor MAD
+  uint32_t vendor_id =
+      wire::kDefaultVendorId;     // vendor ID of the MADs and of our options in CM messages
+  Duration trust = Seconds(600);  // how long a result is valid
+  // Pause before a silent address is asked again, since silence may be packet loss. For a gateway
+  // it is constant; for another address it doubles each time, up to `trust`.
   Duration away_rest = Seconds(10);
-  Duration hint_rest = Seconds(1);  // and an RDMA device that talked like a gateway after that
-  // A query, and again after once and twice `resend_after`; then it is silence.
+  Duration hint_rest = Seconds(1);  // the pause if an RDMA device behaved like a gateway afterwards
+  // Interval after which a query is repeated: once after it and once after twice as long.
   Duration resend_after = Milliseconds(5);
   Duration give_up = Milliseconds(20);
   uint8_t most_queries = 3;
-  // The same for an address of the fleet: what is lost there is a gateway's answer.
+  // The same for a member of the fleet: it is probably a gateway and only the answer was lost.
   Duration member_give_up = Milliseconds(100);
   uint8_t member_most_queries = 6;
   size_t max_peers = 4096;
-  // Answers to questions of strangers: per second and at once, all together.
+  // Limit of answers to strangers in total: rate per second, and burst.
   uint32_t answer_rate = 2000;
   uint32_t answer_burst = 512;
-  // Likewise of each address. A member of the fleet has these limits alone.
+  // The same limit per address. It is the only one for members of the fleet.
   uint32_t source_answer_rate = 50;
   uint32_t source_answer_burst = 64;
 };
 
-// What this gateway offers to others.
+// Properties that this gateway offers to others.
 struct GatewaySettings {
   uint8_t workers = 1;
   uint32_t features = 0;  // wire::GatewayOption bits
-  uint32_t window = 0;    // bytes that one worker can take at once
-  // By worker; needed for channels.
+  uint32_t window = 0;    // bytes that one worker accepts ahead
+  // Acceptor QPN per worker; needed for channels.
   std::array<Qpn, wire::kMostGatewayWorkers> acceptors{};
 };
 
-// REQs without an answer that one listener may have from one program here (request_window.h).
+// Limits of one program's unanswered REQs to one listener (request_window.h).
 struct RequestWindowConfig {
   uint32_t first = 256;
   uint32_t least = 16;
-  uint32_t most = 512;  // half of what Linux lets wait for a listener that names no number
+  uint32_t most = 512;  // half of the backlog that Linux gives a listener by default
   Duration interval = Milliseconds(200);
 };
 
 struct CmConfig {
-  uint8_t max_depth = 16;            // READs and atomics outstanding that are offered and asked for
-  uint8_t target_ack_delay = 15;     // code; what REP tells
-  uint8_t packet_lifetime = 16;      // code; of a path
-  uint8_t response_timeout = 20;     // code; both CM response timeouts of a REQ
-  uint8_t mra_service_timeout = 24;  // code; how long a program may think about a request
+  uint8_t max_depth = 16;         // limit of outstanding READs and atomics, offered and requested
+  uint8_t target_ack_delay = 15;  // code; sent in the REP
+  uint8_t packet_lifetime = 16;   // code; assumed for a path
+  uint8_t response_timeout = 20;  // code; both CM response timeouts of a REQ
+  uint8_t mra_service_timeout = 24;  // code; how long a program may take to decide about a request
   uint8_t max_cm_retries = 15;
 
-  Duration first_resend = Milliseconds(200);  // doubles up to what the timeouts above ask for
-  Duration orphan_give_up = Seconds(20);      // for a DREQ whose program is gone
+  Duration first_resend =
+      Milliseconds(200);  // doubles up to the interval that the timeouts above require
+  Duration orphan_give_up = Seconds(20);  // for a DREQ whose program has exited
   Duration answer_memory =
-      Seconds(30);  // how long a refused REQ or answered SIDR_REQ is known, to answer it again
+      Seconds(30);  // how long a refused REQ or answered SIDR_REQ is kept to answer repetitions
   Duration longest_timewait = Seconds(60);
-  Duration longest_mra = Seconds(300);  // what a peer may ask for with an MRA
+  Duration longest_mra = Seconds(300);  // longest delay that a peer may request with an MRA
 
-  // How long a request may be early: nobody listens yet where it goes (early_requests.h). One of
-  // ours that a peer refuses for that is sent again at the shorter interval.
+  // How long a request waits for a listener that does not exist yet (early_requests.h). A REQ of
+  // ours that a peer refuses for this reason is repeated at the shorter interval.
   Duration listener_grace = Milliseconds(100);
   Duration early_retry = Milliseconds(5);
   size_t max_early_requests = 256;
@@ -88,14 +90,14 @@ struct CmConfig {
 
   size_t max_ids = 65536;
   size_t max_ids_per_owner = 16384;
-  size_t max_connections = 65536;  // those in timewait and those without a program included
+  size_t max_connections = 65536;  // includes connections in timewait and without a program
   size_t max_connections_per_owner = 16384;
   uint32_t max_backlog = 1024;
 
   DiscoveryConfig discovery;
   RequestWindowConfig request_window;
 
-  // Answers to messages that belong to no connection: per second, and at once.
+  // Limit of answers to messages without a connection: rate per second, and burst.
   uint32_t unsolicited_rate = 2000;
   uint32_t unsolicited_burst = 512;
 };

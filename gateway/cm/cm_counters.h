@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the connection manager counts. Plain numbers of the control thread, which copies them to
+// Counters of the connection manager. Plain numbers of the control thread, which copies them for
 // readers.
 #pragma once
 
@@ -18,7 +18,7 @@ struct CmCounters {
   uint64_t refused = 0;      // REJs received for attempts of programs here
   uint64_t timed_out = 0;    // attempts given up
   uint64_t disconnected = 0;
-  uint64_t stale = 0;  // REQs that met an older connection of the same QPN
+  uint64_t stale = 0;  // REQs for a QPN that an older connection still used
   uint64_t backlog_full = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace rocegw::cm {
 namespace {
 
-// One command of an id that exists and belongs to the caller.
+// Executes one command of an id that exists and belongs to the caller.
 struct Executor {
   Core& core;
   Id& id;
@@ -45,7 +45,7 @@ struct Executor {
   }
 };
 
-// After what came to be known behind the first `from` entries.
+// Sends the requests held for peers that were settled after the first `from` entries.
 void SendHeld(Core& core, size_t from, Step& step) {
   for (size_t i = from; i < step.actions.settled.size(); ++i)
     SendHeldRequests(core, step.actions.settled[i], step);
@@ -160,7 +160,7 @@ void CmEngine::DropOwner(SessionId owner, TimePoint now, CmActions& actions) {
   }
   Step step{now, actions};
   for (const CmHandle handle : handles) {
-    // A listener takes its waiting requests along.
+    // Destroying a listener also destroys its waiting requests, so each id is looked up again.
     if (Id* id = core_->FindId(handle); id != nullptr) DestroyAnyId(*core_, *id, step);
   }
   SendWaitingRequests(*core_, step);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection manager: what ib_cm and rdma_cm do in a kernel, for the programs of this gateway.
+// Connection manager: does for the programs of this gateway what ib_cm and rdma_cm do in a kernel.
 // RC connections (REQ, REP, RTU, REJ, MRA, DREQ, DREP) and UD address exchange (SIDR) in both
-// roles, over rdma_cm's IP addressing.
+// roles, with rdma_cm's IP addressing.
 //
-// A pure engine: messages, commands and time go in, actions come out. No IO, no clock, no threads
-// of its own. It belongs to the control thread; no call blocks. After every call the caller carries
-// out the actions and arranges for OnDeadline to be called at deadline(). A destination of a
-// datagram may be a local address: the caller gives such a datagram back to OnDatagram with source
-// and destination as sent.
+// The engine takes messages, commands and time, and returns actions: no IO, clock or threads. It
+// belongs to the control thread, and no call blocks. After each call the caller carries out the
+// actions and arranges for OnDeadline to be called at deadline(). If the destination of a datagram
+// is a local address, the caller passes the datagram to OnDatagram with source and destination as
+// sent.
 //
-// All state is bounded by CmConfig. Messages from strangers cost at most one answer each, within a
-// rate.
+// CmConfig bounds all state. A stranger's message costs at most one answer, within a rate limit.
 #pragma once
 
 #include <cstddef>
@@ -41,80 +40,83 @@ namespace rocegw::cm {
 struct Core;
 
 struct DataPath {
-  bool wait = false;  // not known yet: ask again when the peer is among CmActions::settled
-  std::optional<verbs::ChannelTarget> channel;  // nothing: native RC
+  bool wait = false;  // not known yet: ask again when the peer appears in CmActions::settled
+  std::optional<verbs::ChannelTarget> channel;  // empty: native RC
   const char* reason = "";                      // static text, one line
-  bool silent = false;  // the peer did not answer: it may yet, if asked again
+  bool silent = false;  // the peer did not answer; it may answer a later question
 };
 
 class CmEngine {
  public:
-  // `random` outlives the engine.
+  // `random` must outlive the engine.
   CmEngine(const CmConfig& config, RandomSource& random);
   ~CmEngine();
   CmEngine(const CmEngine&) = delete;
   CmEngine& operator=(const CmEngine&) = delete;
 
-  // The addresses that programs may bind and peers may reach, from now on. The first one stands for
-  // loopback. Existing ids keep what they have.
+  // Sets the addresses that programs may bind and peers may reach. The first address stands for
+  // loopback. Existing ids keep theirs.
   void SetAddresses(std::span<const LocalAddress> addresses);
 
-  // The pool of a session if that pool owns addresses, else 0: sessions of different owners share
-  // no address and no port.
+  // Sets the function that returns the pool of a session if that pool owns addresses, else 0.
+  // Sessions of different owners share no address and no port.
   void SetAddressOwner(std::function<uint64_t(SessionId)> owner);
 
-  // What this gateway offers to other gateways, from now on.
+  // Sets the properties that this gateway offers to other gateways.
   void SetGateway(const GatewaySettings& settings);
 
-  // A datagram that came to QP1 (256 bytes, Q_Key checked), with the QP it came from. kNone, or why
-  // it was of no use.
+  // Processes a datagram that arrived at QP1 (256 bytes, Q_Key checked) from the given QP. Returns
+  // kNone, or why it was ignored.
   metrics::DropReason OnDatagram(std::span<const uint8_t> bytes, const wire::RxMeta& meta,
                                  Qpn source_qpn, TimePoint now, CmActions& actions);
   metrics::DropReason OnMad(const wire::CmMad& mad, const wire::RxMeta& meta, Qpn source_qpn,
                             TimePoint now, CmActions& actions);
 
-  // 0 or errno; with an error nothing has changed. EINVAL for an id that is not the owner's.
+  // Executes a command. Returns 0 or errno; on an error nothing has changed. EINVAL for an id of
+  // another owner.
   int OnCommand(const CmCommand& command, TimePoint now, CmActions& actions);
 
-  // The process is gone: everything it had ends as DestroyId would end it.
+  // Ends the objects of a process that exited, each as DestroyId would.
   void DropOwner(SessionId owner, TimePoint now, CmActions& actions);
 
-  // Does what is due. Never too early; the more often it is late, the later peers are asked again.
+  // Does all work that is due at `now`. Calls may be late; lateness only delays later questions to
+  // peers.
   void OnDeadline(TimePoint now, CmActions& actions);
-  TimePoint deadline() const;  // kNever: nothing is waited for
+  TimePoint deadline() const;  // kNever: nothing is due
 
-  // How its owner calls the id: said with every event of it from now on.
+  // Sets the owner's name for an id. Every later event of the id carries it.
   void Name(CmHandle id, uint32_t name);
 
-  // There is to be room for so many connections more at any time, so that one allocates nothing
-  // from its id or request on until it is established. Whoever comes first uses it.
+  // Keeps memory ready for so many further connections, so that a connection allocates nothing
+  // between its id or request and its establishment. The first user takes it.
   void Keep(size_t connections);
-  // A bounded piece of work towards that. False: there was nothing to do.
+  // Does a bounded piece of that work. Returns false if there was none.
   bool Refill();
-  // Something was taken since.
+  // Returns true if memory was taken since the last Refill.
   bool wants_refill() const;
 
-  // 0, or EINVAL when the id is not the owner's.
+  // Returns 0, or EINVAL if the id belongs to another owner.
   int QueryId(SessionId owner, CmHandle id, IdInfo& out) const;
-  // rdma_init_qp_attr; also EINVAL when the connection does not know yet.
+  // Implements rdma_init_qp_attr. Also EINVAL while the connection does not know the attributes
+  // yet.
   int InitQpAttributes(SessionId owner, CmHandle id, QpState state, QpAttributes& out) const;
 
-  // What the data of a queue pair that goes to RTR may travel on; asks for what is not known of the
-  // peer. `allowed`: options that the program wants (ibv_set_ece).
+  // Chooses what carries the data of a queue pair that goes to RTR, and asks an unknown peer.
+  // `allowed`: options that the program accepts (ibv_set_ece).
   DataPath ChooseDataPath(const wire::Gid& source, const wire::Gid& peer, Qpn destination,
                           uint32_t allowed, TimePoint now, CmActions& actions);
-  // Whether the fleet says that the address is a gateway's.
+  // Records if the fleet's configuration names the address as a gateway.
   void SetMember(const wire::Gid& peer, bool member);
   void SetKeys(const FleetKeys& keys);
-  // The peer is not what it was: a channel to it was reset.
+  // Forgets what is known of a peer, because a channel to it was reset.
   void ForgetPeer(const wire::Gid& peer, CmActions& actions);
 
   const Discovery& discovery() const;
   const CmCounters& counters() const;
-  // The GUID that names this instance towards that peer (Core::CaGuidFor).
+  // Returns the GUID that names this instance towards that peer (Core::CaGuidFor).
   uint64_t CaGuidFor(const wire::Gid& peer) const;
   size_t id_count() const;
-  size_t connection_count() const;  // in timewait and orphans too
+  size_t connection_count() const;  // includes timewait and orphans
   size_t port_count() const;
   std::vector<ConnectionRow> Connections() const;
   std::vector<IdRow> Ids() const;

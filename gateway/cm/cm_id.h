@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rdma_cm_id: what a program has bound, resolved and asked for. Plain data of the engine,
-// control thread. The states are those of rdma_cm; what happens on the wire meanwhile is the
-// connection's.
+// State of one rdma_cm_id: what its program has bound, resolved and requested. Plain data of the
+// engine, control thread. States are those of rdma_cm; the protocol state is in the connection.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ enum class IdState : uint8_t {
   kRouteResolved,
   kListening,
   kConnecting,    // from connect or connection request on, also while connected
-  kDisconnected,  // the DISCONNECTED event has been given
+  kDisconnected,  // the DISCONNECTED event was delivered
 };
 
 const char* StateName(IdState state);
@@ -29,7 +28,7 @@ const char* StateName(IdState state);
 struct Id {
   CmHandle handle;
   SessionId owner;
-  uint32_t name = 0;  // how its owner calls it
+  uint32_t name = 0;  // the owner's name for the id
   PortSpace port_space = PortSpace::kTcp;
   QpType qp_type = QpType::kRc;
   IdState state = IdState::kIdle;
@@ -38,30 +37,30 @@ struct Id {
   Endpoint remote;
   bool holds_port = false;
 
-  // Options. A type of service of 0 and an ack timeout of 0 are values too.
+  // Options. 0 is a valid value of type of service and ack timeout.
   bool reuse_address = false;
   bool af_only = false;
   uint8_t type_of_service = 0;
   bool has_ack_timeout = false;
   uint8_t ack_timeout = 0;
 
-  // Path; device -1 until bound to one.
+  // Path of the id; device is -1 until bound to one.
   int32_t device = -1;
   wire::Gid source_gid;
   wire::Gid destination_gid;
   uint8_t source_gid_index = 0;
-  uint32_t mtu = 0;  // bytes of IP packet; 0: no route
+  uint32_t mtu = 0;  // path MTU in bytes of IP packet; 0: no route
   uint8_t path_mtu = 0;
   uint8_t hop_limit = 64;
   uint8_t traffic_class = 0;
   uint32_t flow_label = 0;
 
-  Psn psn;                        // first PSN this id's QP expects
+  Psn psn;                        // first PSN that this id's QP expects
   uint32_t connection = 0;        // our communication ID; 0: none
-  CmHandle listener;              // where it came from; 0: not from a request
+  CmHandle listener;              // listener of the request that created the id; 0: none
   uint32_t backlog = 0;           // listeners
   uint32_t waiting_requests = 0;  // listeners: requests not fetched by the program
-  TimePoint deadline = kNever;    // of the address resolution
+  TimePoint deadline = kNever;    // deadline of the address resolution
 };
 
 }  // namespace rocegw::cm

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that cross the border of the connection manager: who talks (handles, endpoints), over what
-// (port spaces, local addresses), and what a program says when it connects. Numbers are in host
-// order and, where verbs or rdma_cm number them, carry those numbers (rdma/rdma_cma.h,
-// infiniband/verbs.h), so that they pass the attach protocol unchanged.
+// Value types of the connection manager's interface: handles, endpoints, port spaces, local
+// addresses, and the parameters of a connection. Numbers are in host order. Where verbs or rdma_cm
+// define a number, it has that value (rdma/rdma_cma.h, infiniband/verbs.h), so that it passes the
+// attach protocol unchanged.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 namespace rocegw::cm {
 
-// An rdma_cm_id. The session layer chooses the value for ids that programs create; for the id that
-// comes with a connection request the engine chooses one, with kEngineHandleBit set. 0 is none.
+// Handle of an rdma_cm_id; 0: none. The session layer chooses the value for ids that programs
+// create. For the id of a connection request the engine chooses it, with kEngineHandleBit set.
 struct CmHandle {
   uint64_t value = 0;
   auto operator<=>(const CmHandle&) const = default;  // NOLINT(modernize-use-nullptr)
@@ -32,15 +32,16 @@ enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111,
 
 // enum ibv_qp_type
 enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4, kXrcSend = 9, kXrcReceive = 10 };
-// Waits for acknowledgements, and repeats; executes READs and atomics.
+// Returns true if queue pairs of this type have a requester that waits for acknowledgements and
+// repeats. Their peer executes READs and atomics.
 constexpr bool Requests(QpType type) { return type == QpType::kRc || type == QpType::kXrcSend; }
 constexpr bool Responds(QpType type) { return type == QpType::kRc || type == QpType::kXrcReceive; }
 
-// An IP address with a port. IPv4 is ::ffff:a.b.c.d; the wildcards are :: and ::ffff:0.0.0.0.
+// IP address with a port. IPv4 is ::ffff:a.b.c.d; the wildcards are :: and ::ffff:0.0.0.0.
 struct Endpoint {
   wire::Gid address;
   uint16_t port = 0;
-  uint32_t scope_id = 0;    // IPv6 link-local: interface; carried, not looked at
+  uint32_t scope_id = 0;    // IPv6 link-local: interface; not interpreted
   uint32_t flow_label = 0;  // IPv6 flow information of a source address
 
   bool IsWildcard() const { return address.IsZero() || address == wire::Gid::FromV4(0); }
@@ -51,18 +52,18 @@ struct Endpoint {
   }
 };
 
-// One address of the gateway's netdevs.
+// Address of one of the gateway's netdevs.
 struct LocalAddress {
   wire::Gid gid;
   int32_t device = 0;     // index of the verbs device
-  uint8_t gid_index = 0;  // in that device's GID table
-  uint32_t mtu = 1500;    // of the netdev, bytes of IP packet
+  uint8_t gid_index = 0;  // index in that device's GID table
+  uint32_t mtu = 1500;    // MTU of the netdev, bytes of IP packet
   uint32_t scope_id = 0;  // interface index, for IPv6 link-local addresses
-  uint64_t pool = 0;      // that owns the address; 0: none
+  uint64_t pool = 0;      // pool that owns the address; 0: none
 };
 
-// Enhanced connection establishment as struct ibv_ece has it: on the wire the vendor ID field and
-// the attribute modifier.
+// Enhanced connection establishment as in struct ibv_ece; sent as vendor ID field and attribute
+// modifier.
 struct Ece {
   uint32_t vendor_id = 0;
   uint32_t options = 0;
@@ -81,8 +82,8 @@ struct PrivateData {
   }
 };
 
-// struct rdma_conn_param and rdma_ud_param in one. In events everything is from the receiver's
-// point of view.
+// Parameters of a connection: struct rdma_conn_param and rdma_ud_param in one. In events all values
+// are from the receiver's point of view.
 inline constexpr uint8_t kMaxDepth = 0xFF;  // "as much as the device can"
 struct ConnectParams {
   Qpn qpn;
@@ -97,7 +98,7 @@ struct ConnectParams {
   PrivateData private_data;
 };
 
-// Private data that fits after rdma_cm's own header, by message.
+// Private data, in bytes, that fits behind rdma_cm's own header, per message.
 inline constexpr size_t kMaxConnectData = 56;
 inline constexpr size_t kMaxAcceptData = 196;
 inline constexpr size_t kMaxRejectData = 148;
@@ -106,9 +107,9 @@ inline constexpr size_t kMaxUdAcceptData = 136;
 
 inline constexpr uint32_t kUdpQkey = 0x01234567;  // RDMA_UDP_QKEY
 
-// What rdma_cm_id.route and the address queries show.
+// Addresses and path of an id, as rdma_cm_id.route and the address queries show them.
 struct IdInfo {
-  int32_t device = -1;  // -1: not bound to one
+  int32_t device = -1;  // -1: bound to no device
   PortSpace port_space = PortSpace::kTcp;
   QpType qp_type = QpType::kRc;
   Endpoint local;

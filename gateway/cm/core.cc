@@ -61,7 +61,7 @@ PeerKind Core::Ask(const wire::Gid& source, const wire::Gid& peer, Step& step) {
 
 NegotiationView Core::ViewOf(const Connection& connection) const {
   const wire::Gid& peer = connection.path.destination;
-  // Keys are no matter of a single connection.
+  // Authentication is not negotiated per connection.
   constexpr uint32_t kNegotiable = ~uint32_t{wire::kOptionAuthentication};
   return {config.discovery.vendor_id, discovery.own().features & kNegotiable,
           discovery.KindOf(peer), discovery.FeaturesOf(peer) & kNegotiable};
@@ -245,7 +245,7 @@ void Core::EmitRequest(const Id& id, const ConnectParams& param, Step& step) {
   event.name = FindId(id.listener)->name;
 }
 
-// The code is the peer's word: it must not hold a QPN for hours.
+// Clamps the timewait: the peer chooses the code, and must not hold a QPN for hours.
 Duration Core::TimewaitOf(const Connection& connection) const {
   return std::min(CodeToDuration(connection.ack_timeout), config.longest_timewait);
 }
@@ -294,7 +294,7 @@ void Core::AskForTime(Connection& connection, wire::CmAnswered answered, Step& s
 wire::CmRej Core::MakeReject(const Connection& connection, wire::CmAnswered answered,
                              wire::RejectReason reason) const {
   wire::CmRej rej;
-  // Towards a peer that has not heard of our ID yet, the ID would only confuse.
+  // A peer that has not received our communication ID yet would not recognise it.
   rej.local_comm_id = answered == wire::CmAnswered::kReq ? 0 : connection.local_comm_id;
   rej.remote_comm_id = connection.remote_comm_id;
   rej.answered = answered;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of the connection manager: its tables and the few operations that all handlers are
-// made of. Not part of the interface (cm_engine.h). Handlers are functions over Core; state_table.h
-// says which one runs when. Control thread.
+// Internal state of the connection manager: its tables and the operations that all handlers use.
+// Not part of the interface (cm_engine.h). Handlers are functions over Core; state_table.h selects
+// them. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +35,13 @@
 
 namespace rocegw::cm {
 
-// One call into the engine.
+// Time and actions of one call into the engine.
 struct Step {
   TimePoint now;
   CmActions& actions;
 };
 
-// One received message and where it came from.
+// Received message with its source.
 struct Inbound {
   const wire::CmMad& mad;
   const wire::RxMeta& meta;
@@ -59,97 +59,97 @@ struct Core {
   KeptNodes<Ids> kept_ids;
   struct Holdings {
     size_t ids = 0;
-    size_t connections = 0;  // orphans too
+    size_t connections = 0;  // includes orphans
   };
-  KeyMap<Holdings> owners;  // by SessionId, those that have something
+  KeyMap<Holdings> owners;  // by SessionId; only sessions that own something
   ConnectionTable connections;
   PortTable ports;
   DeadlineSet deadlines;
   EarlyRequests early;
   Discovery discovery;
   RequestWindow window;
-  // Active connections whose REQ waits for what discovery finds out: peer, our communication ID.
+  // Active connections whose REQ waits for discovery: peer, our communication ID.
   std::set<std::pair<wire::Gid, uint32_t>> undiscovered;
-  TokenBucket strangers;  // answers to messages of no connection
+  TokenBucket strangers;  // limits answers to messages without a connection
   CmCounters counters;
-  SecretKey guid_key{};  // of CaGuidFor
+  SecretKey guid_key{};  // key of CaGuidFor
   uint64_t last_engine_handle = kEngineHandleBit;
-  size_t wanted = 0;  // connections that there is to be room for
+  size_t wanted = 0;  // further connections to keep memory for
 
-  // As CmEngine's.
+  // See CmEngine::Keep.
   void Keep(size_t connections_wanted);
   bool Refill();
 
-  // The CA GUID that this instance names towards a peer, never 0. Peers match REQs to old
-  // connections by it, and a REQ may end a connection as stale. So each peer gets a GUID of its own
-  // that no other peer can compute, and a restarted gateway names others.
+  // Returns the CA GUID that this instance uses towards a peer, never 0. Peers match a REQ to old
+  // connections by the GUID and may end a connection as stale. So each peer gets its own GUID,
+  // which no other peer can compute, and a restarted gateway uses new ones.
   uint64_t CaGuidFor(const wire::Gid& peer) const;
 
   const LocalAddress* FindAddress(const wire::Gid& gid) const;
-  // Own addresses are nobody's to ask.
+  // Returns the kind of the peer; never asks an own address.
   PeerKind Ask(const wire::Gid& source, const wire::Gid& peer, Step& step);
   NegotiationView ViewOf(const Connection& connection) const;
   Id* FindId(CmHandle handle);
   const Id* FindId(CmHandle handle) const;
   Connection* ConnectionOf(const Id& id);
-  // nullptr: orphan.
+  // Returns nullptr for an orphan.
   Id* IdOf(const Connection& connection) { return FindId(connection.id); }
 
-  // nullptr: a limit is reached.
+  // Creates an id; nullptr: a limit is reached.
   Id* NewId(CmHandle handle, SessionId owner);
-  // Gives up its port and its place in the tables; the connection must have been seen to.
+  // Frees the id's port and its table entries. The caller has dealt with its connection.
   void EraseId(Id& id);
 
-  // nullptr: a limit is reached. Linked with the id.
+  // Creates a connection and links it with the id; nullptr: a limit is reached.
   Connection* NewConnection(Id& id, bool active, Step& step);
-  // Gone at once, without timewait. The reference is dead afterwards.
+  // Destroys the connection at once, without timewait. The reference is invalid afterwards.
   void DropConnection(Connection& connection);
-  // The request no longer waits for the program to look at it.
+  // Removes a request from the listener's backlog count.
   void LeaveBacklog(Connection& connection);
-  // Its REQ counts no longer among those that its listener has before it.
+  // Frees the REQ's slot in the request window.
   void LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint now);
-  // Leaves the connection to itself; its id may die.
+  // Separates the connection from its id, which may be destroyed.
   void Orphan(Connection& connection);
 
   // Sends a message of the connection once.
   void Send(const Connection& connection, uint64_t transaction_id, const wire::CmBody& body,
             uint32_t modifier, Step& step);
-  // The same, and again until Answered or the schedule ends.
+  // Sends a message, and again until Answered or the end of the schedule.
   void SendUntilAnswered(Connection& connection, uint64_t transaction_id, const wire::CmBody& body,
                          uint32_t modifier, Duration slow, int tries, Step& step);
-  // Sends a message that has no answer, and repeats it while it may matter.
+  // Sends a message that has no answer, repeated while it may matter.
   void SendRepeatedly(Connection& connection, const wire::CmBody& body, Duration span, Step& step);
-  // Sends the waiting message again now, keeping its schedule.
+  // Sends the waiting message again now and keeps its schedule.
   void Resend(const Connection& connection, Step& step);
   void Answered(Connection& connection);
   void SetDeadline(Connection& connection, TimePoint deadline);
   void SetDeadline(Id& id, TimePoint deadline);
 
-  // Answers a message that belongs to no connection. False when that was done too often.
+  // Answers a message without a connection. Returns false if the rate limit forbids it.
   bool Reply(const Inbound& inbound, const wire::CmBody& body, Step& step);
 
   void Emit(const Id& id, EventType type, int status, Step& step);
   void Emit(const Id& id, EventType type, int status, const ConnectParams& param, Step& step);
-  // Of an id that came to a listener.
+  // Emits kConnectRequest for an id that a request created.
   void EmitRequest(const Id& id, const ConnectParams& param, Step& step);
 
   Duration TimewaitOf(const Connection& connection) const;
   void EnterTimewait(Connection& connection, Step& step);
-  // The connection is over: tells the program once and sits out the timewait.
+  // Ends the connection: notifies the program once and starts the timewait.
   void FinishDisconnect(Connection& connection, int status, Step& step);
-  // Sends a DREQ.
+  // Sends a DREQ and waits for the DREP.
   void StartDisconnect(Connection& connection, Step& step);
 
   // Asks the peer for time with an MRA.
   void AskForTime(Connection& connection, wire::CmAnswered answered, Step& step);
 
-  // A REJ of this connection. `answered` says to what.
+  // Returns a REJ of this connection. `answered`: the message that it answers.
   wire::CmRej MakeReject(const Connection& connection, wire::CmAnswered answered,
                          wire::RejectReason reason) const;
   void SendReject(Connection& connection, wire::CmAnswered answered, wire::RejectReason reason,
                   Step& step);
 
-  // Interval after which Linux would repeat a request to this peer.
+  // Returns the interval after which Linux repeats a request to this peer.
   Duration SlowInterval() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact deadlines of the connection manager's objects, in order. An object keeps its own deadline
-// beside itself and has at most one entry here; moving or clearing it takes the entry along, so
-// nothing stale is left behind.
+// Ordered set of exact deadlines of the connection manager's objects. An object stores its own
+// deadline and has at most one entry here. Moving or clearing the deadline moves or removes the
+// entry, so no stale entry remains.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct DeadlineKey {
 
 class DeadlineSet {
  public:
-  // `held` is the object's own copy; kNever: none.
+  // Sets the deadline. `held` is the object's copy; kNever: none.
   void Move(DeadlineKey key, TimePoint& held, TimePoint next) {
     if (held == next) return;
     if (held == kNever) {
@@ -40,11 +40,11 @@ class DeadlineSet {
     held = next;
   }
   TimePoint Earliest() const { return entries_.empty() ? kNever : entries_.begin()->first; }
-  // The key of the earliest entry; there must be one.
+  // Returns the key of the earliest entry. Must not be called when empty.
   DeadlineKey Front() const { return entries_.begin()->second; }
   size_t size() const { return entries_.size(); }
 
-  // As in kept_nodes.h.
+  // See kept_nodes.h.
   void Keep(size_t wanted) { kept_.SetWanted(wanted); }
   bool Refill(size_t most) { return kept_.Refill(entries_, most); }
 

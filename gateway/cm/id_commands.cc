@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to an id before anything goes on the wire: options, addresses, ports, routes,
-// listening.
+// Commands on an id before any message is sent: options, addresses, ports, routes, listening.
 #include <algorithm>
 #include <cerrno>
 
@@ -20,7 +19,7 @@ void BindToDevice(Id& id, const LocalAddress& address) {
   if (id.local.scope_id == 0) id.local.scope_id = address.scope_id;
 }
 
-// :: and ::1, or 0.0.0.0 and 127.0.0.1, whichever the other address' family is.
+// Return :: and ::1, or 0.0.0.0 and 127.0.0.1, by the family of the other address.
 Endpoint Wildcard(const Endpoint& like) {
   return like.address.IsV4() ? Endpoint{wire::Gid::FromV4(0)} : Endpoint{};
 }
@@ -111,8 +110,8 @@ int StartResolve(Core& core, Id& id, const ResolveAddress& command, Step& step) 
     if (const int error = BindId(core, id, source, /*automatic=*/source.port == 0); error != 0)
       return error;
   } else if (id.local.address.IsV4() != command.destination.address.IsV4()) {
-    // A program may bind :: and then connect to an IPv4 address; a real address cannot change its
-    // family.
+    // A program may bind :: and then connect to an IPv4 address; a concrete address cannot change
+    // its family.
     if (!id.local.IsWildcard()) return EINVAL;
     id.local.address = Wildcard(command.destination).address;
   }

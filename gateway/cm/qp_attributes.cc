@@ -6,7 +6,7 @@
 namespace rocegw::cm {
 namespace {
 
-// The peer's QPN and PSN are known.
+// Returns true once the peer's QPN and PSN are known.
 bool PeerKnown(ConnectionState state) {
   switch (state) {
     case ConnectionState::kReqReceived:

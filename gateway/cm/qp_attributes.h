@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rdma_init_qp_attr yields: the attributes with which a program moves its QP to INIT, RTR and
-// RTS, in terms of struct ibv_qp_attr and enum ibv_qp_attr_mask (same numbers), computed as Linux
-// does. Pure function of id and connection.
+// Results of rdma_init_qp_attr: the attributes with which a program moves its QP to INIT, RTR and
+// RTS. Fields and bits have the values of struct ibv_qp_attr and enum ibv_qp_attr_mask and are
+// computed as Linux does. Pure function of id and connection.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rocegw::cm {
 
 enum class QpState : uint8_t { kInit = 1, kRtr = 2, kRts = 3 };  // enum ibv_qp_state
 
-// enum ibv_qp_attr_mask, the bits that occur here.
+// Bits of enum ibv_qp_attr_mask that occur here.
 enum QpAttributeMask : uint32_t {
   kQpState = 1u << 0,
   kQpAccessFlags = 1u << 3,
@@ -65,14 +65,14 @@ struct QpAttributes {
   uint8_t max_dest_rd_atomic = 0;
   uint8_t max_rd_atomic = 0;
   uint8_t min_rnr_timer =
-      0;  // 0 is 655.36 ms: the CM does not negotiate it and Linux leaves it at that
+      0;  // 0 means 655.36 ms: the CM does not negotiate the timer and Linux leaves it 0
   uint8_t timeout = 0;
   uint8_t retry_count = 0;
   uint8_t rnr_retry = 0;
 };
 
-// `connection` is nullptr while the id has none. EINVAL when the id is bound to no device, or the
-// state does not know yet what `wanted` needs.
+// Fills in the attributes. `connection` is nullptr while the id has none. EINVAL if the id is bound
+// to no device, or the state lacks what `wanted` needs.
 int InitQpAttributes(const Id& id, const Connection* connection, QpState wanted, QpAttributes& out);
 
 }  // namespace rocegw::cm

@@ -10,6 +10,7 @@ NARROW = 120
 DONE = (
     "gateway/base/",
     "gateway/channel/",
+    "gateway/cm/",
     "gateway/datapath/",
     "gateway/flow/",
     "gateway/memory/",

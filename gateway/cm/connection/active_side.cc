@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The side that connects: REQ out, REP in, RTU out (IBTA 12.9.7, figure 114).
+// Active side of a connection: REQ out, REP in, RTU out (IBTA 12.9.7, figure 114).
 #include <algorithm>
 #include <cerrno>
 #include <variant>
@@ -12,9 +12,10 @@
 namespace rocegw::cm {
 namespace {
 
-// RTUs at 0, 1, 3 and 7 times the first interval.
+// The RTU is sent at 0, 1, 3 and 7 times the first interval.
 constexpr int kReadyToUseRepeat = 8;
-constexpr uint16_t kPermissiveLid = 0xFFFF;  // what RoCE senders put where InfiniBand has LIDs
+constexpr uint16_t kPermissiveLid =
+    0xFFFF;  // value of RoCE senders in the LID fields of InfiniBand
 
 wire::CmPath PrimaryPath(const Id& id, uint8_t ack_timeout) {
   wire::CmPath path;
@@ -29,7 +30,7 @@ wire::CmPath PrimaryPath(const Id& id, uint8_t ack_timeout) {
   return path;
 }
 
-// The program's ack timeout stands for a path: half of it is the packet lifetime.
+// Derives the packet lifetime from the program's ack timeout, which covers a round trip.
 uint8_t PacketLifetime(const Core& core, const Id& id) {
   return id.has_ack_timeout && id.ack_timeout > 0 ? id.ack_timeout - 1
                                                   : core.config.packet_lifetime;
@@ -61,7 +62,7 @@ wire::CmReq MakeRequest(const Core& core, const Id& id, const Connection& connec
   req.max_cm_retries = core.config.max_cm_retries;
   req.srq = param.srq;
   if (id.qp_type == QpType::kXrcSend) {
-    // It answers nothing, and what the peer sends by a queue pair of its own is not this one's.
+    // An XRC send QP has no responder: the peer sends requests of its own through another QP.
     req.extended_transport = wire::kXrcTransport;
     req.responder_resources = req.retry_count = req.rnr_retry_count = 0;
     req.srq = false;
@@ -103,7 +104,7 @@ const ConnectParams& HeldBy(const Connection& connection) {
   return *std::get_if<ConnectParams>(&connection.message);
 }
 
-// At once, or when the listener has room for it.
+// Sends the REQ at once, or when the listener has a slot for it (request_window.h).
 void SendRequestInTurn(Core& core, const Id& id, Connection& connection, const ConnectParams& param,
                        Step& step) {
   connection.ticket = core.window.Enter(LineOf(connection), connection.local_comm_id);
@@ -116,7 +117,7 @@ void SendRequestInTurn(Core& core, const Id& id, Connection& connection, const C
 int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   if (id.state != IdState::kRouteResolved) return EINVAL;
   if (id.qp_type == QpType::kUd) return StartSidr(core, id, param, step);
-  // Who only receives waits for others.
+  // A receive-only XRC queue pair cannot connect actively.
   if (id.qp_type == QpType::kXrcReceive) return EINVAL;
   if (param.private_data.length > kMaxConnectData || !UsableQpn(param.qpn)) return EINVAL;
   Connection* connection = core.NewConnection(id, /*active=*/true, step);
@@ -141,7 +142,7 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
 }
 
 void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step) {
-  // Sending may change the set, so each round looks for the first one anew.
+  // Sending may change the set, so each round searches from the start.
   while (true) {
     const auto first = core.undiscovered.lower_bound({peer, 0});
     if (first == core.undiscovered.end() || first->first != peer) return;
@@ -166,7 +167,7 @@ DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& 
   const auto& rep = *std::get_if<wire::CmRep>(&in.mad.body);
   Id* id = core.IdOf(connection);
   if (id == nullptr) return DropReason::k_cm_unmatched;
-  // XRC's end is named where that of RD would be.
+  // An XRC REP carries the peer's QPN in the field of the RD end-to-end context.
   const Qpn peer = id->qp_type == QpType::kXrcSend ? Qpn{rep.local_eecn} : rep.local_qpn;
   if (!UsableQpn(peer)) return DropReason::k_mad_malformed;
   connection.remote_comm_id = rep.local_comm_id;
@@ -175,7 +176,7 @@ DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& 
   EceFromReply({rep.vendor_id, in.mad.attribute_modifier}, core.ViewOf(connection), connection.ece);
   core.connections.IndexRemoteId(connection);
   if (core.connections.ByPeerQpn(in.meta.source, rep.local_ca_guid, peer) != nullptr) {
-    // The peer answers with a QP whose previous connection here is not over.
+    // The peer answered with a QP whose previous connection here has not ended.
     ++core.counters.stale;
     core.SendReject(connection, wire::CmAnswered::kRep, wire::RejectReason::kStaleConnection, step);
     core.Emit(*id, EventType::kRejected, static_cast<int>(wire::RejectReason::kStaleConnection),
@@ -211,7 +212,7 @@ int ConfirmEstablished(Core& core, Id& id, Step& step) {
   connection->state = ConnectionState::kEstablished;
   ++core.counters.established;
   if (connection->asked_for_time) {
-    // The peer will not repeat its REP for a long time: a lost RTU would cost that much.
+    // The peer repeats its REP only after a long time: a lost RTU would cost that time.
     core.SendRepeatedly(*connection, MakeReadyToUse(*connection),
                         core.config.first_resend * kReadyToUseRepeat, step);
   } else {
@@ -220,19 +221,20 @@ int ConfirmEstablished(Core& core, Id& id, Step& step) {
   return 0;
 }
 
-// The program still readies its QP: the peer shall be patient.
+// Answers a repeated REP while the program prepares its QP: asks the peer to wait.
 DropReason OnReplyAgain(Core& core, Connection& connection, const Inbound&, Step& step) {
   core.AskForTime(connection, wire::CmAnswered::kRep, step);
   return DropReason::kNone;
 }
 
-// The RTU was lost.
+// Answers a repeated REP when the RTU was lost: sends the RTU again.
 DropReason OnReplyEstablished(Core& core, Connection& connection, const Inbound&, Step& step) {
   core.Send(connection, connection.transaction_id, MakeReadyToUse(connection), 0, step);
   return DropReason::kNone;
 }
 
-// Refused or over on our side; the peer still waits for an RTU.
+// Answers a repeated REP of an attempt that this side refused or ended; the peer still waits for an
+// RTU.
 DropReason OnReplyStale(Core& core, Connection& connection, const Inbound&, Step& step) {
   core.SendReject(connection, wire::CmAnswered::kRep, wire::RejectReason::kStaleConnection, step);
   return DropReason::kNone;

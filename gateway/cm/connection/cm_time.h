@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of the CM protocol: IBTA's 5-bit codes as durations in the approximation that Linux uses
-// (2^(t-8) ms), QP timeouts from ack delay and packet lifetime, and the schedule on which a message
-// without an answer is sent again.
+// Times of the CM protocol: conversion of IBTA's 5-bit codes to durations with Linux's
+// approximation (2^(t-8) ms), QP timeouts from ack delay and packet lifetime, and the resend
+// schedule of a message without an answer.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ constexpr Duration CodeToDuration(uint8_t code) {
   return Milliseconds(int64_t{1} << shift);
 }
 
-// Local ack timeout (code) of a QP: twice the packet lifetime plus the remote ack delay, in the
-// nearest power of two that is not shorter. The same rounding as Linux, so that both ends of a
-// connection compute alike.
+// Returns the local ack timeout (code) of a QP: twice the packet lifetime plus the remote ack
+// delay, rounded up to a power of two. Linux rounds the same way, so both ends compute the same
+// code.
 constexpr uint8_t AckTimeoutCode(uint8_t ack_delay, uint8_t packet_lifetime) {
   int code = packet_lifetime + 1;
   if (code >= ack_delay) {
@@ -29,16 +29,16 @@ constexpr uint8_t AckTimeoutCode(uint8_t ack_delay, uint8_t packet_lifetime) {
   return static_cast<uint8_t>(std::min(code, 31));
 }
 
-// When to send again, and when to give up. The peer's timeouts ask for intervals of seconds; the
-// first resends come sooner, since a datagram lost on Ethernet says nothing about the peer being
-// slow.
+// Times at which a message is sent again and given up. The peer's timeouts ask for intervals of
+// seconds; the first resends come sooner, since a datagram lost on Ethernet does not mean that the
+// peer is slow.
 struct ResendSchedule {
   Duration interval;
   Duration longest;
   TimePoint give_up;
 
-  // `slow` is the interval the protocol asks for, tries the number of sends it allows. Both may
-  // come from the peer, so they are held within bounds.
+  // `slow` is the interval that the protocol asks for, `tries` the number of sends that it allows.
+  // Both may come from the peer, so they are clamped.
   static ResendSchedule Start(TimePoint now, Duration first, Duration slow, int tries) {
     const Duration longest = std::clamp(slow, first, Seconds(60));
     const Duration total = std::clamp(longest * tries, first * 8, Seconds(300));
@@ -49,7 +49,7 @@ struct ResendSchedule {
     interval = std::min(interval * 2, longest);
     return next;
   }
-  // The peer has the message and asks for time.
+  // Extends the deadline: the peer has the message and asked for time.
   TimePoint Extend(TimePoint now, Duration wait) {
     give_up = give_up + wait;
     return now + wait;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection as the CM protocol sees it: communication IDs, negotiated parameters, the message
-// waiting for an answer. Plain data; belongs to the engine, control thread. It may outlive the
-// program's id: an orphan still has to disconnect and to sit out its timewait (IBTA 12.9).
+// One connection of the CM protocol: communication IDs, negotiated parameters, and the message that
+// waits for an answer. Plain data; belongs to the engine, control thread. A connection may outlive
+// the program's id: an orphan still disconnects and passes its timewait (IBTA 12.9).
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@
 
 namespace rocegw::cm {
 
-// IBTA figures 114 and 115. A DREQ is answered at once, so there is no "DREQ received". SIDR
-// exchanges share the table and the resend machinery.
+// States of IBTA figures 114 and 115. A DREQ is answered at once, so there is no "DREQ received".
+// SIDR exchanges use the same table and resend machinery.
 enum class ConnectionState : uint8_t {
-  kReqHeld,      // active: no REQ yet, it waits for discovery or for a place at the listener
-  kReqSent,      // active: REQ is out
+  kReqHeld,      // active: no REQ yet; waits for discovery or a slot at the listener
+  kReqSent,      // active: REQ sent
   kReqDelayed,   // active: the peer asked for time with an MRA
   kReqReceived,  // passive: the program decides
-  kRepSent,      // passive: REP is out
+  kRepSent,      // passive: REP sent
   kRepDelayed,   // passive: the peer asked for time
-  kRepReceived,  // active: the program readies its QP
+  kRepReceived,  // active: the program prepares its QP
   kEstablished,
   kDreqSent,
   kTimewait,
@@ -43,7 +43,7 @@ inline constexpr size_t kConnectionStates = static_cast<size_t>(ConnectionState:
 const char* StateName(ConnectionState state);
 
 inline constexpr uint8_t kMaxRetryCount = 7;  // three bits on the wire
-// QPNs 0 and 1 are for management, the last one is for multicast.
+// Returns true for QPNs of programs: 0 and 1 are for management, the last is for multicast.
 constexpr bool UsableQpn(Qpn qpn) {
   return qpn.value > kGsiQpn.value && qpn.value < kMulticastQpn.value;
 }
@@ -57,7 +57,7 @@ struct Connection {
   SessionId owner;
   CmHandle id;  // 0: orphan
 
-  wire::Path path;  // of its MADs, towards the peer
+  wire::Path path;  // path of its MADs towards the peer
   Qpn peer_gsi = kGsiQpn;
   uint64_t transaction_id = 0;
   uint64_t disconnect_transaction_id = 0;
@@ -65,29 +65,29 @@ struct Connection {
 
   Qpn local_qpn;
   Qpn remote_qpn;
-  Psn local_psn;   // first PSN we expect
-  Psn remote_psn;  // first PSN the peer expects
+  Psn local_psn;   // first PSN that this side expects
+  Psn remote_psn;  // first PSN that the peer expects
   uint8_t path_mtu = 0;
-  uint8_t responder_resources = 0;  // our QP's limits
+  uint8_t responder_resources = 0;  // limits of our QP
   uint8_t initiator_depth = 0;
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
-  uint8_t ack_timeout = 0;            // code, of our QP
+  uint8_t ack_timeout = 0;            // code, for our QP
   uint8_t peer_response_timeout = 0;  // code, from the REQ: how long the peer takes to answer a REP
   uint8_t peer_cm_retries = 0;
 
   EceRecord ece;
-  bool asked_for_time = false;  // we sent an MRA: the peer is in no hurry to ask again
-  bool fetched = false;         // passive: the program has seen the request
-  uint16_t reason = 0;          // of the last REJ received or sent
-  TimePoint created;            // active: when its REQ went out, once it has
+  bool asked_for_time = false;  // an MRA was sent, so the peer repeats its message late
+  bool fetched = false;         // passive: the program fetched the request
+  uint16_t reason = 0;          // reason of the last REJ received or sent
+  TimePoint created;            // active: time of the first REQ
 
-  uint64_t service_id = 0;  // active: the listener's
-  uint64_t ticket = 0;      // kReqHeld: it waits for a place (request_window.h)
+  uint64_t service_id = 0;  // active: service ID of the listener
+  uint64_t ticket = 0;      // kReqHeld: waits for a slot (request_window.h)
   bool has_place = false;
 
-  // What is sent again at `deadline`; in timewait and kSidrReplied the deadline ends the state. In
-  // kReqHeld what the REQ will say.
+  // Message that is sent again at `deadline`; in kReqHeld the parameters of the future REQ. In
+  // timewait and kSidrReplied the deadline ends the state.
   std::variant<wire::MadBytes, ConnectParams> message;
   bool has_pending = false;
   ResendSchedule schedule;

@@ -22,7 +22,7 @@ Connection& ConnectionTable::Create(RandomSource& random) {
   return made;
 }
 
-// Another connection may have taken the key since.
+// Erases the entry of this connection; a newer connection may have replaced it.
 template <typename Map>
 void ConnectionTable::EraseOwn(Map& map, KeptNodes<Map>& kept, const typename Map::key_type& key,
                                uint32_t id) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All connections and the ways a message finds its own: by our communication ID, by the peer's (CA
-// GUID, communication ID), by the peer's (CA GUID, QPN), and for SIDR by (peer address, request
-// ID). Owns the connections. An entry stays through timewait, which is what makes repeated and
-// stale requests recognisable. Control thread.
+// Table of all connections with the indices by which messages find them: our communication ID, the
+// peer's (CA GUID, communication ID), the peer's (CA GUID, QPN), and for SIDR (peer address,
+// request ID). Owns the connections. An entry stays through timewait, so repeated and stale
+// requests are recognised. Control thread.
 #pragma once
 
 #include <cstddef>
@@ -19,28 +19,28 @@ namespace rocegw::cm {
 
 class ConnectionTable {
  public:
-  // A connection with a fresh, unpredictable communication ID.
+  // Creates a connection with a fresh, unpredictable communication ID.
   Connection& Create(RandomSource& random);
-  // The reference is dead afterwards.
+  // Destroys the connection; the reference is invalid afterwards.
   void Erase(Connection& connection);
 
   Connection* ByLocalId(uint32_t local_comm_id);
   Connection* ByRemoteId(uint64_t ca_guid, uint32_t remote_comm_id);
-  // The youngest connection with the queue pair that this node has at this address. The address is
-  // part of the key: a claim from elsewhere neither finds nor hides the connection.
+  // Returns the newest connection with that queue pair of that node at this address. The address is
+  // part of the key: a claim from another address neither finds nor hides the connection.
   Connection* ByPeerQpn(const wire::Gid& peer, uint64_t ca_guid, Qpn remote_qpn);
-  // The youngest to that queue pair.
+  // Returns the newest connection to that queue pair.
   const Connection* ByPeer(const wire::Gid& peer, Qpn remote_qpn) const;
   Connection* BySidrRequest(const wire::Gid& peer, uint32_t request_id);
 
-  // Enter what the connection now knows of its peer.
+  // Adds the connection to the index by what it now knows of its peer.
   void IndexRemoteId(Connection& connection);
   void IndexRemoteQpn(Connection& connection);
   void IndexSidrRequest(Connection& connection);
 
   size_t size() const { return by_local_id_.size(); }
 
-  // Room for so many connections more, other than of datagram services (kept_nodes.h).
+  // Keeps memory for so many further connections, without datagram services (kept_nodes.h).
   void Keep(size_t wanted);
   bool Refill(size_t most);
 
@@ -54,7 +54,7 @@ class ConnectionTable {
   }
 
  private:
-  // To our communication IDs.
+  // Maps (CA GUID, number) to our communication ID.
   using ByNode = std::map<std::pair<uint64_t, uint32_t>, uint32_t>;
   using ByAddress = std::map<std::pair<wire::Gid, uint32_t>, uint32_t>;
   using Connections = std::unordered_map<uint32_t, Connection>;
@@ -67,7 +67,7 @@ class ConnectionTable {
 
   Connections by_local_id_;
   ByNode by_remote_id_;
-  ByAddress by_peer_;  // and its QPN
+  ByAddress by_peer_;  // peer address and its QPN
   ByAddress by_sidr_request_;
   KeptNodes<Connections> kept_connections_;
   KeptNodes<ByNode> kept_by_node_;

@@ -7,7 +7,7 @@
 namespace rocegw::cm {
 namespace {
 
-// Finds the connection of a message; what only the right peer can know is compared.
+// Finds the connection of a message, and compares fields that only the right peer can know.
 struct Finder {
   Core& core;
   const Inbound& in;
@@ -19,7 +19,7 @@ struct Finder {
     return Pair(m.local_comm_id, m.remote_comm_id);
   }
   Connection* operator()(const wire::CmRej& m) const {
-    // A peer that gives up its REQ does not know our ID; it names itself by its GUID instead.
+    // A peer that gives up its REQ does not know our ID, and identifies itself by its GUID.
     if (m.reason == wire::RejectReason::kTimeout && m.info_length >= sizeof(uint64_t)) {
       uint64_t guid = 0;
       for (size_t i = 0; i < sizeof guid; ++i) guid = guid << 8 | m.info[i];
@@ -63,8 +63,8 @@ bool FromItsPeer(const Connection& connection, const Inbound& in) {
          connection.path.source == in.meta.destination;
 }
 
-// A message of no connection. New requests are looked at; a peer that still believes in a
-// connection is told that there is none; the rest is dropped.
+// Handles a message without a connection: examines new requests, tells a peer with a stale
+// connection that there is none, and drops the rest.
 struct Stranger {
   Core& core;
   const Inbound& in;

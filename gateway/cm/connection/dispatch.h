@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a received message to the connection it belongs to and the handler that its state has for
-// it; and what strangers are told. Control thread, inside the engine.
+// Dispatch of a received message to its connection and the handler for its state, and answers to
+// messages of strangers. Control thread, inside the engine.
 #pragma once
 
 #include "gateway/cm/core.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection requests that came before their listener. Programs that agree on a second connection
-// over a first one begin to listen and to connect at the same moment (perftest -R does); with
-// Linux's rdma_cm the client needs longer. A request that finds nobody waits a moment before it is
-// refused (ours at a peer: MayBeEarly in teardown.cc). Bounded; all wait equally long, so the
-// oldest is due first. Control thread.
+// Connection requests that arrive before their listener exists. Programs that agree on a second
+// connection over a first one listen and connect at the same moment (perftest -R does); with
+// Linux's rdma_cm the client takes longer. A request without a listener waits a moment before it is
+// refused (for ours at a peer: MayBeEarly in teardown.cc). The queue is bounded; all requests wait
+// equally long, so the oldest is due first. Control thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace rocegw::cm {
 class EarlyRequests {
  public:
   struct Held {
-    wire::CmMad mad;  // a REQ
+    wire::CmMad mad;  // REQ
     wire::RxMeta meta;
     Qpn source_qpn;
     TimePoint until;
@@ -29,10 +29,10 @@ class EarlyRequests {
   explicit EarlyRequests(size_t most) : most_(most) {}
 
   enum class Verdict : uint8_t { kHeld, kAlready, kFull };
-  // The same request again changes nothing.
+  // Keeps a request; a repetition of a kept request changes nothing.
   Verdict Hold(const Held& request);
 
-  // Those that ask for this service, oldest first; they are forgotten here.
+  // Removes and returns the requests for this service, oldest first.
   std::vector<Held> TakeFor(uint64_t service_id);
   std::vector<Held> TakeDue(TimePoint now);
 

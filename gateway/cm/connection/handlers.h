@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the connection manager does, one function per (situation, message) or command;
-// state_table.cc says which handler runs in which state. Handlers return kNone when the message was
-// used or is a harmless repetition, else why it was not. A handler may end the connection it was
-// given. Commands return errno.
+// Handlers of the connection manager: one function per (situation, message) or command;
+// state_table.cc lists which handler runs in which state. A handler returns kNone if the message
+// was used or is a harmless repetition, else why it was ignored. It may destroy the connection that
+// it was given. Commands return errno.
 #pragma once
 
 #include "gateway/cm/cm_command.h"
@@ -14,9 +14,9 @@ using metrics::DropReason;
 
 // active_side.cc
 int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step);
-// Those that waited for what discovery finds out about the peer.
+// Sends the REQs that waited for discovery of this peer.
 void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step);
-// Those that waited for others of ours at the same listener.
+// Sends the REQs that waited for a slot at their listener.
 void SendWaitingRequests(Core& core, Step& step);
 int ConfirmEstablished(Core& core, Id& id, Step& step);
 DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& step);
@@ -27,9 +27,9 @@ DropReason OnDelayOfRequest(Core& core, Connection& connection, const Inbound& i
 
 // passive_side.cc
 DropReason OnNewRequest(Core& core, const Inbound& in, Step& step);
-// Requests that waited for this listener.
+// Handles the early requests for a new listener.
 void OnListening(Core& core, const Id& listener, Step& step);
-// Requests that waited in vain.
+// Refuses early requests whose listener did not appear in time.
 void OnEarlyDeadline(Core& core, Step& step);
 DropReason OnRequestAgain(Core& core, Connection& connection, const Inbound& in, Step& step);
 DropReason OnRequestAnswered(Core& core, Connection& connection, const Inbound& in, Step& step);
@@ -63,7 +63,7 @@ DropReason OnSidrReply(Core& core, Connection& connection, const Inbound& in, St
 int AcceptSidr(Core& core, Id& id, Connection& connection, const ConnectParams& param, Step& step);
 void RejectSidr(Core& core, Connection& connection, const PrivateData& data, Step& step);
 
-// any state
+// Handlers for any state.
 DropReason ResendAnswer(Core& core, Connection& connection, const Inbound& in, Step& step);
 DropReason IgnoreRepetition(Core& core, Connection& connection, const Inbound& in, Step& step);
 

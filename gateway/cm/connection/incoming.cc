@@ -11,7 +11,7 @@ IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType
   if (!ParseServiceId(service_id, space, out.port)) return IncomingVerdict::kNoService;
   const bool readable = wire::DecodeIpCm(header, out.header);
   bool port_open = false;
-  // Also a request to loopback names the address that it came to here.
+  // A request to a loopback address carries the address at which it arrived.
   out.local = core.FindAddress(in.meta.destination);
   const uint64_t pool = out.local == nullptr ? 0 : out.local->pool;
   const CmHandle handle =
@@ -19,8 +19,8 @@ IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType
   if (!port_open) return IncomingVerdict::kNoListener;
   const bool from_self = core.FindAddress(in.meta.source) != nullptr;
   if (!readable || !AcceptableAddresses(out.header, from_self)) return IncomingVerdict::kRefused;
-  // The request must have come to the address that it names; loopback is inside of the gateway and
-  // has no packets.
+  // The request must arrive at the address that it names. Loopback traffic stays inside the gateway
+  // and has no packets.
   if (out.header.destination != in.meta.destination &&
       !Endpoint{out.header.destination}.IsLoopback()) {
     return IncomingVerdict::kRefused;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What REQ and SIDR_REQ have in common on arrival: which listener they are for, and the new id that
-// represents them to its program. The checks are those of rdma_cm on Linux.
+// Common arrival steps of REQ and SIDR_REQ: finds the listener and creates the id that represents
+// the request to its program. The checks are those of rdma_cm on Linux.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ struct Incoming {
 };
 
 enum class IncomingVerdict : uint8_t {
-  kListener,    // found, and it has room
-  kNoService,   // not a service that anybody could listen on
-  kNoListener,  // nobody does
-  kRefused,     // somebody does, but not for these addresses or this kind of connection
-  kFull,        // backlog or a limit: say nothing, the peer will try again
+  kListener,    // found, with space in its backlog
+  kNoService,   // the service ID is not one of rdma_cm
+  kNoListener,  // no listener
+  kRefused,     // a listener for other addresses or another kind of connection
+  kFull,        // backlog or a limit: no answer, the peer will try again
 };
 
 IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType type,
                       std::span<const uint8_t, wire::kIpCmHeaderLength> header, Incoming& out);
 
-// The id and its connection (kReqReceived or kSidrReqReceived is the caller's to set), bound to the
-// address the request came to, with the path back. nullptr: a limit is reached.
+// Creates an id and its connection, bound to the address at which the request arrived and with the
+// path back. The caller sets kReqReceived or kSidrReqReceived. nullptr: a limit is reached.
 Connection* NewPassive(Core& core, const Incoming& incoming, const Inbound& in, uint32_t flow_label,
                        uint8_t traffic_class, Step& step);
 

@@ -16,13 +16,13 @@ Ece Unchanged(const Ece& application) {
   return {application.vendor_id & wire::kVendorIdMask, application.options};
 }
 
-// The answer to an offer of ours.
+// Records the peer's answer to our offer.
 void TakeAnswer(const NegotiationView& view, EceRecord& record) {
   record.agreed = 0;
   if (record.received.vendor_id == 0) {
     record.verdict = "standard RoCEv2: peer names no vendor";
   } else if (record.received.vendor_id != view.vendor_id) {
-    // Of a gateway this is its program's own.
+    // Between gateways this vendor ID belongs to the peer's program.
     record.agreed = ByDiscovery(view);
     record.verdict = record.agreed != 0
                          ? "agreed by discovery: reply carries its program's own ECE"
@@ -65,8 +65,8 @@ void EceFromReply(const Ece& received, const NegotiationView& view, EceRecord& r
                          ? "peer answered the program's own ECE"
                          : "peer declined the program's own ECE";
   } else {
-    // Some passive sides leave options without a vendor, or name themselves unasked: neither
-    // promises anything.
+    // Some passive sides leave options without a vendor, or name their vendor unasked: neither is a
+    // promise.
     record.verdict = received.vendor_id == 0
                          ? "standard RoCEv2: no vendor on either side"
                          : "standard RoCEv2: vendor named without being asked, ignored";
@@ -84,7 +84,7 @@ uint32_t WouldAgree(const EceRecord& record, const NegotiationView& view) {
   if (view.kind != PeerKind::kGateway) return 0;
   if (IsOffer(record.received, view))
     return wire::AgreedOptions(record.received.options & view.own & view.peer);
-  // A gateway that takes us for one offers; another vendor's ID is its program's.
+  // A gateway that knows us offers options; any other vendor's ID comes from its program.
   return record.received.vendor_id != 0 && record.received.vendor_id != view.vendor_id
              ? ByDiscovery(view)
              : 0;
@@ -94,7 +94,7 @@ Ece EceForReply(const Ece& application, const NegotiationView& view, EceRecord& 
   record.agreed = WouldAgree(record, view);
   if (application.vendor_id != 0) {
     record.sent = Unchanged(application);
-    // A program that speaks for the gateway may take less.
+    // A program that sets the gateway's own vendor ID may reduce the options.
     if (IsOffer(record.sent, view))
       record.agreed = wire::AgreedOptions(record.agreed & record.sent.options);
     record.verdict = record.agreed != 0 ? "agreed by discovery: reply carries the program's own ECE"

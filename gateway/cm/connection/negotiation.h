@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said and understood in the vendor ID and attribute modifier of REQ and REP (enhanced
-// connection establishment).
+// Meaning of the vendor ID and attribute modifier of REQ and REP (enhanced connection
+// establishment).
 //
-// Towards RDMA devices the gateway names no vendor of its own and no options, since promising one
-// of theirs would break the connection:
-//  - REQ: vendor 0, options 0;
-//  - REP: the vendor ID of the REQ with options 0, as every RDMA device without ECE answers; a
-//    requester takes that, like vendor 0, as "none of the options";
-//  - whatever arrives is recorded and never a reason to refuse.
-// Towards a peer that discovery knows as gateway the REQ offers wire::GatewayOption bits under our
-// vendor ID and the REP says which of them hold. kOptionPresent is in both; without it our vendor
-// ID is an echo and means no. Without a channel nothing else is agreed on. ECE that the program set
-// itself travels unchanged; gateways then agree by what discovery told. What was sent, received and
-// concluded is kept per connection for people to read. Pure functions.
+// Towards RDMA devices the gateway names no vendor and no options of its own, since promising
+// another vendor's options would break the connection:
+// - REQ: vendor 0, options 0;
+// - REP: the vendor ID of the REQ with options 0, as RDMA devices without ECE answer; a requester
+//   takes that, like vendor 0, as "none of the options";
+// - received values are recorded and never a reason to refuse.
+//
+// Towards a peer that discovery knows as a gateway, the REQ offers wire::GatewayOption bits under
+// our vendor ID, and the REP states which of them hold. kOptionPresent is set in both; without it
+// our vendor ID is an echo and means no. Without a channel no other option is agreed. ECE that the
+// program set itself travels unchanged; gateways then agree on what discovery found. What was sent,
+// received and concluded is kept per connection for display. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,12 @@
 
 namespace rocegw::cm {
 
-// Who negotiates with whom.
+// Parties of a negotiation, as this gateway sees them.
 struct NegotiationView {
-  uint32_t vendor_id = wire::kDefaultVendorId;  // of both gateways
-  uint32_t own = wire::kOptionPresent;          // what this one can do
+  uint32_t vendor_id = wire::kDefaultVendorId;  // vendor ID of both gateways
+  uint32_t own = wire::kOptionPresent;          // options of this gateway
   PeerKind kind = PeerKind::kRnic;
-  uint32_t peer = 0;  // what discovery says that the peer can do
+  uint32_t peer = 0;  // options of the peer, found by discovery
 };
 
 struct EceRecord {
@@ -41,7 +42,7 @@ Ece EceForRequest(const Ece& application, const NegotiationView& view, EceRecord
 void EceFromReply(const Ece& received, const NegotiationView& view, EceRecord& record);
 
 void EceFromRequest(const Ece& received, EceRecord& record);
-// What a reply would agree to now.
+// Returns what a reply would agree to now.
 uint32_t WouldAgree(const EceRecord& record, const NegotiationView& view);
 Ece EceForReply(const Ece& application, const NegotiationView& view, EceRecord& record);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The side that listens: REQ in, REP out, RTU in (IBTA 12.9.7, figure 115). Most of what arrives
-// here comes from peers nobody knows yet: everything is checked before any state is made.
+// Passive side of a connection: REQ in, REP out, RTU in (IBTA 12.9.7, figure 115). Most messages
+// here come from unknown peers, so everything is checked before any state is created.
 #include <algorithm>
 #include <cerrno>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint8_t kDefaultHopLimit = 64;
 
-// Refuses a REQ for which there is no connection, and shall not be one.
+// Refuses a REQ without creating a connection.
 DropReason Refuse(Core& core, const Inbound& in, wire::RejectReason reason, Step& step) {
   wire::CmRej rej;
   rej.remote_comm_id = std::get_if<wire::CmReq>(&in.mad.body)->local_comm_id;
@@ -31,7 +31,7 @@ DropReason Refuse(Core& core, const Inbound& in, wire::RejectReason reason, Step
   return DropReason::kNone;
 }
 
-// Of the queue pair that answers. Nothing: there is none.
+// Returns the type of the queue pair that answers; nothing: there is none.
 std::optional<QpType> TypeFor(const wire::CmReq& req) {
   switch (req.transport) {
     case wire::CmTransport::kRc:
@@ -47,14 +47,14 @@ std::optional<QpType> TypeFor(const wire::CmReq& req) {
   return std::nullopt;
 }
 
-// What can be judged without looking for a listener. Nothing: no fault.
+// Checks the REQ without its listener. Returns nothing if it has no fault.
 std::optional<wire::RejectReason> FaultOf(const Core& core, const Inbound& in,
                                           const wire::CmReq& req) {
   if (!TypeFor(req).has_value()) return wire::RejectReason::kInvalidTransport;
-  // A non-zero alternate LID means an alternate path, which RoCE has not.
+  // A non-zero alternate LID means an alternate path, which RoCE does not have.
   if (req.alternate.local_lid != 0) return wire::RejectReason::kInvalidAlternateGid;
-  // The path of the data must be that of this message: otherwise a request could turn a QP's
-  // traffic on somebody else.
+  // The data path must be that of this message: otherwise a request could direct a QP's traffic at
+  // a third party.
   if ((req.pkey & 0x7FFF) != 0x7FFF || req.primary.local_gid != in.meta.source ||
       req.primary.remote_gid != in.meta.destination ||
       core.FindAddress(in.meta.destination) == nullptr) {
@@ -70,7 +70,7 @@ DropReason HoldOrRefuse(Core& core, const Inbound& in, Step& step) {
   return Refuse(core, in, wire::RejectReason::kInvalidServiceId, step);
 }
 
-// The peer has forgotten the connection that its QP had: so must we.
+// Ends a connection that the peer has forgotten, since its QP requests a new one.
 void EndStale(Core& core, Connection& old, Step& step) {
   switch (old.state) {
     case ConnectionState::kEstablished:
@@ -94,7 +94,7 @@ void TakeParameters(const Core& core, const wire::CmReq& req, Connection& connec
   connection.remote_qpn = req.local_qpn;
   connection.remote_psn = req.starting_psn;
   connection.path_mtu = req.path_mtu;
-  // Both from our point of view, and no more than we can.
+  // Both values from our point of view, limited by our maximum.
   connection.responder_resources = std::min(req.initiator_depth, core.config.max_depth);
   connection.initiator_depth = std::min(req.responder_resources, core.config.max_depth);
   connection.retry_count = req.retry_count;
@@ -138,7 +138,7 @@ wire::CmRep MakeReply(const Core& core, const Id& id, const Connection& connecti
   rep.rnr_retry_count = std::min(param.rnr_retry_count, kMaxRetryCount);
   rep.srq = param.srq;
   if (id.qp_type == QpType::kXrcReceive) {
-    // As Linux has it: the end is named where that of RD would be.
+    // As Linux does: an XRC REP carries the QPN in the field of the RD end-to-end context.
     rep.local_eecn = std::exchange(rep.local_qpn, Qpn{0}).value;
     rep.initiator_depth = 0;
     rep.srq = true;
@@ -186,7 +186,7 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
     case IncomingVerdict::kListener:
       break;
   }
-  // The passive side cannot choose a smaller one.
+  // The passive side cannot choose a smaller MTU.
   if (req.path_mtu == 0 || req.path_mtu > PathMtuCode(incoming.local->mtu)) {
     return Refuse(core, in, wire::RejectReason::kInvalidMtu, step);
   }
@@ -199,7 +199,7 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   EceFromRequest({req.vendor_id, in.mad.attribute_modifier}, connection->ece);
   core.connections.IndexRemoteId(*connection);
   core.connections.IndexRemoteQpn(*connection);
-  // Known before the program decides, as a rule.
+  // Starts discovery early: usually the result is there before the program decides.
   if (connection->ece.received.vendor_id == core.config.discovery.vendor_id)
     core.discovery.Hint(in.meta.source);
   core.Ask(in.meta.destination, in.meta.source, step);
@@ -226,7 +226,7 @@ void OnEarlyDeadline(Core& core, Step& step) {
   }
 }
 
-// The program has not decided yet: the peer shall be patient.
+// Answers a repeated REQ while the program decides: asks the peer to wait.
 DropReason OnRequestAgain(Core& core, Connection& connection, const Inbound&, Step& step) {
   core.AskForTime(connection, wire::CmAnswered::kReq, step);
   return DropReason::kNone;
@@ -278,7 +278,7 @@ DropReason OnDelayOfReply(Core& core, Connection& connection, const Inbound& in,
   return DropReason::kNone;
 }
 
-// Data from the peer proves what the RTU would have said.
+// Handles data from the peer before its RTU: it proves the same.
 int NoteCommEstablished(Core& core, Id& id, Step& step) {
   Connection* connection = core.ConnectionOf(id);
   if (connection == nullptr) return EINVAL;

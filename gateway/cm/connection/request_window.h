@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many REQs of one program may wait for the answer of one listener. Its backlog is bounded, and
-// what comes on top of that is lost and repeated, later each time: a storm of connections would end
-// with a long tail of those. Who connects takes a place or waits for one. A place is free again
-// when its REQ is answered or has to be repeated (the listener is slow, or the REQ is lost). An
-// answer makes room for one more; repetitions halve the room, at most once per interval. Of the
-// peer nothing is known but that, so this holds towards any. Control thread.
+// Window for the unanswered REQs of one program to one listener. A listener's backlog is bounded;
+// REQs beyond it are lost and repeated at growing intervals, so a burst of connections would end in
+// a long tail. A REQ takes a slot of the window or waits for one. The slot is free again when the
+// REQ is answered or must be repeated (slow listener, or packet loss). An answer grows the window
+// by one; repetitions halve it, at most once per interval. This needs no knowledge of the peer, so
+// it works with any. Control thread.
 #pragma once
 
 #include <compare>
@@ -32,18 +32,18 @@ class RequestWindow {
 
   explicit RequestWindow(const RequestWindowConfig& config) : config_(config) {}
 
-  // 0: there is a place, and it is taken. Else the number under which the connection waits.
+  // Takes a slot and returns 0, or returns the ticket under which the connection waits.
   uint64_t Enter(const Line& line, uint32_t local_comm_id);
-  // Gives a place back.
+  // Returns a slot.
   void Leave(const Line& line, End end, TimePoint now);
-  // It waits no longer.
+  // Removes a waiting connection.
   void Forget(const Line& line, uint64_t ticket);
 
-  // Connections whose turn has come, each with a place; longest wait first per line. Until the next
+  // Returns the connections that got a slot, longest wait first per listener. Valid until the next
   // call.
   const std::vector<uint32_t>& TakeTurns();
 
-  // Room for so many connections more (kept_nodes.h).
+  // Keeps memory for so many further connections (kept_nodes.h).
   void Keep(size_t wanted);
   bool Refill(size_t most);
 
@@ -60,10 +60,10 @@ class RequestWindow {
   void EraseIfIdle(Queues::iterator at);
 
   const RequestWindowConfig config_;
-  Queues queues_;  // those with a place taken or somebody waiting
+  Queues queues_;  // listeners with a taken slot or a waiting connection
   KeptNodes<Queues> kept_queues_;
   KeptNodes<Waiting> kept_waiting_;
-  std::vector<Line> freed_;  // may have turns to give
+  std::vector<Line> freed_;  // listeners that may have a free slot
   std::vector<uint32_t> turns_;
   uint64_t last_ticket_ = 0;
 };

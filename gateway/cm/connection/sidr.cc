@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service ID resolution: how UD ids learn the QPN and Q_Key behind a service (IBTA 12.11). One
-// request, one reply; the reply is remembered for a while, so that a repeated request does not
-// reach the program twice.
+// Service ID resolution: lets UD ids find the QPN and Q_Key of a service (IBTA 12.11). One request,
+// one reply. The reply is kept for a while, so a repeated request does not reach the program again.
 #include <algorithm>
 #include <cerrno>
 

@@ -9,7 +9,7 @@
 namespace rocegw::cm {
 namespace {
 
-// In the order of wire::CmBody; LAP and APR are never anybody's.
+// Row of the table, in the order of wire::CmBody; no state handles LAP and APR.
 struct Row {
   const char* name = nullptr;
   Handler req = nullptr;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which handler takes which message in which state of a connection: the CM protocol as one table,
-// in the place of nested switches. An empty cell means that the message does not belong there (drop
-// reason cm_state).
+// Table of the CM protocol: the handler for each message in each state of a connection, instead of
+// nested switches. An empty cell means that the message is not valid there (drop reason cm_state).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@ namespace rocegw::cm {
 
 using Handler = metrics::DropReason (*)(Core&, Connection&, const Inbound&, Step&);
 
-// nullptr: none. `message` is the index in wire::CmBody.
+// Returns nullptr if there is no handler. `message` is the index in wire::CmBody.
 Handler HandlerFor(ConnectionState state, size_t message);
 
 }  // namespace rocegw::cm

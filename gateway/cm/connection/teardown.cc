@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How connections end: DREQ and DREP, REJ at any stage, silence, and ids that are destroyed in the
-// middle of something (IBTA 12.9.8). A DREQ is answered by the engine at once, without waiting for
-// the program to hear of it.
+// End of a connection: DREQ and DREP, REJ at any stage, silence, and ids destroyed in the middle of
+// an exchange (IBTA 12.9.8). The engine answers a DREQ at once, before the program hears of it.
 #include <algorithm>
 #include <cerrno>
 #include <vector>
@@ -34,9 +33,9 @@ void EmitRejected(Core& core, Connection& connection, const wire::CmRej& rej, St
   core.Emit(*id, EventType::kRejected, static_cast<int>(rej.reason), param, step);
 }
 
-// Nobody listens there yet, says the peer, and the REQ is young: it goes out again soon. The same
-// grace that early_requests.h gives to the REQs of others; a peer that refuses keeps no memory of
-// the REQ, so the same one will do.
+// Returns true if the peer refused for lack of a listener and the REQ is young, so it is repeated
+// soon. This is the grace that early_requests.h gives to REQs of peers. A peer that refused keeps
+// no memory of the REQ, so the same REQ can be sent.
 bool MayBeEarly(const Core& core, const Connection& connection, const wire::CmRej& rej,
                 const Step& step) {
   return connection.state == ConnectionState::kReqSent &&
@@ -44,8 +43,8 @@ bool MayBeEarly(const Core& core, const Connection& connection, const wire::CmRe
          step.now + core.config.early_retry < connection.created + core.config.listener_grace;
 }
 
-// Repeats a REQ that was refused for its path MTU with the next smaller one: a peer on a link with
-// a smaller MTU has no other way to say so. True when the REQ was sent again.
+// Repeats a REQ that was refused for its path MTU with the next smaller MTU: a peer on a link with
+// a smaller MTU has no other answer. Returns true if the REQ was sent again.
 bool OfferSmallerMtu(Core& core, Connection& connection, const wire::CmRej& rej, Step& step) {
   if (connection.state != ConnectionState::kReqSent || rej.reason != RejectReason::kInvalidMtu ||
       connection.path_mtu <= 1) {
@@ -64,15 +63,15 @@ bool OfferSmallerMtu(Core& core, Connection& connection, const wire::CmRej& rej,
   return true;
 }
 
-// How long a peer may take to repeat its REQ.
+// Returns how long a peer may take to repeat its REQ.
 Duration AnswerMemory(const Core& core, const Connection& connection) {
   if (!connection.asked_for_time) return core.config.answer_memory;
   return core.config.answer_memory + CodeToDuration(core.config.mra_service_timeout) +
          core.SlowInterval();
 }
 
-// Refuses a request and remembers that for its repetitions. A REJ has no answer; a peer that was
-// asked for time will not repeat its REQ soon, so the REJ is repeated instead.
+// Refuses a request and keeps the refusal for repetitions. A REJ has no answer. A peer that was
+// asked for time repeats its REQ late, so this side repeats the REJ.
 void RefuseRequest(Core& core, Connection& connection, const wire::CmRej& rej, Step& step) {
   connection.reason = static_cast<uint16_t>(rej.reason);
   ++core.counters.rejected;
@@ -83,7 +82,7 @@ void RefuseRequest(Core& core, Connection& connection, const wire::CmRej& rej, S
   if (!connection.asked_for_time) core.SetDeadline(connection, connection.schedule.give_up);
 }
 
-// The peer has taken its REQ back; a copy of it may still be under way.
+// Keeps a REQ that the peer withdrew: a copy of it may still arrive.
 void RememberWithdrawal(Core& core, Connection& connection, Step& step) {
   core.Orphan(connection);
   connection.state = ConnectionState::kRejected;
@@ -91,8 +90,8 @@ void RememberWithdrawal(Core& core, Connection& connection, Step& step) {
   connection.schedule.give_up = connection.deadline;
 }
 
-// Takes back a REP whose RTU has not come. The peer may be before or after its RTU, so it is told
-// several times; if its RTU comes nevertheless, the connection is ended in order.
+// Withdraws a REP whose RTU did not arrive. The peer may have sent its RTU or not, so the REJ is
+// repeated; if the RTU still arrives, the connection is disconnected regularly.
 void WithdrawReply(Core& core, Connection& connection, RejectReason reason, Step& step) {
   connection.reason = static_cast<uint16_t>(reason);
   ++core.counters.rejected;
@@ -106,7 +105,7 @@ void WithdrawReply(Core& core, Connection& connection, RejectReason reason, Step
 
 bool ReplyWithdrawn(const Connection& connection) { return connection.local_qpn != kInvalidQpn; }
 
-// Requests that the program will never see, since their listener dies.
+// Drops requests that the program will never see, because their listener is destroyed.
 void DropWaitingRequests(Core& core, const Id& listener, Step& step) {
   if (listener.waiting_requests == 0) return;
   std::vector<CmHandle> waiting;
@@ -120,13 +119,13 @@ void DropWaitingRequests(Core& core, const Id& listener, Step& step) {
   for (const CmHandle handle : waiting) DestroyAnyId(core, *core.FindId(handle), step);
 }
 
-// The peer may go on sending to the QPN until it has heard of the end, and its timewait follows.
+// Quarantines the QPN: the peer may send to it until it hears of the end and passes its timewait.
 void KeepQpnUntilToldOff(const Core& core, const Connection& connection, Step& step) {
   step.actions.quarantined.push_back({connection.owner, connection.local_qpn,
                                       connection.schedule.give_up + core.TimewaitOf(connection)});
 }
 
-// Leaves the connection in a state that ends by itself.
+// Moves the connection to a state that ends by itself.
 void Abandon(Core& core, Connection& connection, Step& step) {
   switch (connection.state) {
     case ConnectionState::kReqSent:
@@ -187,7 +186,7 @@ void GiveUp(Core& core, Connection& connection, Step& step) {
       if (id != nullptr) core.Emit(*id, EventType::kUnreachable, -ETIMEDOUT, step);
       WithdrawReply(core, connection, RejectReason::kTimeout, step);
       return;
-    case ConnectionState::kEstablished:  // enough RTUs
+    case ConnectionState::kEstablished:  // no further RTU
       core.Answered(connection);
       return;
     case ConnectionState::kRejected:
@@ -207,7 +206,7 @@ void GiveUp(Core& core, Connection& connection, Step& step) {
 }  // namespace
 
 DropReason OnDisconnect(Core& core, Connection& connection, const Inbound& in, Step& step) {
-  // A DREQ for another QP of an earlier life must not end this one.
+  // A DREQ for a QP of an earlier connection must not end this one.
   if (std::get_if<wire::CmDreq>(&in.mad.body)->remote_qpn != connection.local_qpn) {
     return DropReason::k_cm_unmatched;
   }
@@ -251,8 +250,8 @@ DropReason OnRejectAfterReply(Core& core, Connection& connection, const Inbound&
   return DropReason::kNone;
 }
 
-// The peer never saw our RTU, has withdrawn its REP or has lost its state: there is no connection
-// although we thought so.
+// Handles a REJ in the established state: the peer missed our RTU, withdrew its REP or lost its
+// state, so there is no connection.
 DropReason OnRejectEstablished(Core& core, Connection& connection, const Inbound& in, Step& step) {
   const wire::CmRej& rej = RejectOf(in);
   if (rej.answered == CmAnswered::kReq) return DropReason::k_cm_state;
@@ -268,7 +267,7 @@ DropReason OnRejectDisconnecting(Core& core, Connection& connection, const Inbou
   return DropReason::kNone;
 }
 
-// The peer is still before our REP, if there was one.
+// Handles a REJ before or after our REP: the peer has no connection yet.
 DropReason OnRequestRejected(Core& core, Connection& connection, const Inbound&, Step& step) {
   if (ReplyWithdrawn(connection) || !connection.has_pending) {
     core.SendReject(connection, CmAnswered::kReq, static_cast<RejectReason>(connection.reason),
@@ -318,8 +317,8 @@ int RejectRequest(Core& core, Id& id, const Reject& command, Step& step) {
   return 0;
 }
 
-// As rdma_disconnect: starting it, having been disconnected already and having failed to connect
-// are all fine.
+// Disconnects as rdma_disconnect does: it succeeds also if the connection was disconnected before
+// or never established.
 int DisconnectId(Core& core, Id& id, Step& step) {
   if (id.state != IdState::kConnecting && id.state != IdState::kDisconnected) return EINVAL;
   Connection* connection = core.ConnectionOf(id);

@@ -132,7 +132,7 @@ void Discovery::Forget(const wire::Gid& peer, CmActions& actions) {
   const auto known = peers_.find(peer);
   if (known == peers_.end()) return;
   if (known->second.asking) {
-    // The answer is under way; until then it is nobody's.
+    // Counts as asking until the answer arrives.
     known->second.kind = PeerKind::kAsking;
     return;
   }
@@ -147,7 +147,7 @@ void Discovery::SetMember(const wire::Gid& peer, bool member) {
     return;
   }
   answers_of_member_.try_emplace(peer, config_.source_answer_rate, config_.source_answer_burst);
-  // What was found out before may be of another host.
+  // An earlier result may belong to another host.
   if (members_.insert(peer).second) Hint(peer);
 }
 
@@ -168,7 +168,7 @@ DropReason Discovery::OnMad(std::span<const uint8_t> bytes, const wire::RxMeta& 
                       : OnQuestion(mad, meta, source_qpn, now, actions);
 }
 
-// An RDMA device refuses without a tag, since it has no key.
+// An RDMA device has no key, so its refusal carries no tag.
 DropReason Discovery::CheckTag(const wire::GatewayMad& mad, std::span<const uint8_t> bytes,
                                const wire::RxMeta& meta) const {
   if (mad.status != 0) return DropReason::kNone;
@@ -186,7 +186,7 @@ void Discovery::Encode(wire::GatewayMad& mad, SendMad& out) const {
     wire::SealGatewayMad(keys_.signer(), out.path.source, out.path.destination, out.bytes);
 }
 
-// So that whoever asks need not wait in vain.
+// Refuses a foreign MAD of our class, so that the sender does not wait for a timeout.
 DropReason Discovery::RefuseOther(std::span<const uint8_t> bytes, DropReason reason,
                                   const wire::RxMeta& meta, Qpn source_qpn, TimePoint now,
                                   CmActions& actions) {
@@ -198,8 +198,8 @@ DropReason Discovery::RefuseOther(std::span<const uint8_t> bytes, DropReason rea
   return reason;
 }
 
-// The limits are apart, so that one address cannot use up what others may have, nor strangers what
-// members and known peers may.
+// Checks separate limits, so that one address cannot use up the answers of others, nor strangers
+// those of members and known peers.
 bool Discovery::MayAnswer(const wire::Gid& source, TimePoint now) {
   const auto member = answers_of_member_.find(source);
   if (member != answers_of_member_.end()) return member->second.Take(now);
@@ -220,11 +220,11 @@ DropReason Discovery::OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta
   answer.response = true;
   answer.transaction_id = mad.transaction_id;
   Encode(answer, AnswerTo(meta, source_qpn, actions));
-  // Who asks is not believed what it says of itself: the source may be forged. It is a reason to
-  // ask.
+  // The sender's claims about itself are not used, since the source may be forged. They are a
+  // reason to ask it.
   const auto known = peers_.find(meta.source);
   if (known == peers_.end()) return DropReason::kNone;
-  // A peer that has a key says so itself.
+  // A peer with a key would have tagged the question.
   if (keys_.active() && known->second.authenticated && !mad.tagged) return DropReason::kNone;
   if (known->second.kind == PeerKind::kGateway && known->second.info.instance != mad.info.instance)
     Forget(meta.source, actions);
@@ -242,7 +242,7 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
       peer.source != meta.destination) {
     return DropReason::k_cm_unmatched;
   }
-  peer.sent = 0;  // a second answer to the same question says nothing
+  peer.sent = 0;  // a second answer to the same question gives no round trip
   peer.until = now + config_.trust;
   peer.silent = false;
   peer.silences = 0;
@@ -274,7 +274,7 @@ void Discovery::OnDeadline(TimePoint now, CmActions& actions) {
       continue;
     }
     ++counters_.silent;
-    // Of a gateway silence says that it is away, not that it became something else.
+    // Silence of a gateway means that it is away, not that it became an RDMA device.
     const bool away = peer.kind == PeerKind::kGateway || IsMember(gid);
     peer.until = now + (away ? config_.away_rest : RestAfterSilence(peer.silences));
     if (peer.silences < UINT8_MAX) ++peer.silences;
@@ -315,7 +315,7 @@ void Discovery::StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions)
   actions.settled.push_back(gid);
 }
 
-// Those whose time is over go first, then whoever would be asked again soonest.
+// Evicts expired entries first, then the one that would be asked again soonest.
 bool Discovery::MakeRoom(TimePoint now, CmActions& actions) {
   if (peers_.size() < config_.max_peers) return true;
   std::erase_if(peers_, [&](const auto& entry) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is a gateway: the fleet's configuration names addresses that are gateways (members); what
-// they can do, and who else is one, is asked. It asks each peer address once in ten minutes with a
-// MAD that only gateways understand (wire/gateway_mad.h), remembers the answer, and answers the
-// same question. An RDMA device refuses the MAD or keeps silent; both mean that it gets plain
-// RoCEv2 and nothing else.
+// Discovery of gateways. The fleet's configuration names addresses that are gateways (members);
+// their options, and other gateways, are found by asking. Discovery asks a peer address once in ten
+// minutes with a MAD that only gateways understand (wire/gateway_mad.h), keeps the answer, and
+// answers the same question of others. An RDMA device refuses the MAD or is silent; both mean that
+// it gets plain RoCEv2.
 //
-// A pure engine: MADs and time go in, actions come out; owned by the connection manager's core,
-// control thread. Channels may be opened only to what TargetOf names, since only that has answered.
-// Memory is bounded by the configuration; a question of a stranger makes no state.
+// MADs and time go in, actions come out. Owned by the connection manager's core, control thread.
+// Channels may be opened only to targets of TargetOf, since only those have answered. Memory is
+// bounded by the configuration; a stranger's question creates no state.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ namespace rocegw::cm {
 enum class PeerKind : uint8_t {
   kUnknown,  // never asked, or forgotten
   kAsking,
-  kRnic,  // plain RoCEv2: it refused, kept silent, or is not asked at all
+  kRnic,  // plain RoCEv2: refused, silent, or never asked by configuration
   kGateway,
 };
 const char* PeerKindName(PeerKind kind);
@@ -46,61 +46,62 @@ struct DiscoveryCounters {
   uint64_t asked = 0;     // addresses
   uint64_t sent = 0;      // queries, repetitions included
   uint64_t gateways = 0;  // answers
-  uint64_t refused = 0;   // error statuses
+  uint64_t refused = 0;   // answers with an error status
   uint64_t silent = 0;
-  uint64_t answered = 0;         // questions of others
-  uint64_t not_answered = 0;     // beyond the rate
-  uint64_t table_full = 0;       // addresses that were not asked for it
-  uint64_t unauthenticated = 0;  // gateways that answered without a tag, of those in `gateways`
+  uint64_t answered = 0;         // questions of others, answered
+  uint64_t not_answered = 0;     // questions beyond the rate limit
+  uint64_t table_full = 0;       // addresses not asked because the table was full
+  uint64_t unauthenticated = 0;  // gateways that answered without a tag; part of `gateways`
 };
 
-// One address, for people.
+// Row of one address, for display.
 struct PeerRow {
   wire::Gid peer;
   PeerKind kind = PeerKind::kUnknown;
-  wire::GatewayInfo info;  // gateways
+  wire::GatewayInfo info;  // gateways only
   bool authenticated = false;
   TimePoint until;
 };
 
 class Discovery {
  public:
-  // `random` outlives this object.
+  // `random` must outlive this object.
   Discovery(const DiscoveryConfig& config, RandomSource& random);
 
-  // What this gateway says about itself from now on; instance and epoch are kept here.
+  // Sets what this gateway tells others; instance and epoch are chosen here.
   void SetOwn(const GatewaySettings& settings);
   const wire::GatewayInfo& own() const { return own_; }
-  // Keys of the fleet from now on. What was found out before is asked again when it is over.
+  // Replaces the fleet's keys. Older results stay until they expire.
   void SetKeys(const FleetKeys& keys);
   bool enabled() const { return config_.enabled; }
 
-  // What is known of the peer; unknown ones are asked, from `source`. While a gateway is asked anew
-  // it stays one.
+  // Returns the kind of the peer; an unknown peer is asked, from `source`. A gateway stays a
+  // gateway while it is asked again.
   PeerKind Ask(const wire::Gid& source, const wire::Gid& peer, TimePoint now, CmActions& actions);
   PeerKind KindOf(const wire::Gid& peer) const;
-  // It counts as RDMA device because nothing came back.
+  // Returns true if the peer counts as an RDMA device because it did not answer.
   bool IsSilent(const wire::Gid& peer) const;
-  // The peer is a gateway that has no key of the fleet, although this one has.
+  // Returns true if the peer is a gateway without a key of the fleet, and this one has keys.
   bool IsUnauthenticated(const wire::Gid& peer) const;
-  // Options of a gateway; 0 for anybody else. kOptionAuthentication only of one whose answer had a
-  // good tag.
+  // Returns a gateway's options, 0 for other peers. kOptionAuthentication only if its answer had a
+  // valid tag.
   uint32_t FeaturesOf(const wire::Gid& peer) const;
-  // Where a channel to this queue pair leads. Nothing: the peer is no gateway with channels.
+  // Returns the target of a channel to this queue pair; nothing: the peer is not a gateway with
+  // channels.
   std::optional<verbs::ChannelTarget> TargetOf(const wire::Gid& peer, Qpn destination) const;
 
-  // The peer may be another one now (a channel was reset, its instance changed): the next Ask asks.
+  // Discards the result about a peer that may have changed (a channel was reset, another instance).
+  // The next Ask asks it.
   void Forget(const wire::Gid& peer, CmActions& actions);
-  // The fleet says that this address is, or is not any more, one of a gateway. It is asked all the
-  // same, with more patience, and silence does not make it an RDMA device for long: it is away. Who
-  // refuses is none, whatever the fleet says.
+  // Records if the fleet's configuration names this address as a gateway. A member is asked too,
+  // with more patience, and is "away" after silence instead of an RDMA device. A refusal makes it
+  // an RDMA device in any case.
   void SetMember(const wire::Gid& peer, bool member);
   bool IsMember(const wire::Gid& peer) const { return members_.contains(peer); }
-  // The peer talks like a gateway: if it counts as RDMA device it is asked again at the next
-  // occasion.
+  // Marks a peer that behaves like a gateway: if it counts as an RDMA device, the next Ask asks it.
   void Hint(const wire::Gid& peer);
 
-  // A MAD of a vendor class. Peers whose question is settled by it are in actions.settled.
+  // Handles a MAD of a vendor class. Peers whose question it answers are added to actions.settled.
   metrics::DropReason OnMad(std::span<const uint8_t> bytes, const wire::RxMeta& meta,
                             Qpn source_qpn, TimePoint now, CmActions& actions);
   void OnDeadline(TimePoint now, CmActions& actions);
@@ -115,18 +116,19 @@ class Discovery {
   struct Peer {
     PeerKind kind = PeerKind::kUnknown;
     bool asking = false;
-    bool silent = false;  // when it was asked last
-    uint8_t sent = 0;     // queries of this question
+    bool silent = false;  // time of the last question
+    uint8_t sent = 0;     // queries sent for this question
     bool authenticated = false;
     uint8_t silences = 0;  // questions in a row without an answer
     wire::Gid source;
     uint64_t transaction_id = 0;  // kept after giving up: a late answer counts too
     TimePoint asked;
-    TimePoint until;    // when it may be asked again; not while asking
-    TimePoint waiting;  // its entry in waiting_, while asking
+    TimePoint until;    // time from which it may be asked again; unused while asking
+    TimePoint waiting;  // its key in waiting_ while asking
     wire::GatewayInfo info;
 
-    // Its discovery datagrams are expected, so they have limits apart from those of strangers.
+    // Returns true if its discovery datagrams are expected, so that they have limits apart from
+    // strangers'.
     bool known() const { return asking || kind == PeerKind::kGateway; }
   };
   using Peers = std::map<wire::Gid, Peer>;
@@ -138,14 +140,14 @@ class Discovery {
     return IsMember(gid) ? config_.member_most_queries : config_.most_queries;
   }
   bool MakeRoom(TimePoint now, CmActions& actions);
-  // How long silence of an address counts, `silences` times in a row.
+  // Returns how long a result from silence counts, after `silences` times in a row.
   Duration RestAfterSilence(uint8_t silences) const;
-  // Whether the address may have an answer now.
+  // Returns true if the rate limits allow an answer to the address.
   bool MayAnswer(const wire::Gid& source, TimePoint now);
   void Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions);
   void StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions);
   void Encode(wire::GatewayMad& mad, SendMad& out) const;
-  // kNone, or why the tag, or that there is none, forbids to look at the datagram.
+  // Returns kNone, or why a bad or missing tag forbids to use the datagram.
   metrics::DropReason CheckTag(const wire::GatewayMad& mad, std::span<const uint8_t> bytes,
                                const wire::RxMeta& meta) const;
   metrics::DropReason OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta& meta,
@@ -162,8 +164,8 @@ class Discovery {
   FleetKeys keys_;
   Peers peers_;
   std::set<wire::Gid> members_;
-  std::set<std::pair<TimePoint, wire::Gid>> waiting_;  // of those that are asked
-  TokenBucket answers_;                                // of strangers
+  std::set<std::pair<TimePoint, wire::Gid>> waiting_;  // deadlines of asked peers
+  TokenBucket answers_;                                // limit for strangers
   SourceLimits answers_of_stranger_;
   SourceLimits answers_of_known_;
   std::map<wire::Gid, TokenBucket> answers_of_member_;

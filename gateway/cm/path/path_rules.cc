@@ -6,14 +6,14 @@
 namespace rocegw::cm {
 namespace {
 
-// GRH or IP, UDP, BTH, XRCETH, AtomicETH, ICRC: the longest a packet can get around its payload.
+// GRH or IP, UDP, BTH, XRCETH, AtomicETH, ICRC: the longest headers and trailer around a payload.
 constexpr uint32_t kLongestHeaders = 40 + 8 + 12 + 4 + 28 + 4;
 constexpr uint8_t kSmallestMtuCode = 1;  // 256
 constexpr uint8_t kLargestMtuCode = 5;   // 4096
 
 bool IsBroadcast(const wire::Gid& address) { return address.IsV4() && address.V4() == 0xFFFFFFFF; }
 
-// 0.0.0.0/8 and the unspecified address.
+// Returns true for 0.0.0.0/8 and the unspecified address.
 bool IsZeroNet(const wire::Gid& address) {
   return address.IsV4() ? address.bytes[12] == 0 : address.IsZero();
 }

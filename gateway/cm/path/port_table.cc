@@ -7,7 +7,8 @@
 namespace rocegw::cm {
 namespace {
 
-// Tens of thousands of taken ports are not walked along for each new id.
+// Limit of a search for a free port, which would otherwise pass tens of thousands of used ports per
+// id.
 constexpr uint32_t kTakenInARow = 64;
 
 bool SameFamily(const Endpoint& a, const Endpoint& b) {
@@ -62,8 +63,8 @@ PortTable::Binding* PortTable::Find(const Key& key, CmHandle id) {
   return at == last ? nullptr : &at->second;
 }
 
-// A peer only ever sees an active id's port as information, so active ids share one when so many in
-// a row are taken.
+// Peers use an active id's port only as information, so active ids share a port when the search
+// fails.
 uint16_t PortTable::FreePort(PortSpace space, const Binding& wanted, const CmConfig& config,
                              RandomSource& random) const {
   const uint32_t count = config.last_ephemeral_port - config.first_ephemeral_port + 1u;
