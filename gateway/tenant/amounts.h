@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quotas are written in: countable things and bytes that are held (resources), and things per
-// second (rates). Names are those of the fields of types.v1.Limits, so that a refusal, a metric and
-// an operator's file say the same word. Plain values, any thread.
+// Units of quotas: countable objects and held bytes (resources), and events per second (rates).
+// Names are those of the fields of types.v1.Limits, so that refusals, metrics and operators' files
+// use the same words. Plain values, any thread.
 #pragma once
 
 #include <array>
@@ -64,10 +64,10 @@ inline constexpr std::string_view NameOf(Rate rate) {
   return kRateNames[static_cast<size_t>(rate)];
 }
 
-// Resources that belong to the daemon's process as a whole: one pool that takes all of them stops
-// the others, however few objects they need. Beyond what is committed to a pool, the pool holds at
-// most kDaemonShare times what is left free in the gateway (the dynamic threshold of Choudhury and
-// Hahne, IEEE/ACM ToN 1998), so greedy pools together always leave a part to the next one.
+// Returns true for resources of the daemon's process as a whole: a pool that takes all of them
+// stops the others, however few objects they need. Beyond its committed amount, a pool holds at
+// most kDaemonShare times what is free in the gateway (the dynamic threshold of Choudhury and
+// Hahne, IEEE/ACM ToN 1998), so greedy pools together always leave a part for others.
 constexpr bool IsOfDaemon(Resource resource) {
   return resource == Resource::kDescriptors || resource == Resource::kHeapBytes;
 }
@@ -75,7 +75,7 @@ inline constexpr uint64_t kDaemonShare = 4;
 
 inline constexpr uint64_t kUnlimited = UINT64_MAX;
 
-// One number for each resource and rate.
+// Number for each resource and rate.
 struct Amounts {
   std::array<uint64_t, kResources> held{};
   std::array<uint64_t, kRates> rates{};
@@ -95,7 +95,8 @@ struct Amounts {
   bool operator==(const Amounts&) const = default;
 };
 
-// Committed is always admitted; up to the peak it is first come, first served.
+// Limits of a pool or tenant. The committed amount is always admitted; up to the peak, first come,
+// first served.
 struct Quota {
   Amounts committed;
   Amounts peak = Amounts::Of(kUnlimited);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of a program that wanted to attach to a pool. One count per connection that greeted or
-// was turned away before; who was let in, looked and left counts nowhere.
+// Result of a program's attempt to attach to a pool. Each connection that sent a greeting, or was
+// refused before, counts once. An admitted connection that closes without attaching is not counted.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace rocegw::tenant {
 
 enum class AttachOutcome : uint8_t {
   kAccepted,
-  kRefused,  // for a limit, a drain or its identity
-  kFailed,   // the gateway, its agent or the versions of the two ends did not allow it
+  kRefused,  // by a limit, a drain or its identity
+  kFailed,   // not possible for the gateway, its agent or the versions of both ends
 };
 
 inline constexpr std::array<std::string_view, 3> kAttachOutcomeNames = {"accepted", "refused",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An amount of a resource that was taken from a pool and goes back to the pool when the owner of
-// the charge is destroyed. Movable. The pool outlives the charge. Control thread.
+// Amount of a resource that was taken from a pool. The destructor returns it. Movable. The pool
+// outlives the charge. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace rocegw::tenant {
 class Charge {
  public:
   Charge() = default;
-  // The amount was granted by Pool::Take.
+  // `amount` was granted by Pool::Take.
   Charge(Pool& pool, Resource resource, uint64_t amount)
       : pool_(&pool), resource_(resource), amount_(amount) {}
   Charge(Charge&& other) noexcept

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what is committed fit? Committed amounts are always granted, so before quotas come into
-// force their sums are compared with what there is: pools within their tenant's peak, tenants
-// within the gateway's capacity; a tenant counts with what is committed to it, or to its pools
-// together if that is more. Plain bookkeeping, no clock, one thread.
+// Check of committed amounts. They are always granted, so before quotas come into force their sums
+// are compared with what exists: pools within their tenant's peak, tenants within the gateway's
+// capacity. A tenant counts with its own committed amount, or its pools' sum if that is more. Plain
+// bookkeeping, no clock, one thread.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace rocegw::tenant {
 
 struct Overflow {
   size_t limit = 0;    // index as in LimitName
-  std::string tenant;  // whose peak is exceeded; empty: the gateway's capacity
+  std::string tenant;  // tenant whose peak is exceeded; empty: the gateway's capacity
   uint64_t sum = 0;
   uint64_t bound = 0;
 };
@@ -28,7 +28,7 @@ class Commitments {
   void SetPool(const std::string& name, const Amounts& committed) { pools_[name] = committed; }
   void RemovePool(const std::string& name) { pools_.erase(name); }
 
-  // The first that does not fit.
+  // Returns the first sum that does not fit.
   std::optional<Overflow> Check() const;
 
  private:
@@ -37,7 +37,7 @@ class Commitments {
   std::map<std::string, Amounts> pools_;
 };
 
-// Of resources, then rates.
+// Returns an amount by its index: resources first, then rates.
 inline uint64_t LimitOf(const Amounts& amounts, size_t limit) {
   return limit < kResources ? amounts.held[limit] : amounts.rates[limit - kResources];
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of the daemon's heap that one object of a kind costs, whatever its size: the row of the
-// control thread, the copies of the workers, and the events about the object that may wait for the
-// program. What depends on the size of an object is charged where the object is made. The bytes are
-// upper bounds, checked against the allocator by tests/unit/session/heap_charge_test.cc.
+// Bytes of the daemon's heap that one object of a kind costs, whatever its size: the control
+// thread's row, the workers' copies, and the object's events that may wait for the program. Memory
+// that depends on an object's size is charged where the object is created. The bytes are upper
+// bounds, checked against the allocator by tests/unit/session/heap_charge_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace rocegw::tenant {
 
-// Records about one object that wait unread at most, as long as the program keeps to the order of
-// the verbs: later ones stop the daemon from reading further requests of the session.
+// Limit of unread events per object for a program that follows the order of the verbs. A session
+// with more is not read until the program reads its events.
 inline constexpr uint64_t kEventsPerObject = 8;
-// One waiting record with its allocation.
+// Bytes of a waiting event with its allocation.
 inline constexpr uint64_t kEventBytes = 512;
 
 constexpr uint64_t HeapCostOf(Resource resource) {

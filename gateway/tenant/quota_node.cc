@@ -31,7 +31,7 @@ void QuotaNode::SetQuota(const Quota& quota) {
     const uint64_t before = slot.Claim();
     slot.committed = quota.committed.held[i];
     slot.limit = std::max(quota.peak.held[i], slot.committed);
-    // Differences wrap around and cancel out.
+    // Unsigned differences wrap around and cancel out.
     if (parent_ != nullptr)
       parent_->SetClaimed(i, parent_->slots_[i].claimed + slot.Claim() - before);
   }
@@ -101,7 +101,7 @@ uint64_t QuotaNode::LeftOf(Resource resource) const {
   if (parent_ == nullptr) return own;
   const uint64_t promised = slot.committed > slot.claimed ? slot.committed - slot.claimed : 0;
   const uint64_t above = parent_->LeftOf(resource);
-  // promised is at most own, so this does not overflow.
+  // `promised` is at most `own`, so this does not overflow.
   return own - promised <= above ? own : promised + above;
 }
 

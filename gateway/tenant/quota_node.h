@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One level of the quota tree: the gateway, below it tenants, below them pools. A pool takes and
-// gives back; each level above sees what the pool *claims*: what it holds, or what is committed to
-// it if that is more. So what a neighbour was promised is never given to somebody else, and within
-// what is committed nobody above is asked. A changed quota revokes nothing: what is held beyond a
-// lowered limit stays, and nothing more is granted. Whoever commits sees to it beforehand that the
-// sums fit (commitments.h). Owner: whoever keeps the configuration, which makes, changes and
-// destroys nodes. Taking, giving back and asking belong to any thread: a tree has one lock, held
-// for some additions, so that what workers take (channels) and what the control thread takes is
-// counted once and exactly.
+// Node of the quota tree: the gateway, tenants below it, pools below them. A pool takes and returns
+// amounts. Each level above sees what the pool *claims*: what it holds, or its committed amount if
+// that is more. So an amount committed to one pool is never given to another, and taking within the
+// committed amount cannot fail above. A changed quota revokes nothing: a pool keeps what it holds
+// beyond a lowered limit and gets nothing more. The sums of committed amounts are checked
+// beforehand (commitments.h).
+//
+// The owner of the configuration creates, changes and destroys nodes. Take, give back and queries
+// are for any thread: a tree has one lock, held for a few additions, so that amounts taken by
+// workers (channels) and by the control thread are counted exactly.
 #pragma once
 
 #include <array>
@@ -23,25 +24,27 @@ enum class Level : uint8_t { kGateway, kTenant, kPool };
 
 class QuotaNode {
  public:
-  // The parent outlives its children. A new node has nothing committed and no limit of its own.
+  // Creates a node without committed amounts and limits. The parent must outlive its children.
   QuotaNode(std::string name, Level level, QuotaNode* parent);
-  // Holds nothing any more, has no children.
+  // The node must hold nothing and have no children.
   ~QuotaNode();
   QuotaNode(const QuotaNode&) = delete;
   QuotaNode& operator=(const QuotaNode&) = delete;
 
-  // A peak below what is committed counts as that much. Rates are kept elsewhere (rate_node.h).
+  // Sets the limits. A peak below the committed amount counts as that amount. Rates are in
+  // rate_node.h.
   void SetQuota(const Quota& quota);
 
-  // nullptr: granted. Else the node whose limit is reached, and nothing has changed. Of pools only.
+  // Takes an amount for a pool. Returns nullptr if granted, else the node whose limit is reached,
+  // and changes nothing.
   [[nodiscard]] const QuotaNode* Take(Resource resource, uint64_t amount = 1);
-  // What Take would answer.
+  // Returns what Take would return.
   const QuotaNode* Refusing(Resource resource, uint64_t amount) const {
     const Locked locked(lock_);
     return RefusingOf(resource, amount);
   }
   void Give(Resource resource, uint64_t amount = 1);
-  // The most that Take would grant now.
+  // Returns the largest amount that Take would grant now.
   uint64_t Left(Resource resource) const;
 
   uint64_t used(Resource resource) const { return At(resource).used; }
@@ -55,7 +58,7 @@ class QuotaNode {
  private:
   struct Slot {
     uint64_t used = 0;     // by all pools at or below this node
-    uint64_t claimed = 0;  // pool: as used; above: by the children
+    uint64_t claimed = 0;  // pool: equal to `used`; above: sum of the children's claims
     uint64_t committed = 0;
     uint64_t limit = kUnlimited;
 
@@ -68,19 +71,19 @@ class QuotaNode {
     const Locked locked(lock_);
     return slots_[static_cast<size_t>(resource)];
   }
-  // What follows is called with the lock.
+  // Functions below require the lock.
   const QuotaNode* RefusingOf(Resource resource, uint64_t amount) const;
   uint64_t LeftOf(Resource resource) const;
   const QuotaNode& RootOf() const { return parent_ == nullptr ? *this : parent_->RootOf(); }
-  // The most that this pool may hold now of a resource of the daemon (IsOfDaemon).
+  // Returns the most that this pool may hold now of a resource of the daemon (IsOfDaemon).
   uint64_t ThresholdOf(Resource resource) const;
-  // Sets what is claimed of this node and tells the levels above.
+  // Sets the claim of this node and updates the levels above.
   void SetClaimed(size_t slot, uint64_t claimed);
 
   const std::string name_;
   const Level level_;
   QuotaNode* const parent_;
-  std::mutex own_lock_;  // of the root, used by all
+  std::mutex own_lock_;  // lock of the root, used by the whole tree
   std::mutex& lock_;
   std::array<Slot, kResources> slots_;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// So much per second on average, `burst` seconds' worth at once: a virtual schedule (GCRA, ITU-T
-// I.371). What passes moves the schedule on; the gate is open while the schedule is not ahead of
-// the clock. When the rate changes, what was full stays full and what was spent stays spent.
-// Any thread asks and charges, the control thread sets; the clock is the caller's.
+// Rate limit with a burst of `burst` seconds, as a virtual schedule (GCRA, ITU-T I.371). Charges
+// move the schedule on; the gate is open while the schedule is not ahead of the clock. A change of
+// the rate keeps the used share of the burst. Any thread asks and charges, the control thread sets
+// the rate; the caller passes the time.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@ namespace rocegw::tenant {
 
 class RateGate {
  public:
-  // Full at first. kUnlimited: always open. 0: never.
+  // Creates a gate with a full burst. kUnlimited: always open. 0: never.
   RateGate(uint64_t rate, Duration burst) : burst_(burst.ns * kTicks), rate_(rate) {}
 
   void SetRate(uint64_t rate) { rate_.store(rate, std::memory_order_relaxed); }
   uint64_t rate() const { return rate_.load(std::memory_order_relaxed); }
 
-  // When `amount` may pass: not later than `now` means at once. With 0, something may, however
-  // much: what is charged beyond the rate keeps the gate shut until it is paid for.
+  // Returns when `amount` may pass; at or before `now`: at once. With 0, returns when any amount
+  // may pass: a charge beyond the rate then keeps the gate closed until it is paid off.
   TimePoint Opens(TimePoint now, uint64_t amount = 0) const {
     const uint64_t rate = this->rate();
     if (rate == kUnlimited) return now;
@@ -41,9 +41,9 @@ class RateGate {
   }
 
  private:
-  // Of a nanosecond: a packet at a terabyte per second still costs some.
+  // Ticks per nanosecond: a packet at a terabyte per second still has a cost.
   static constexpr int64_t kTicks = 64;
-  // Whatever is charged at once takes at most a minute.
+  // Limit of a single charge: one minute.
   static constexpr int64_t kMostTicks = 60 * int64_t{1000000000} * kTicks;
 
   static int64_t CeilNs(int64_t ticks) { return ticks >= 0 ? (ticks + kTicks - 1) / kTicks : 0; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The quota tree for one rate, such as new connections or bytes per second: the gateway, below it
-// tenants, below them pools. Each level divides its rate into what is committed, which nobody else
-// can use up, and the rest, which those below share as they come. Owner: whoever keeps the
-// configuration; rates are set by the control thread, Ask and Charge belong to any thread.
+// Node of the quota tree for one rate, such as new connections or bytes per second: the gateway,
+// tenants below it, pools below them. Each level divides its rate into the committed part, reserved
+// for its owner, and the rest, shared first come, first served. The owner of the configuration
+// creates nodes. The control thread sets rates; Ask and Charge are for any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,30 @@ namespace rocegw::tenant {
 
 class RateNode {
  public:
-  // The parent outlives its children. A new node has nothing committed and no limit of its own.
-  // What was not used is kept for `burst`.
+  // Creates a node without a committed rate and limits. The parent must outlive its children.
+  // Unused rate accumulates for `burst`.
   explicit RateNode(RateNode* parent, Duration burst = Seconds(1))
       : parent_(parent), promised_(0, burst), shared_(kUnlimited, burst) {}
   ~RateNode() { SetRates(0, kUnlimited); }
   RateNode(const RateNode&) = delete;
   RateNode& operator=(const RateNode&) = delete;
 
-  // A peak below what is committed counts as that much.
+  // Sets the rates. A peak below the committed rate counts as that rate.
   void SetRates(uint64_t committed, uint64_t peak);
 
   struct Answer {
-    const RateNode* closed = nullptr;  // whose limit is reached; nullptr: it may pass
-    TimePoint opens;                   // when closed
+    const RateNode* closed = nullptr;  // node whose limit is reached; nullptr: may pass
+    TimePoint opens;                   // time at which a closed node opens
     RateNode* last = nullptr;          // highest level that is charged
-    bool promised = false;             // out of what is committed to a level
+    bool promised = false;             // from the committed rate of a level
   };
-  // May `amount` pass (0: anything)? Of pools only.
+  // Returns if `amount` may pass (0: any amount). For pools only.
   Answer Ask(TimePoint now, uint64_t amount);
-  // What has passed after that answer.
+  // Charges what passed after that answer.
   void Charge(const Answer& answer, TimePoint now, uint64_t amount);
 
-  // nullptr: one more was granted. Else the node whose limit is reached, and nothing has changed.
+  // Takes one event. Returns nullptr if granted, else the node whose limit is reached, and changes
+  // nothing.
   [[nodiscard]] const RateNode* Take(TimePoint now);
 
   uint64_t limit() const { return limit_; }
@@ -50,9 +51,9 @@ class RateNode {
   RateNode* const parent_;
   uint64_t committed_ = 0;
   uint64_t limit_ = kUnlimited;
-  uint64_t claimed_ = 0;  // committed to those below
-  RateGate promised_;     // committed, beyond what those below were promised one by one
-  RateGate shared_;       // up to the limit, beyond the same
+  uint64_t claimed_ = 0;  // sum committed to the children
+  RateGate promised_;     // committed rate beyond the children's committed rates
+  RateGate shared_;       // rate up to the limit, beyond the same
 };
 
 }  // namespace rocegw::tenant

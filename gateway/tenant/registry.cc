@@ -53,12 +53,13 @@ void Pool::Leave() {
   leaving_ = true;
   Quota none;
   none.peak = {};
-  // What runs may go on: the daemon's own resources are also used by objects that are there.
+  // Programs of a leaving pool continue: their existing objects also use the daemon's own
+  // resources.
   for (const Resource own :
        {Resource::kDescriptors, Resource::kHeapBytes, Resource::kRemappedBytes})
     none.peak[own] = settings_.quota.peak[own];
   quota_.SetQuota(none);
-  // What runs may go on, with no promise and no faster than before.
+  // Programs continue with no committed rate and no faster than before.
   none.peak[Rate::kBytes] = settings_.quota.peak[Rate::kBytes];
   none.peak[Rate::kPackets] = settings_.quota.peak[Rate::kPackets];
   share_.SetRates(none);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tenants and pools that this gateway serves, and what they hold. A pool that is removed while
-// programs are attached to it stays, without name and without limits to grow into, until the last
-// of them has gone; its tenant stays as long. Owner: the session layer, control thread. Addresses
-// of pools are stable.
+// Tenants and pools that this gateway serves, and the amounts that they hold. A pool that is
+// removed while programs are attached stays, without name and with no amounts to grow, until the
+// last program has detached; its tenant stays as long. Owner: the session layer, control thread.
+// Addresses of pools are stable.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@
 
 namespace rocegw::tenant {
 
-// Resources, then rates.
+// Number of resources and rates together.
 inline constexpr size_t kLimits = kResources + kRates;
 constexpr std::string_view LimitName(size_t limit) {
   return limit < kResources ? kResourceNames[limit] : kRateNames[limit - kResources];
@@ -48,46 +48,47 @@ class Tenant {
   Share share_;
 };
 
-// Why something was not granted.
+// Reason why an amount was not granted.
 struct Refusal {
   std::string_view limit;
-  Level level = Level::kPool;  // whose limit it is
-  std::string text;            // one line for a person, names pool and limit
+  Level level = Level::kPool;  // level of the limit
+  std::string text;            // line for display, names pool and limit
 };
 
 class Pool {
  public:
   Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant);
 
-  // Counts up; of no other pool ever.
+  // Returns a number that no other pool ever has.
   uint64_t id() const { return id_; }
   const PoolSettings& settings() const { return settings_; }
   const std::string& name() const { return settings_.name; }
   const Tenant& tenant() const { return *tenant_; }
-  // Not in the configuration any more.
+  // Returns true if the pool was removed from the configuration.
   bool leaving() const { return leaving_; }
 
-  // Nothing: granted, together with the heap that such objects cost (heap_cost.h). What is refused
-  // is counted.
+  // Takes an amount, together with the heap that such objects cost (heap_cost.h). Returns nothing
+  // if granted; counts a refusal.
   std::optional<Refusal> Take(Resource resource, uint64_t amount = 1);
   void Give(Resource resource, uint64_t amount = 1);
-  // What Take would answer; counted as well.
+  // Returns what Take would return, and counts a refusal.
   std::optional<Refusal> Check(Resource resource, uint64_t amount);
   uint64_t Left(Resource resource) const { return quota_.Left(resource); }
   std::optional<Refusal> TakeConnect(TimePoint now);
 
-  // For the workers that serve its sessions.
+  // State for the workers that serve the pool's sessions.
   Share& share() { return share_; }
   const Share& share() const { return share_; }
 
   uint64_t used(Resource resource) const { return quota_.used(resource); }
-  // The most that this pool can ever get as things are: the smallest of the peaks above it.
+  // Returns the most that this pool can ever get under the current configuration: the smallest peak
+  // on the path to the root.
   uint64_t Peak(Resource resource) const;
-  // How often something was refused, or held back, for that limit.
+  // Returns how often this limit refused or delayed something.
   uint64_t refused(size_t limit) const;
-  // A worker refused a channel, since that node's limit is reached; counted there.
+  // Counts a channel that a worker refused because the limit of node `by` is reached.
   Refusal ChannelRefused(const QuotaNode* by) const;
-  // A worker holds back what the pool's programs send, since that node's rate is used up.
+  // Counts packets that a worker delays because the rate of node `by` is used up.
   Refusal HeldBack(Rate rate, const RateNode* by) const;
 
   bool MayTalkTo(const wire::Gid& peer) const {
@@ -100,12 +101,11 @@ class Pool {
   uint64_t peers_refused() const { return peers_refused_; }
   void CountIdentityRefused() { ++identities_refused_; }
   uint64_t identities_refused() const { return identities_refused_; }
-  // One program asked for more than any program may have.
+  // Counts a program that asked for more than any program may have.
   void CountBoundRefused() { ++bounds_refused_; }
   uint64_t bounds_refused() const { return bounds_refused_; }
 
-  // What the gateway spent on each connected queue pair of the pool, from its creation until it
-  // could send.
+  // Time from the creation of each connected queue pair of the pool until it could send.
   metrics::DurationHistogram& set_up() { return set_up_; }
   const metrics::DurationHistogram& set_up() const { return set_up_; }
 
@@ -115,7 +115,7 @@ class Pool {
   void Leave();
   Refusal Refuse(size_t limit, Level level, const std::string& whose, uint64_t most);
   Refusal Explain(size_t limit, Level level, const std::string& whose, uint64_t most) const;
-  // Whose limit, when it is reached on the way up from `own` of this pool.
+  // Returns the level of node `by` on the path up from this pool's node `own`.
   static Level LevelOf(const RateNode* by, const RateNode& own, const RateNode& tenants);
 
   const uint64_t id_;
@@ -141,19 +141,19 @@ class Registry {
   const QuotaNode& gateway() const { return gateway_; }
 
   void SetTenant(TenantSettings settings);
-  // Its pools are gone or leaving.
+  // Removes a tenant whose pools are all removed.
   void RemoveTenant(const std::string& name);
   const Tenant* FindTenant(const std::string& name) const;
 
-  // Its tenant is there. A pool of the same name with another uid is another pool: the old one
-  // leaves.
+  // Creates or changes a pool; its tenant must exist. The same name with another uid is another
+  // pool: the old one leaves.
   Pool& SetPool(PoolSettings settings);
   void RemovePool(const std::string& name);
   Pool* FindPool(const std::string& name) const;
-  // Frees pools that have left: nothing refers to them any more. When a session has ended.
+  // Destroys left pools without references. Call after a session has ended.
   void Reap();
 
-  // f(pool): those in force, then those leaving.
+  // Calls f(pool) for each pool: those in force, then those that leave.
   template <typename F>
   void ForEachPool(F&& f) const {
     for (const auto& [name, pool] : pools_) f(*pool);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers look at of the gateway, a tenant or a pool while they divide their time and the
-// link, what they take for it, and what they count for it. Owner: the registry; the control thread
-// sets, workers read, charge and count. Outlives the sessions of its pool.
+// Worker-visible part of the gateway, a tenant or a pool: its shares of time and link, what workers
+// take and count for it. Owned by the registry. The control thread sets values; workers read,
+// charge and count. Outlives the sessions of its pool.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ class QuotaNode;
 
 class Share {
  public:
-  // The gateway's has no parent; a tenant's parent is the gateway's, a pool's its tenant's.
+  // The gateway's share has no parent; a tenant's parent is the gateway's, a pool's is its
+  // tenant's.
   explicit Share(Share* parent)
       : connects(parent == nullptr ? nullptr : &parent->connects),
         bytes(parent == nullptr ? nullptr : &parent->bytes, kDataBurst),
@@ -38,22 +39,23 @@ class Share {
   RateNode bytes;
   RateNode packets;
 
-  // Of pools: where its workers take channels; nullptr: nobody counts. Set once, at the beginning.
+  // Pools only: node from which workers take channels; nullptr: channels are not counted. Set once,
+  // at creation.
   QuotaNode* channel_quota = nullptr;
 
-  // Of pools; all workers together.
+  // Pools only; sum over all workers.
   std::atomic<uint64_t> sent_bytes{0};  // headers included
   std::atomic<uint64_t> sent_packets{0};
-  // Requests of connected queue pairs and endpoints that completed well, from when the worker took
-  // them; a tenth of a second late while it is busy.
+  // Successful requests of connected queue pairs and endpoints, from the time the worker took them;
+  // updated with a delay of up to 0.1 s while the worker is busy.
   metrics::SharedDurationHistogram operations;
-  // Times that something to send had to wait for a rate.
+  // Number of times that packets had to wait for a rate.
   std::atomic<uint64_t> held_back_by_bytes{0};
   std::atomic<uint64_t> held_back_by_packets{0};
   std::atomic<uint64_t> channels_refused{0};
 
  private:
-  // A worker that sleeps oversleeps by a millisecond or two; what it missed may follow at once.
+  // Burst that makes up for the oversleep of a worker, a millisecond or two.
   static constexpr Duration kDataBurst = Milliseconds(10);
 
   static void Set(RateNode& node, const Quota& quota, Rate rate) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's name as 32 bits: what frames between gateways carry, so that a queue pair takes none
-// of another tenant's. Both gateways derive it from the same name (FNV-1a). Two tenants may have
-// the same one by chance, one in 2^32: it keeps honest tenants apart, and is not a secret.
+// Hash of a tenant's name in 32 bits (FNV-1a). Frames between gateways carry it, so that a queue
+// pair accepts frames of its own tenant only. Both gateways compute it from the same name. Two
+// tenants have the same tag with probability 2^-32: it separates honest tenants and is not a
+// secret.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace rocegw::tenant {
 
-// Of the tenant that "tenants/T/pools/P" belongs to.
+// Returns the tag of the tenant in "tenants/T/pools/P".
 constexpr uint32_t TagOf(std::string_view pool) {
   uint32_t tag = 0x811C9DC5;
   for (const char c : pool.substr(0, pool.find("/pools/"))) {

@@ -13,12 +13,12 @@ namespace rocegw::wire {
 namespace {
 
 constexpr size_t kGidLength = 16;
-// What tells apart the two kinds of messages, and the destination QPN.
+// Length of the prefix: kind of message and destination QPN.
 constexpr size_t kPrefixLength = 4;
 constexpr uint8_t kOfControl = 1;
 constexpr uint8_t kOfMad = 2;
 
-// Kind of message, destination QPN, source address, destination address, message.
+// Input of the tag: kind of message, destination QPN, source address, destination address, message.
 template <size_t kMostBytes>
 class Covered {
  public:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags by which a gateway knows that a control packet of a channel, or a discovery MAD, was made by
-// a holder of the fleet's key: SipHash-2-4 with a key of 128 bits and a tag of 64 bits. The tag
-// covers both addresses and every byte of the message but the tag itself, so that a message cannot
-// be changed or sent again under other addresses. What is sent again unchanged is told by epochs
-// and sequence (channel/replay_window.h) or by the transaction ID of the MAD. Byte by byte in
-// docs/develop/wire_format.md. Pure functions.
+// Authentication tags of channel control packets and discovery MADs. A valid tag proves that a
+// holder of the fleet's key made the message: SipHash-2-4 with a 128-bit key and a 64-bit tag. The
+// tag covers both addresses and every byte of the message except itself, so a message cannot be
+// changed or sent under other addresses. Replays are detected by epochs and sequence numbers
+// (channel/replay_window.h) or by the MAD's transaction ID. Bytes: docs/develop/wire_format.md.
+// Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@
 
 namespace rocegw::wire {
 
-// `body`: what EncodeControl wrote for a control packet with `tagged`; its last eight bytes become
-// the tag. `to`: the destination QPN of the BTH.
+// Writes the tag into the last eight bytes of `body`, a control packet that EncodeControl wrote
+// with `tagged`. `to`: the destination QPN of the BTH.
 void SealControl(const SecretKey& key, const Gid& source, const Gid& destination, Qpn to,
                  std::span<uint8_t> body);
-// Whether one of the keys made the tag of `body`, a control packet with `tagged`.
+// Returns true if one of the keys made the tag of `body`, a control packet with `tagged`.
 bool IsAuthentic(std::span<const SecretKey> keys, const Gid& source, const Gid& destination, Qpn to,
                  std::span<const uint8_t> body);
 
-// Of a discovery MAD that EncodeGatewayMad wrote: marks it as tagged and writes the tag.
+// Marks a discovery MAD that EncodeGatewayMad wrote as tagged and writes its tag.
 void SealGatewayMad(const SecretKey& key, const Gid& source, const Gid& destination,
                     std::span<uint8_t, kMadLength> mad);
 bool IsAuthenticMad(std::span<const SecretKey> keys, const Gid& source, const Gid& destination,

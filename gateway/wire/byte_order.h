@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Big-endian fields at any alignment, read from and written to raw bytes. The caller has checked
-// the bounds.
+// Big-endian fields at any alignment, read from and written to raw bytes. The caller checks the
+// bounds.
 #pragma once
 
 #include <bit>
@@ -29,7 +29,7 @@ inline void StoreBe16(uint8_t* to, uint16_t value) { StoreRaw(to, __builtin_bswa
 inline void StoreBe32(uint8_t* to, uint32_t value) { StoreRaw(to, __builtin_bswap32(value)); }
 inline void StoreBe64(uint8_t* to, uint64_t value) { StoreRaw(to, __builtin_bswap64(value)); }
 
-// The low 24 bits behind a byte that is not looked at (QPN, PSN, MSN).
+// Returns the low 24 bits of a word and ignores the byte in front (QPN, PSN, MSN).
 inline uint32_t LoadBe24(const uint8_t* word) { return LoadBe32(word) & 0xFFFFFF; }
 
 }  // namespace rocegw::wire

@@ -15,13 +15,13 @@ constexpr uint8_t kKindMask = 0x0F;
 constexpr int kVersionShift = 4;
 constexpr size_t kResultLength = 40;
 
-// What a kind is made of. Offset, length and payload of a frame without data are 0, but for a READ
-// request and a FLUSH, whose length is what they ask for.
+// Rules for the header of a frame kind. Offset, length and payload of a frame without data are 0,
+// except the length of a READ request and a FLUSH, which is the requested length.
 struct KindRule {
-  uint8_t length;   // of the header; a SEND's without immediate
-  uint8_t allowed;  // flags
+  uint8_t length;   // bytes of the header; of a SEND without immediate
+  uint8_t allowed;  // flags that may be set
   bool data;        // has payload, offset and message length
-  bool one_frame;   // is a message, of this frame alone
+  bool one_frame;   // a message is one frame of this kind
 };
 constexpr uint8_t kRequestFlags = kFrameLast | kFrameOrdered | kFrameAckNow;
 constexpr uint8_t kReadFlags = kRequestFlags | kFrameRelaxed | kFrameEndpoint;
@@ -51,7 +51,7 @@ bool HasWord(FrameKind kind, uint8_t flags) {
   return kind == FrameKind::kSend && (flags & (kFrameImmediate | kFrameInvalidate)) != 0;
 }
 
-// Behind its base: address, key and one word more.
+// Returns true if address, key and one further word follow the base header.
 bool IsAddressed(FrameKind kind) {
   const uint8_t length = RuleOf(kind).length;
   return length == kAddressedFrameLength || length == kMaxFrameLength;
@@ -61,7 +61,7 @@ bool IsAtomic(FrameKind kind) {
   return kind == FrameKind::kCompareSwap || kind == FrameKind::kFetchAdd;
 }
 
-// Not the numbers that IBTA gives another meaning: none, the GSI, multicast.
+// Returns true for QPNs that IBTA reserves for no other use (none, GSI, multicast).
 bool IsEndpoint(Qpn qpn) { return qpn.value > kGsiQpn.value && qpn.value < kMulticastQpn.value; }
 
 bool IsReplySyndrome(uint8_t syndrome) {
@@ -74,10 +74,11 @@ bool IsReplySyndrome(uint8_t syndrome) {
 DropReason CheckFlags(const ChannelFrame& f) {
   const KindRule& rule = RuleOf(f.kind);
   if ((f.flags & ~rule.allowed) != 0) return DropReason::k_channel_flags;
-  // A window is taken back by the queue pair that it is bound to, which is connected.
+  // A memory window is invalidated by the connected queue pair that it is bound to, never through
+  // an endpoint.
   if (f.has(kFrameInvalidate) && (f.has(kFrameImmediate) || f.has(kFrameEndpoint)))
     return DropReason::k_channel_flags;
-  // Only what takes a receive raises an event.
+  // Only messages that take a receive raise a solicited event.
   if (f.kind == FrameKind::kWrite && f.has(kFrameSolicited) && !f.has(kFrameImmediate)) {
     return DropReason::k_channel_flags;
   }
@@ -99,7 +100,7 @@ DropReason CheckExtent(const ChannelFrame& f, size_t payload) {
   if (f.offset > f.length || payload > f.length - f.offset) return DropReason::k_bad_length;
   if (f.kind == FrameKind::kAtomicWrite && (f.length != 8 || f.offset != 0))
     return DropReason::k_bad_length;
-  // Only a message without bytes has a frame without any.
+  // Only a zero-length message has a frame without payload.
   if (payload == 0 && f.length != 0) return DropReason::k_bad_length;
   const bool ends = payload == f.length - f.offset;
   return ends == f.has(kFrameLast) ? DropReason::kNone : DropReason::k_channel_flags;
@@ -122,7 +123,7 @@ bool FieldsFit(const ChannelFrame& f) {
   return kind != FrameKind::kFetchAdd || f.compare == 0;
 }
 
-// The four bytes that all extensions begin with.
+// Checks the four bytes at the start of each extension header.
 DropReason CheckPrefix(std::span<const uint8_t> body, size_t least) {
   if (body.size() < least) return DropReason::k_truncated;
   if (body[0] >> kVersionShift != kChannelVersion) return DropReason::k_channel_version;
@@ -134,7 +135,7 @@ void StorePrefix(uint8_t kind, uint8_t flags, uint16_t epoch, uint8_t* out) {
             uint32_t{kChannelVersion} << 28 | uint32_t{kind} << 24 | uint32_t{flags} << 16 | epoch);
 }
 
-// 24 bits with a byte in front of them, or behind them.
+// Stores 24 bits with a byte in front or behind.
 void StoreByteAnd24(uint8_t* out, uint8_t byte, uint32_t value) {
   StoreBe32(out, uint32_t{byte} << 24 | (value & 0xFFFFFF));
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extension headers of channels between gateways, behind BTH opcodes of the manufacturer range
-// (0xC0 frame, 0xC1 acknowledgement, 0xC2 control): typed values, encode, decode. Byte by byte in
-// docs/develop/wire_format.md. codec.h handles the BTH and the ICRC and leaves the extension at the
-// front of RxPacket::payload; the functions here take it from there. Pure functions; lengths in
-// bytes. Foreign input is validated here once: what decodes has no field that its kind does not
-// allow.
+// Extension headers of channels between gateways, behind BTH opcodes of the manufacturer range
+// (0xC0 frame, 0xC1 acknowledgement, 0xC2 control): typed values, encode, decode. Bytes:
+// docs/develop/wire_format.md. codec.h handles BTH and ICRC and leaves the extension at the front
+// of RxPacket::payload, where these functions read it. Pure functions; lengths in bytes. Input from
+// the network is validated here once: a decoded value has no field that its kind does not allow.
 #pragma once
 
 #include <array>
@@ -21,25 +20,25 @@
 namespace rocegw::wire {
 
 inline constexpr uint8_t kChannelVersion = 1;
-// Channels side by side between the same two workers.
+// Limit of channels between the same two workers, one per path.
 inline constexpr uint32_t kMostPaths = 16;
 inline constexpr size_t kFrameBaseLength = 32;
-inline constexpr size_t kAddressedFrameLength = 48;  // base, address, key and one word more
+inline constexpr size_t kAddressedFrameLength = 48;  // base, address, key and one further word
 inline constexpr size_t kMaxFrameLength = 64;        // compare-swap and fetch-add
 inline constexpr size_t kChannelAckLength = 24;
 inline constexpr size_t kChannelControlLength = 40;
-// Behind it, of a control packet with kControlTagged: sequence and tag.
+// Fields behind the base of a control packet with kControlTagged: sequence number and tag.
 inline constexpr size_t kSequenceLength = 8;
 inline constexpr size_t kTagLength = 8;
 inline constexpr size_t kMaxControlLength = kChannelControlLength + kSequenceLength + kTagLength;
 inline constexpr size_t kMaxBitmapWords = 128;
-// BTH and the longest header of a frame that a payload may follow.
+// Length of the BTH and the longest frame header that a payload may follow.
 inline constexpr size_t kMaxPayloadHeaderLength = kBthLength + kAddressedFrameLength;
-// No message is longer (IBTA 9.7.2).
+// Longest message (IBTA 9.7.2).
 inline constexpr uint32_t kMaxMessageLength = 1u << 31;
 
 enum class FrameKind : uint8_t {
-  kVoid = 0,  // fills a PSN whose sender is gone; all fields 0
+  kVoid = 0,  // fills the PSN of a frame that is not needed any more; all fields 0
   kSend = 1,
   kWrite = 2,
   kReadRequest = 3,
@@ -53,28 +52,30 @@ enum class FrameKind : uint8_t {
   kCount,
 };
 
-// A reply: the endpoint takes nothing yet, or is not there; | timer code as of a receiver that is
-// not ready.
+// Syndrome of a reply from an endpoint that takes nothing yet or does not exist; the low bits are
+// an RNR timer code.
 inline constexpr uint8_t kSyndromeNotReady = 0x40;
 
 enum FrameFlag : uint8_t {
   kFrameImmediate = 1u << 0,
   kFrameSolicited = 1u << 1,
-  kFrameLast = 1u << 2,     // set exactly when this frame ends its message
+  kFrameLast = 1u << 2,     // set if and only if this frame ends its message
   kFrameOrdered = 1u << 3,  // with kFrameRelaxed the order of a message, see OrderOf
   kFrameAckNow = 1u << 4,
-  // A request: with kFrameOrdered its order. A reply: speaks of that message alone.
+  // In a request: with kFrameOrdered its order. In a reply: it concerns that message alone.
   kFrameRelaxed = 1u << 5,
   kFrameInvalidate = 1u << 6,
-  kFrameEndpoint = 1u << 7,  // for an endpoint, by whoever knows its key: `receive` is the key
+  kFrameEndpoint =
+      1u << 7,  // for an endpoint, from a sender that knows its key: `receive` is the key
 };
 
-// When a message may take effect at the receiver. The order of verbs has neither flag.
+// Time at which a message may take effect at the receiver. The order of verbs sets neither flag.
 enum class MessageOrder : uint8_t {
-  kStrong = 0,                               // after all before it but those of order kNone
-  kAfterAll = kFrameOrdered,                 // after all before it
-  kNone = kFrameRelaxed,                     // at any time; nobody waits for it
-  kRelaxed = kFrameOrdered | kFrameRelaxed,  // at any time; those of strong order wait for it
+  kStrong = 0,                // after all earlier messages except those of order kNone
+  kAfterAll = kFrameOrdered,  // after all earlier messages
+  kNone = kFrameRelaxed,      // at any time; no later message waits for it
+  kRelaxed =
+      kFrameOrdered | kFrameRelaxed,  // at any time; later messages of strong order wait for it
 };
 constexpr MessageOrder OrderOf(uint8_t flags) {
   return static_cast<MessageOrder>(flags & (kFrameOrdered | kFrameRelaxed));
@@ -84,51 +85,51 @@ struct ChannelFrame {
   FrameKind kind = FrameKind::kVoid;
   uint8_t flags = 0;
   uint16_t epoch = 0;    // low 16 bits of the receiver's epoch
-  uint32_t tenant = 0;   // tag
+  uint32_t tenant = 0;   // tag of the tenant (tenant/tag.h)
   Qpn destination;       // endpoint
   Qpn source;            // endpoint
   uint8_t syndrome = 0;  // reply: as in an AETH, or kSyndromeNotReady
-  // Counts how often the sender's queue pair was told to offer its messages again; a reply that
-  // tells so names the next.
+  // Counts how often the sender's queue pair was told to send its messages again. A reply that asks
+  // for it carries the next number.
   uint8_t attempt = 0;
-  uint32_t message = 0;  // number; reply, READ response, atomic result: of the request answered
-  uint32_t offset = 0;   // of the payload in its message
-  // Of the message; READ request and FLUSH: what is asked for; atomics, reply: 0.
+  uint32_t message = 0;  // message number; in responses that of the request
+  uint32_t offset = 0;   // offset of the payload in its message
+  // Length of the message; READ request and FLUSH: requested bytes; atomics and reply: 0.
   uint32_t length = 0;
-  // Which receive of the endpoint a SEND or WRITE with immediate takes; with kFrameEndpoint its
-  // key.
+  // Number of the receive that a SEND or WRITE with immediate takes at the endpoint; with
+  // kFrameEndpoint the endpoint's key.
   uint32_t receive = 0;
-  // WRITE, READ request, atomics, FLUSH, ATOMIC WRITE.
-  uint64_t address = 0;  // of the message's first byte
+  // Fields of WRITE, READ request, atomics, FLUSH and ATOMIC WRITE.
+  uint64_t address = 0;  // address of the message's first byte
   uint32_t rkey = 0;
-  // SEND and WRITE with their flags.
-  uint32_t immediate = 0;  // opaque: the bytes as they lie on the wire
+  // Fields of SEND and WRITE, by flag.
+  uint32_t immediate = 0;  // opaque: the bytes in wire order
   uint32_t invalidate_rkey = 0;
   uint32_t feth = 0;  // FLUSH
-  // Atomics and their result.
+  // Fields of atomics and their result.
   uint64_t swap_or_add = 0;
   uint64_t compare = 0;
   uint64_t original = 0;
 
   bool has(FrameFlag flag) const { return (flags & flag) != 0; }
-  // A reply of nobody's: the endpoint is not there.
+  // Returns true for a reply that says that the endpoint is not ready or does not exist.
   bool not_ready() const {
     return kind == FrameKind::kReply && (syndrome & 0x60) == kSyndromeNotReady;
   }
 };
 
-// What an acknowledgement says; the next PSN expected in order is the BTH's.
+// Contents of an acknowledgement. The next PSN expected in order is in the BTH.
 struct ChannelAck {
   uint16_t epoch = 0;         // low 16 bits of the receiver's epoch
-  uint32_t marked_bytes = 0;  // running count of payload bytes that came with CE, mod 2^32
+  uint32_t marked_bytes = 0;  // running count of payload bytes in packets with CE, mod 2^32
   uint8_t hint = 0;           // congestion hint
-  uint32_t room = 0;          // packets beyond the BTH's PSN that are taken; 24 bits
-  uint32_t held_ns = 0;       // between the newest arrival and this acknowledgement
+  uint32_t room = 0;          // packets accepted beyond the BTH's PSN; 24 bits
+  uint32_t held_ns = 0;       // time between the newest arrival and this acknowledgement
   uint32_t probe = 0;         // number of the probe answered; 0: none
-  uint16_t words = 0;         // of `bitmap` that are used
-  uint8_t duplicates = 0;     // running count of packets that came again, mod 2^8
-  // Bit k (bit 0 the least significant of word 0): the PSN k + 1 behind the BTH's has arrived.
-  // Words beyond `words` hold anything.
+  uint16_t words = 0;         // number of used words of `bitmap`
+  uint8_t duplicates = 0;     // running count of duplicate packets, mod 2^8
+  // Bitmap of arrived packets: bit k (bit 0 is the least significant of word 0) stands for the PSN
+  // k + 1 behind the BTH's. Words from `words` on are undefined.
   std::array<uint32_t, kMaxBitmapWords> bitmap;
 
   std::span<const uint32_t> arrived() const { return {bitmap.data(), words}; }
@@ -141,71 +142,71 @@ enum class ControlKind : uint8_t {
   kProbe = 3,
   kClose = 4,
   kClosed = 5,
-  kReset = 6,  // stateless answer to a packet for a channel that is not known
+  kReset = 6,  // stateless answer to a packet for an unknown channel
   kCount,
 };
 
-// Why a channel was refused, reset or closed.
+// Reason why a channel was refused, reset or closed.
 enum class ChannelReason : uint8_t {
   kNone = 0,
-  kNotAllowed = 1,      // by policy or tenant
+  kNotAllowed = 1,      // forbidden by policy or tenant
   kNoResources = 2,     // a limit of the gateway
   kUnsupported = 3,     // feature, congestion control or checksum mode
   kUnknownChannel = 4,  // no channel has this number
-  kStaleEpoch = 5,      // the number belongs to another incarnation
-  kIdle = 6,            // unused for long
+  kStaleEpoch = 5,      // the number belongs to another instance
+  kIdle = 6,            // unused for a long time
   kShutdown = 7,        // the gateway stops or drains
-  kPathFailed = 8,      // nothing comes through
-  kProtocolError = 9,   // the peer sent what it must not
+  kPathFailed = 8,      // no packets arrive
+  kProtocolError = 9,   // the peer violated the protocol
   kCount,
 };
 const char* ChannelReasonName(ChannelReason reason);
 
 enum ControlFlag : uint8_t {
-  kControlTagged = 1u << 0,  // sequence and tag follow (authentication.h)
+  kControlTagged = 1u << 0,  // sequence number and tag follow (authentication.h)
 };
 
 struct ChannelControl {
   ControlKind kind = ControlKind::kOpen;
-  ChannelReason reason = ChannelReason::kNone;  // refused, reset, close
-  uint32_t channel = 0;                         // sender's number; refused: 0; reset: the unknown
-  uint32_t epoch = 0;                           // the sender's, all of it
-  uint32_t peer_epoch = 0;  // the receiver's as the sender knows it; open: 0. Its low half is also
-                            // the 16-bit epoch at the front of the extension
-  uint32_t probe = 0;       // probe: its number, never 0
-  uint32_t instance = 0;    // random, new with every start of the gateway
-  // Open and opened only, else 0.
-  Psn initial_psn;            // the first that the sender of this packet will use
+  ChannelReason reason = ChannelReason::kNone;  // set in refused, reset and close
+  uint32_t channel = 0;     // sender's channel number; refused: 0; reset: the unknown number
+  uint32_t epoch = 0;       // full epoch of the sender
+  uint32_t peer_epoch = 0;  // the receiver's epoch as the sender knows it; open: 0. Its low half is
+                            // also the 16-bit epoch at the front of the extension
+  uint32_t probe = 0;       // probe: probe number, never 0
+  uint32_t instance = 0;    // random, new at every start of the gateway
+  // Set in open and opened only, else 0.
+  Psn initial_psn;            // first PSN that the sender of this packet will use
   uint8_t traffic_class = 0;  // DSCP and ECN
-  uint32_t window = 0;        // packets that the sender takes; 24 bits, at least 1
-  uint8_t path = 0;           // index
-  uint32_t features = 0;      // bits
-  uint8_t cc_kind = 0;        // congestion control, as numbered by flow
+  uint32_t window = 0;        // packets that the sender accepts ahead; 24 bits, at least 1
+  uint8_t path = 0;           // path index
+  uint32_t features = 0;      // wire::GatewayOption bits
+  uint8_t cc_kind = 0;        // congestion control kind, numbered as in flow
   uint8_t checksum_mode = 0;
-  uint16_t worker = 0;  // index of the sender's
-  // With a tag only, else 0. The tag is that of the packet it came with; SealControl makes another.
+  uint16_t worker = 0;  // index of the sender's worker
+  // Set with a tag only, else 0. `tag` is the received one; SealControl computes the one to send.
   bool tagged = false;
-  uint64_t sequence = 0;  // counts the tagged control packets of the sender's worker, from 1 on
+  uint64_t sequence = 0;  // number of the tagged control packet, counted per sending worker from 1
   uint64_t tag = 0;
 };
 
-// Bytes of a kind's header behind the BTH; a SEND's depends on its flags.
+// Returns the length of a kind's header behind the BTH; a SEND's depends on its flags.
 size_t FrameLength(FrameKind kind, uint8_t flags);
 
-// kNone when a frame with `payload` bytes is one that may be on the wire.
+// Returns kNone if a frame with `payload` bytes is valid on the wire.
 [[nodiscard]] metrics::DropReason ValidateFrame(const ChannelFrame& frame, size_t payload);
 
-// Each writes the bytes behind the BTH at `out` (room for kMaxFrameLength, kChannelAckLength and
-// four per word, kMaxControlLength) and returns their number, a multiple of four. What is
-// written decodes when the values are valid.
+// Write the bytes behind the BTH at `out` (space for kMaxFrameLength; kChannelAckLength and four
+// per word; kMaxControlLength). Return the length, a multiple of four. Valid values decode to
+// themselves.
 size_t EncodeFrame(const ChannelFrame& frame, uint8_t* out);
-// In one that is written: these flags on top, and for a receiver of that epoch.
+// Adds flags to an encoded frame and sets the receiver's epoch.
 void StampFrame(uint8_t* frame, uint8_t flags, uint16_t epoch);
 size_t EncodeAck(const ChannelAck& ack, uint8_t* out);
 size_t EncodeControl(const ChannelControl& control, uint8_t* out);
 
-// From what is between BTH and pad. kNone, or the one reason for which the packet is dropped; the
-// values are complete only with kNone. `payload` is the rest of `body`, behind the header.
+// Decode the bytes between BTH and pad. Return kNone, or the reason for which the packet is
+// dropped; values are complete only with kNone. `payload` is the part of `body` behind the header.
 [[nodiscard]] metrics::DropReason DecodeFrame(std::span<const uint8_t> body, ChannelFrame& frame,
                                               std::span<const uint8_t>& payload);
 [[nodiscard]] metrics::DropReason DecodeAck(std::span<const uint8_t> body, ChannelAck& ack);

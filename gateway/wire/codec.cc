@@ -12,22 +12,22 @@ namespace {
 
 using metrics::DropReason;
 
-// BTH byte 1 and byte 4 (IBTA 9.2).
+// Bits of BTH bytes 1 and 4 (IBTA 9.2).
 constexpr uint8_t kSolicitedBit = 0x80;
 constexpr uint8_t kMigratedBit = 0x40;
 constexpr int kPadShift = 4;
 constexpr uint8_t kVersionMask = 0x0F;
 constexpr uint32_t kAckRequestBit = 0x80000000;
-// Bit 15 tells full from limited membership; both belong to the default partition.
+// P_Key without bit 15, which distinguishes full from limited membership; both are the default
+// partition.
 constexpr uint16_t kPkeyBase = 0x7FFF;
 
 constexpr Headers kNoHeaders{};
 
-// What an opcode allows its payload to be; `region` is payload and pad.
+// Checks payload and pad against the opcode's rules; `region` is their total length.
 DropReason CheckPayload(const OpcodeTraits& traits, size_t region, size_t pad) {
   if (!traits.has_payload) return region == 0 ? DropReason::kNone : DropReason::k_bad_length;
-  // All headers are multiples of four bytes and so is what is sent; then the pad is the payload's
-  // own.
+  // Headers and datagrams are multiples of four bytes, so the pad follows from the payload.
   if (region % 4 != 0) return DropReason::k_bad_pad;
   const size_t payload = region - pad;
   const bool channel = traits.service == Service::kChannel;
@@ -62,7 +62,8 @@ void DecodeBth(const uint8_t* p, Bth& bth) {
   bth.psn = Psn(ack_and_psn);
 }
 
-// In two stores, which the reads of the ICRC that follows can take over.
+// Stores two 8-byte words, so that the ICRC's reads that follow are forwarded from the store
+// buffer.
 void EncodeBth(const Bth& bth, uint8_t* p) {
   const uint32_t flags = (bth.solicited ? kSolicitedBit : 0u) | (bth.migrated ? kMigratedBit : 0u) |
                          static_cast<uint32_t>(bth.pad_count & 3) << kPadShift;

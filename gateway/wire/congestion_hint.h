@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a path tells a gateway's channel how full it is, in proportion and not as a bit. One byte, at
-// BTH byte 4 of channel frames (outside of the ICRC, so switches may rewrite it), and the same byte
-// in channel acknowledgements, where it is the echo of what arrived.
-// docs/develop/congestion_control.md has the encoding. Pure values; any thread.
+// Congestion hint: a path's load as a level instead of one bit. One byte, at BTH byte 4 of channel
+// frames (outside of the ICRC, so switches may change it). Channel acknowledgements echo it.
+// Encoding: docs/develop/congestion_control.md. Pure values; any thread.
 //
 //   bit 7     C: the path is congested (the BTH's FECN)
-//   bit 6     I: the sender would like to send more (the BTH's BECN); cleared where there is no
-//   room bits 5:0  level: 0 nobody has said anything, 1 idle .. 63 full
+//   bit 6     I: the sender wants to send more (the BTH's BECN); cleared where the path is full
+//   bits 5:0  level: 0 unknown, 1 idle .. 63 full
 #pragma once
 
 #include <cstdint>
@@ -16,16 +15,16 @@ namespace rocegw::wire {
 inline constexpr uint8_t kHintCongested = 0x80;
 inline constexpr uint8_t kHintIncrease = 0x40;
 inline constexpr uint8_t kHintLevelMask = 0x3F;
-// From level 1 (idle) to level 63 (full).
+// Steps from level 1 (idle) to level 63 (full).
 inline constexpr uint32_t kHintSteps = 62;
 
-// The level of a load between 0 and `full`, rounded up: a little is not nothing.
+// Returns the level of a load between 0 and `full`, rounded up so that a small load is not idle.
 constexpr uint8_t HintLevel(uint64_t load, uint64_t full) {
   if (load >= full) return static_cast<uint8_t>(1 + kHintSteps);
   return static_cast<uint8_t>(1 + (load * kHintSteps + full - 1) / full);
 }
 
-// What a sender writes: its wish, and no level.
+// Returns a sender's hint: its wish to send more, and no level.
 constexpr uint8_t MakeHint(bool wants_more) { return wants_more ? kHintIncrease : 0; }
 
 constexpr uint8_t HintOfLevel(uint8_t level, bool increase) {
@@ -33,8 +32,8 @@ constexpr uint8_t HintOfLevel(uint8_t level, bool increase) {
                               (increase ? kHintIncrease : 0));
 }
 
-// What a switch does to a frame that leaves a queue of `queued` bytes: idle up to `low`, full from
-// `high` on. The fullest place of a path counts.
+// Returns a switch's hint for a frame that leaves a queue of `queued` bytes: idle up to `low`, full
+// from `high` on. The fullest queue of a path determines the result.
 constexpr uint8_t RaiseHint(uint8_t hint, uint64_t queued, uint64_t low, uint64_t high) {
   const uint8_t own = HintLevel(queued > low ? queued - low : 0, high > low ? high - low : 1);
   const auto before = static_cast<uint8_t>(hint & kHintLevelMask);
@@ -42,13 +41,13 @@ constexpr uint8_t RaiseHint(uint8_t hint, uint64_t queued, uint64_t low, uint64_
   return HintOfLevel(level, (hint & kHintIncrease) != 0 && level <= kHintSteps);
 }
 
-// A receiver's side: gathers what its frames say until the next acknowledgement takes it away.
-// Where no switch stamps, the share of marked bytes (ECN CE) takes the level's place.
+// Receiver side: averages the hints of received frames until the next acknowledgement takes them.
+// If no switch sets levels, the share of bytes marked with ECN CE replaces the level.
 class HintMeter {
  public:
   void OnFrame(uint8_t hint, bool ce_marked, uint32_t bytes) {
-    // Frames without payload tell, too. What comes after a thousand full ones without an
-    // acknowledgement says nothing new.
+    // Frames without payload count too. Frames after a thousand full ones without an
+    // acknowledgement are ignored.
     const auto weight = static_cast<uint16_t>(1 + bytes / 64);
     if (bytes_ > UINT16_MAX - weight) return;
     bytes_ = static_cast<uint16_t>(bytes_ + weight);
@@ -60,7 +59,7 @@ class HintMeter {
     wanted_ = wanted_ && (hint & kHintIncrease) != 0;
   }
 
-  // The echo of what came since the last call; 0: nothing came, or nothing is known.
+  // Returns the echo of the frames since the last call; 0: no frames, or unknown.
   uint8_t Take() {
     uint8_t echo = 0;
     if (stamped_ != 0) {
@@ -73,8 +72,8 @@ class HintMeter {
   }
 
  private:
-  // Weights: units of 64 bytes.
-  uint32_t levels_ = 0;  // times weights
+  // Weights in units of 64 bytes.
+  uint32_t levels_ = 0;  // sum of level times weight
   uint16_t bytes_ = 0;
   uint16_t marked_ = 0;
   uint16_t stamped_ = 0;

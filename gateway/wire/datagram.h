@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies outside of the BTH: where a packet goes, and what the network told about one that came.
+// Packet attributes outside of the BTH: the path of a packet to send, and what the network reported
+// about a received one.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +12,17 @@ namespace rocegw::wire {
 
 inline constexpr uint16_t kRocePort = 4791;
 
-// The low bits of a traffic class (RFC 3168).
+// ECN bits of a traffic class (RFC 3168).
 inline constexpr uint8_t kEcnMask = 3;
 inline constexpr uint8_t kEcnEct0 = 2;
 inline constexpr uint8_t kEcnCe = 3;
-// The DSCP alone: who sends decides about ECN himself, and a mark is about the way it has come.
+// Returns the DSCP alone. A sender sets its own ECN bits, and a received mark is about the path of
+// that packet.
 constexpr uint8_t WithoutEcn(uint8_t traffic_class) {
   return static_cast<uint8_t>(traffic_class & ~kEcnMask);
 }
 
-// Fixed for a connected QP when it goes to RTR; per packet for UD.
+// Addresses and IP fields of sent packets. Fixed for a connected QP from RTR on; per packet for UD.
 struct Path {
   Gid source;
   Gid destination;
@@ -39,8 +41,8 @@ struct RxMeta {
   uint16_t ip_id = 0;
 };
 
-// One received UDP payload, BTH first, ICRC last. The bytes belong to the port and stay valid until
-// its next Receive.
+// Received UDP payload, BTH first, ICRC last. The bytes belong to the port and are valid until its
+// next Receive.
 struct RxDatagram {
   RxMeta meta;
   std::span<const uint8_t> bytes;

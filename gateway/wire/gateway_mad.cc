@@ -16,7 +16,7 @@ constexpr uint8_t kGatewayClassVersion = 1;
 constexpr uint8_t kMethodGet = 0x01;
 constexpr uint8_t kMethodGetResponse = 0x81;
 
-// Offsets in the MAD. The RMPP header (24 to 35) is all 0: no segments.
+// Offsets in the MAD. The RMPP header (24 to 35) is 0: no segmentation.
 constexpr size_t kOuiAt = 37;
 constexpr size_t kVersionAt = 40;
 constexpr size_t kWorkersAt = 41;
@@ -56,7 +56,8 @@ void Store24(uint8_t* to, uint32_t value) {
   for (int i = 0; i < 3; ++i) to[i] = static_cast<uint8_t>(value >> (16 - 8 * i));
 }
 
-// The best first: what needs the network's help least and the peer's most.
+// Congestion control kinds, best first: the one that needs least from the network and most from the
+// peer.
 constexpr uint32_t kPreferredCc[] = {kOptionCcHint, kOptionCcRtt, kOptionCcDctcp, kOptionCcDcqcn,
                                      kOptionCcStatic};
 
@@ -162,7 +163,7 @@ void EncodeGatewayMad(const GatewayMad& mad, uint32_t oui, std::span<uint8_t, kM
 }
 
 bool RefuseMad(std::span<const uint8_t> bytes, std::span<uint8_t, kMadLength> out) {
-  // An answer to an answer would go on for ever.
+  // Answers requests only: an answer to an answer would loop.
   if (bytes.size() != kMadLength || bytes[0] != kMadBaseVersion || bytes[3] != kMethodGet)
     return false;
   std::copy(bytes.begin(), bytes.end(), out.begin());

@@ -26,7 +26,7 @@ struct Gid {
       gid.bytes[12 + i] = static_cast<uint8_t>(address_host_order >> (24 - 8 * i));
     return gid;
   }
-  // A hash of it and of what came before.
+  // Mixes the address into a hash.
   uint64_t MixInto(uint64_t hash) const {
     for (size_t i = 0; i < bytes.size(); i += 8) {
       uint64_t word = 0;
@@ -39,19 +39,19 @@ struct Gid {
     static constexpr uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
     return std::memcmp(bytes.data(), kPrefix, sizeof kPrefix) == 0;
   }
-  // Only meaningful when IsV4().
+  // Returns the IPv4 address; only meaningful if IsV4().
   uint32_t V4() const {
     return static_cast<uint32_t>(bytes[12]) << 24 | static_cast<uint32_t>(bytes[13]) << 16 |
            static_cast<uint32_t>(bytes[14]) << 8 | bytes[15];
   }
-  // Of a group (RFC 1112, RFC 4291).
+  // Returns true for the address of a group (RFC 1112, RFC 4291).
   bool IsMulticast() const { return IsV4() ? bytes[12] >> 4 == 0xE : bytes[0] == 0xFF; }
   bool IsZero() const { return *this == Gid{}; }
 };
 
-// "192.0.2.1", "2001:db8::1"; nothing: the text is no address.
+// Parses "192.0.2.1" or "2001:db8::1"; nothing: not an address.
 std::optional<Gid> ParseGid(const std::string& text);
-// The same way back; "" for the zero GID.
+// Returns the text that ParseGid parses; "" for the zero GID.
 std::string AddressText(const Gid& gid);
 
 }  // namespace rocegw::wire

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BTH and extended headers as host-order values (IBTA chapter 9). Which of them a packet carries,
-// its opcode's traits say.
+// BTH and extended headers as host-order values (IBTA chapter 9). The opcode's traits say which
+// headers a packet carries.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ inline constexpr size_t kImmediateLength = 4;
 inline constexpr size_t kInvalidateLength = 4;
 inline constexpr size_t kFethLength = 4;
 inline constexpr size_t kXrcethLength = 4;
-// A CNP's reserved bytes, all zero. They count as header: a CNP has no payload.
+// Reserved bytes of a CNP, all zero. They count as header: a CNP has no payload.
 inline constexpr size_t kCnpReservedLength = 16;
 inline constexpr size_t kIcrcLength = 4;
-// The largest path MTU: no packet carries more payload.
+// Largest path MTU: no packet carries more payload.
 inline constexpr size_t kMaxPayload = 4096;
-// BTH, XRCETH, RETH and ImmDt are 36; BTH, XRCETH and AtomicETH 44; nothing is longer.
+// Longest headers: BTH, XRCETH, RETH and ImmDt have 36 bytes; BTH, XRCETH and AtomicETH 44.
 inline constexpr size_t kMaxHeaderLength = 44;
 inline constexpr uint16_t kDefaultPkey = 0xFFFF;
 inline constexpr uint32_t kGsiQkey = 0x80010000;
@@ -40,12 +40,13 @@ struct Bth {
   uint16_t pkey = kDefaultPkey;
   bool fecn = false;
   bool becn = false;
-  uint8_t level = 0;  // six bits: of a channel frame's hint (congestion_hint.h), else reserved
+  uint8_t level =
+      0;  // six bits: level of a channel frame's hint (congestion_hint.h), else reserved
   Qpn dest_qpn;
   bool ack_request = false;
   Psn psn;
 
-  // Byte 4, which a channel frame's hint fills.
+  // Returns byte 4 of the BTH, which carries a channel frame's hint.
   uint8_t hint() const {
     return static_cast<uint8_t>((fecn ? 0x80 : 0) | (becn ? 0x40 : 0) | level);
   }
@@ -59,7 +60,7 @@ struct Bth {
 struct Reth {
   uint64_t address = 0;
   uint32_t rkey = 0;
-  uint32_t length = 0;  // of the whole (remaining) message, not of the packet
+  uint32_t length = 0;  // length of the whole (remaining) message, not of the packet
 };
 
 struct AtomicEth {
@@ -71,7 +72,7 @@ struct AtomicEth {
 
 // Syndrome: bits 6:5 kind, bits 4:0 credits, RNR timer or NAK code (IBTA 9.7.5.1.1, table 45).
 inline constexpr uint8_t kSyndromeAck = 0x1F;  // ACK without end-to-end credits
-inline constexpr uint8_t kSyndromeRnr = 0x20;  // | timer code
+inline constexpr uint8_t kSyndromeRnr = 0x20;  // low bits: timer code
 enum class NakCode : uint8_t {
   kPsnSequence = 0x60,
   kInvalidRequest = 0x61,
@@ -81,13 +82,13 @@ enum class NakCode : uint8_t {
 };
 constexpr uint8_t SyndromeOf(NakCode code) { return static_cast<uint8_t>(code); }
 
-// FETH (IBTA annex A19): what a FLUSH is to reach, and which bytes it is about.
+// FETH (IBTA annex A19): the required effect of a FLUSH, and its range.
 inline constexpr uint32_t kFlushTypeMask = 0x0F;
-inline constexpr uint32_t kFlushGlobal = 0x01;      // visible to everybody
-inline constexpr uint32_t kFlushPersistent = 0x02;  // outlasts a loss of power
+inline constexpr uint32_t kFlushGlobal = 0x01;      // global visibility
+inline constexpr uint32_t kFlushPersistent = 0x02;  // persistence across power loss
 inline constexpr uint32_t kFlushLevelMask = 0x30;
 inline constexpr uint32_t kFlushRange = 0x00;
-inline constexpr uint32_t kFlushRegion = 0x10;  // all of what the key stands for
+inline constexpr uint32_t kFlushRegion = 0x10;  // the whole memory region of the key
 
 struct Aeth {
   uint8_t syndrome = kSyndromeAck;
@@ -106,13 +107,13 @@ struct Deth {
 
 struct Headers {
   Bth bth;
-  uint32_t xrc_srq = 0;  // 24 bits: the shared receive queue that the request is for
+  uint32_t xrc_srq = 0;  // 24 bits: shared receive queue of the request
   Reth reth;
   AtomicEth atomic;
   uint64_t atomic_ack = 0;  // original value of the remote operand
   Aeth aeth;
   Deth deth;
-  uint32_t immediate = 0;  // opaque: the bytes as they lie on the wire
+  uint32_t immediate = 0;  // opaque: the bytes in wire order
   uint32_t invalidate_rkey = 0;
   uint32_t feth = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IPv6 addresses that mean something on one link only (RFC 4291, 2.5.6: fe80::/10): without the
-// number of the interface they name nobody.
+// IPv6 link-local addresses (RFC 4291, 2.5.6: fe80::/10), which are unique only together with the
+// number of the interface.
 #pragma once
 
 #include "gateway/wire/gid.h"

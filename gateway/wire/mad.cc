@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each message is one list of (byte, bit, width, member), in the bit numbering of the standard: bit
-// 0 is the most significant of its byte. Reader and Writer walk the same list, so that the two
-// directions cannot disagree.
+// Encoding of MADs. Each message is one list of (byte, bit, width, member), in the bit numbering of
+// the standard: bit 0 is the most significant of its byte. Reader and Writer use the same list, so
+// both directions agree.
 #include "gateway/wire/mad.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ uint64_t GetBits(const uint8_t* base, size_t byte, unsigned bit, unsigned width)
   return value;
 }
 
-// The bits must be 0 before.
+// Stores a field; its bits must be 0 before.
 void PutBits(uint8_t* base, size_t byte, unsigned bit, unsigned width, uint64_t value) {
   unsigned left = width;
   for (unsigned i = bit; i < bit + width;) {
@@ -90,7 +90,8 @@ class Writer {
   uint8_t* message_;
 };
 
-// A 24-bit vendor ID whose upper and lower parts lie apart. Each part is one whole number of bytes.
+// Part of a 24-bit vendor ID whose upper and lower parts are apart. Each part is a whole number of
+// bytes.
 struct Part {
   size_t byte;
   unsigned width;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Management datagrams of the connection manager as host-order values, and their bytes (IBTA 13.4.3
 // MAD header, 12.6 CM messages, annex A11 IP addressing in private data). A MAD is the 256-byte
-// payload of a UD SEND to QP1. Decoding looks at what every CM message must have in common; what a
-// value means is the connection manager's business. Pure functions.
+// payload of a UD SEND to QP1. Decoding checks what all CM messages have in common; the connection
+// manager checks the values. Pure functions.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ enum class CmAttribute : uint16_t {
 inline constexpr uint8_t kXrcTransport = 1;  // ExtendedTransportType
 enum class CmTransport : uint8_t { kRc = 0, kUc = 1, kRd = 2, kExtended = 3 };
 
-// Which message an MRA or REJ answers.
+// Message that an MRA or REJ answers.
 enum class CmAnswered : uint8_t { kReq = 0, kRep = 1, kOther = 2 };
 
 // REJ Reason (IBTA table 106). Other values may arrive; they are passed on as numbers.
@@ -75,12 +75,12 @@ enum class SidrStatus : uint8_t {
   kUnsupportedVersion = 5,
 };
 
-// The same block for the primary and the alternate path of a REQ.
+// Path block of a REQ, the same for the primary and the alternate path.
 struct CmPath {
   uint16_t local_lid = 0;
   uint16_t remote_lid = 0;
-  Gid local_gid;   // of the sender of the REQ
-  Gid remote_gid;  // of its receiver
+  Gid local_gid;   // address of the REQ's sender
+  Gid remote_gid;  // address of its receiver
   uint32_t flow_label = 0;
   uint8_t packet_rate = 0;
   uint8_t traffic_class = 0;
@@ -92,8 +92,8 @@ struct CmPath {
   bool operator==(const CmPath&) const = default;
 };
 
-// Depths and PSN are the sender's: what it will answer, what it will ask, what it expects first.
-// Timeouts are 5-bit codes, 4.096 us * 2^t.
+// Request for a connection. Depths and PSN are the sender's: what it can answer, what it will ask,
+// what it expects first. Timeouts are 5-bit codes, 4.096 us * 2^t.
 struct CmReq {
   static constexpr CmAttribute kAttribute = CmAttribute::kReq;
   uint32_t local_comm_id = 0;
@@ -142,7 +142,7 @@ struct CmRej {
   uint32_t local_comm_id = 0;
   uint32_t remote_comm_id = 0;
   CmAnswered answered = CmAnswered::kReq;
-  uint8_t info_length = 0;  // 7 bits; may exceed what is there
+  uint8_t info_length = 0;  // 7 bits; may exceed the length of `info`
   RejectReason reason = RejectReason::kConsumer;
   std::array<uint8_t, 72> info{};  // additional reject information
   std::array<uint8_t, 148> private_data{};
@@ -185,7 +185,7 @@ struct CmDreq {
   static constexpr CmAttribute kAttribute = CmAttribute::kDreq;
   uint32_t local_comm_id = 0;
   uint32_t remote_comm_id = 0;
-  Qpn remote_qpn;  // the receiver's
+  Qpn remote_qpn;  // the receiver's QPN
   std::array<uint8_t, 220> private_data{};
 
   bool operator==(const CmDreq&) const = default;
@@ -225,8 +225,8 @@ struct CmSidrRep {
   bool operator==(const CmSidrRep&) const = default;
 };
 
-// LAP and APR: path migration, which RoCE has not. Recognised so that they can be told from
-// garbage.
+// LAP and APR: path migration, which RoCE does not have. Decoded to distinguish them from malformed
+// messages.
 struct CmPathMigration {
   CmAttribute attribute = CmAttribute::kLap;
 
@@ -238,30 +238,29 @@ using CmBody = std::variant<CmReq, CmMra, CmRej, CmRep, CmRtu, CmDreq, CmDrep, C
 
 struct CmMad {
   uint64_t transaction_id = 0;
-  uint32_t attribute_modifier =
-      0;  // REQ, REP, SIDR_REP: options that the vendor ID gives a meaning
+  uint32_t attribute_modifier = 0;  // REQ, REP, SIDR_REP: options defined by the vendor ID
   CmBody body;
 
   bool operator==(const CmMad&) const = default;
 };
 
-// kNone for a CM message that DecodeMad will take; k_mad_malformed for a wrong size, base version,
-// class version, method or attribute; k_mad_unknown_class for a management class other than the
-// CM's. Reads the header only, so that workers can drop foreign classes before they reach the
-// control thread.
+// Checks the header of a MAD. Returns kNone for a CM message that DecodeMad accepts;
+// k_mad_malformed for a wrong size, base version, class version, method or attribute;
+// k_mad_unknown_class for another management class. Workers call it to drop foreign classes before
+// they reach the control thread.
 [[nodiscard]] metrics::DropReason CheckMad(std::span<const uint8_t> bytes);
 
-// As CheckMad; `out` is complete only with kNone.
+// Checks like CheckMad and decodes; `out` is complete only with kNone.
 [[nodiscard]] metrics::DropReason DecodeMad(std::span<const uint8_t> bytes, CmMad& out);
 
-// Writes all 256 bytes; what no field covers is 0.
+// Writes all 256 bytes; bytes without a field are 0.
 void EncodeMad(const CmMad& mad, std::span<uint8_t, kMadLength> out);
 
-// One line, e.g. "CM REQ comm=0x11111111 service=0x1061d2f qp=0x000012 psn=11259375
+// Returns a line such as "CM REQ comm=0x11111111 service=0x1061d2f qp=0x000012 psn=11259375
 // vendor=0x0015b3/0x1 mtu=1024".
 std::string Describe(const CmMad& mad);
 
-// Header that rdma_cm puts in front of the user's private data in REQ and SIDR_REQ.
+// Header that rdma_cm writes in front of the user's private data in REQ and SIDR_REQ.
 struct IpCmHeader {
   uint8_t ip_version = 4;  // 4 or 6
   uint16_t source_port = 0;
@@ -272,11 +271,11 @@ struct IpCmHeader {
 };
 inline constexpr size_t kIpCmHeaderLength = 36;
 
-// False when the protocol version is not 0 or the IP version neither 4 nor 6.
+// Returns false if the protocol version is not 0 or the IP version is neither 4 nor 6.
 [[nodiscard]] bool DecodeIpCm(std::span<const uint8_t, kIpCmHeaderLength> bytes, IpCmHeader& out);
 void EncodeIpCm(const IpCmHeader& header, std::span<uint8_t, kIpCmHeaderLength> out);
 
-// Service IDs of the IP port spaces: port space in bits 31:16, port in 15:0, zero above.
+// Returns a service ID of the IP port spaces: port space in bits 31:16, port in 15:0, zero above.
 constexpr uint64_t IpServiceId(uint16_t port_space, uint16_t port) {
   return static_cast<uint64_t>(port_space) << 16 | port;
 }

@@ -126,7 +126,8 @@ constexpr Row kRows[] = {
     {"CH Control", kPayload, kChannelControl, Service::kChannel, Op::kChannelControl, kOnly},
 };
 
-// Every request of the service, whichever part of its message it is (IBTA annex A14).
+// Returns true if the packet carries an XRCETH: every request of XRC, whatever part of its message
+// it is (IBTA annex A14).
 constexpr bool NamesSrq(const Row& row) {
   return row.service == Service::kXrc && (row.content & kRequest) != 0;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every BTH opcode as data (IBTA table 38): service, position in its message, which extended
-// headers follow, whether it carries payload. Code asks the table instead of switching over
-// numbers.
+// Table of all BTH opcodes (IBTA table 38): service, position in the message, extended headers,
+// payload. Code looks up the traits instead of switching over numbers.
 #pragma once
 
 #include <cstdint>
@@ -116,8 +115,8 @@ struct OpcodeTraits {
   bool has_invalidate = false;  // IETH
   bool has_feth = false;
   bool has_payload = false;
-  // BTH and extended headers, bytes. A channel's extension counts as payload: its length is said in
-  // itself.
+  // Length of BTH and extended headers in bytes. A channel's extension counts as payload: it states
+  // its own length.
   uint8_t header_length = 0;
 
   bool defined() const { return name != nullptr; }
@@ -127,7 +126,7 @@ struct OpcodeTraits {
   bool ends_message() const { return position == Position::kLast || position == Position::kOnly; }
 };
 
-// Never fails: an undefined opcode yields traits that are not defined().
+// Returns the traits of any opcode; those of an undefined opcode are not defined().
 const OpcodeTraits& TraitsOf(Opcode opcode);
 inline const OpcodeTraits& TraitsOf(uint8_t opcode) {
   return TraitsOf(static_cast<Opcode>(opcode));

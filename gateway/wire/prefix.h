@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses that begin alike, and lists of them. Plain values, any thread.
+// Address prefixes and lists of them. Plain values, any thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace rocegw::wire {
 
 struct Prefix {
   Gid address;
-  uint8_t bits = 0;  // of the 16 bytes: 96 more than what is written for IPv4
+  uint8_t bits = 0;  // bits of the 16-byte form: 96 more than the number written for IPv4
 
   bool Contains(const Gid& gid) const {
     const size_t whole = bits / 8;
@@ -24,7 +24,7 @@ struct Prefix {
   bool operator==(const Prefix&) const = default;
 };
 
-// Empty: all.
+// Returns true if a prefix contains the address, or if the list is empty.
 inline bool Contain(const std::vector<Prefix>& prefixes, const Gid& gid) {
   if (prefixes.empty()) return true;
   for (const Prefix& prefix : prefixes) {

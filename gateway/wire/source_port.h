@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// UDP source port from a flow label: its 20 bits folded into the upper quarter of the port range,
-// as Linux and RNICs compute it (IBTA annex A17.9.3), so that a fabric sees the entropy which the
-// connection's owner chose. Receivers must not look at it.
+// UDP source port from a flow label: its 20 bits are folded into the upper quarter of the port
+// range, as Linux and RNICs do (IBTA annex A17.9.3), so that a fabric sees the entropy that the
+// connection's owner chose. Receivers must not interpret it.
 #pragma once
 
 #include <cstdint>

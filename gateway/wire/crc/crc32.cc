@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choice of the CRC kernel, powers of x for shifting states, and the CRC functions of icrc.h.
+// Choice of the CRC kernel, powers of x that shift states, and the CRC functions of icrc.h.
 #include "gateway/wire/crc/crc32.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace rocegw::wire {
 namespace crc32 {
 namespace {
 
-// Covers every datagram: IP and UDP headers behind the ID, the longest headers of RoCE or of a
-// channel, payload.
+// Length that the tables cover: IP and UDP headers behind the ID, the longest headers of RoCE or of
+// a channel, payload.
 constexpr size_t kTabulated =
     22 + std::max(kMaxHeaderLength, kMaxPayloadHeaderLength) + kMaxPayload + 1;
 using Powers = std::array<uint32_t, kTabulated>;
@@ -30,7 +30,7 @@ constexpr uint32_t DividedByByte(uint32_t a) {
   return a;
 }
 
-// x^(8 n - 1): Kernel::multiply adds the missing x.
+// Computes x^(8 n - 1); Kernel::multiply adds the missing x.
 constexpr Powers MakeShifts() {
   Powers powers{};
   uint32_t power = DividedByX(kOne);
@@ -40,7 +40,7 @@ constexpr Powers MakeShifts() {
   }
   return powers;
 }
-// x^(-8 n - 32 - 1).
+// Computes x^(-8 n - 32 - 1).
 constexpr Powers MakeUnshifts() {
   Powers powers{};
   uint32_t power = PowerOfX(kOrder - 33);
@@ -73,7 +73,7 @@ constexpr std::array kAll = {&kTableKernel};
 size_t CountUnsupported() { return 0; }
 #endif
 
-// Right before the constructor below has run, too: static objects of others may compute a CRC
+// Kernel in use before the constructor below runs: static objects of other files may compute a CRC
 // earlier.
 constinit const Kernel* active = &kTableKernel;
 

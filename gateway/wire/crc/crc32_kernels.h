@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels themselves, one per source file; crc32.cc chooses. Those of x86 may only be called
-// when the CPU has the named instructions.
+// CRC kernels, one per source file; crc32.cc chooses. An x86 kernel may be called only if the CPU
+// has the named instructions.
 #pragma once
 
 #include "gateway/wire/crc/crc32.h"
@@ -13,11 +13,11 @@ extern const Kernel kPclmulKernel;   // SSSE3, PCLMULQDQ
 extern const Kernel kVpclmulKernel;  // AVX-512 F, BW, VL, VBMI, VPCLMULQDQ
 #endif
 
-// The table kernel's parts, for the short ends of others.
+// Parts of the table kernel, used by the others for short ends.
 uint32_t TableUpdate(uint32_t state, const uint8_t* bytes, size_t length);
 uint32_t TableCopy(uint32_t state, uint8_t* destination, const uint8_t* source, size_t length);
 
-// Kernel::cover in terms of the other three, for kernels without a faster way.
+// Implements Kernel::cover with the other three functions, for kernels without a faster way.
 inline uint32_t CoverBy(const Kernel& kernel, const FrameFields& fields, const uint8_t* bytes,
                         size_t length, size_t zeros) {
   const FrameWords frame = MakeFrame(fields);

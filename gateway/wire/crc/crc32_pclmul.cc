@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 with 128-bit carry-less multiplication. A message is cut into 16-byte blocks, the odd
-// bytes first; long ones are folded into four accumulators, 64 bytes a step. At the end every
-// accumulator and left-over block is multiplied with the power of x for its own distance from the
-// end, and the sum is reduced (crc32_polynomial.h has the bit order).
+// CRC-32 with 128-bit carry-less multiplication. A message is cut into 16-byte blocks, odd bytes
+// first; long messages are folded into four accumulators, 64 bytes per step. Finally each
+// accumulator and left-over block is multiplied by the power of x for its distance from the end,
+// and the sum is reduced (bit order: crc32_polynomial.h).
 #include "gateway/wire/crc/crc32_kernels.h"
 
 #if defined(__x86_64__)
@@ -21,18 +21,18 @@ struct alignas(16) Factors {
   uint64_t high;  // for its last eight bytes
 };
 
-// Moves a block on by so many bits.
+// Returns the factors that move a block by so many bits.
 constexpr Factors FoldBy(uint64_t bits) { return {FoldConstant(bits + 64), FoldConstant(bits)}; }
 
 constexpr Factors kFold16 = FoldBy(128);
 constexpr Factors kFold64 = FoldBy(512);
-// kToEnd[b]: for the block that b others follow; the sum is the message times x^32 and has at most
-// 96 bits.
+// kToEnd[b]: factors of the block that has b blocks behind it. The sum is the message times x^32
+// and has at most 96 bits.
 constexpr Factors kToEnd[] = {FoldBy(32),           FoldBy(128 + 32),     FoldBy(2 * 128 + 32),
                               FoldBy(3 * 128 + 32), FoldBy(4 * 128 + 32), FoldBy(5 * 128 + 32),
                               FoldBy(6 * 128 + 32)};
 
-// kAlign + r shuffles the first r bytes of a block to its end, with zeros before them.
+// kAlign + r shuffles the first r bytes of a block to its end and fills the front with zeros.
 alignas(16) constexpr uint8_t kAlign[32] = {
     0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
     0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,   14,   15};
@@ -42,13 +42,13 @@ ROCEGW_PCLMUL inline __m128i Times(__m128i block, const Factors& factors) {
   return _mm_xor_si128(_mm_clmulepi64_si128(block, k, 0x00), _mm_clmulepi64_si128(block, k, 0x11));
 }
 
-// Where the next block comes from, and goes to when it is copied.
+// Position of the next block, and its destination when copying.
 template <bool kCopy>
 struct Cursor {
   uint8_t* destination;
   const uint8_t* source;
 
-  // The CRC is that of what was written: the block is read once.
+  // Reads the block once, so that the CRC is that of the bytes written.
   ROCEGW_PCLMUL __m128i Take(size_t advance = 16) {
     __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source));
     source += advance;
@@ -73,8 +73,7 @@ ROCEGW_PCLMUL inline uint32_t Run(uint32_t state, uint8_t* destination, const ui
   const size_t odd = length % 16;
   __m128i first;
   if (odd != 0) {
-    // When copying, the end of this block is written again by the next one, whose reading is the
-    // one that counts.
+    // When copying, the next block overwrites the end of this one; its read is the one that counts.
     __m128i head = _mm_xor_si128(cursor.Take(odd), _mm_cvtsi32_si128(static_cast<int>(state)));
     head = _mm_shuffle_epi8(head, _mm_loadu_si128(reinterpret_cast<const __m128i*>(kAlign + odd)));
     state = odd < 4 ? state >> (8 * odd) : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic modulo the CRC-32 polynomial, at compile time and for tables. Polynomials are
-// "reflected": in a 32-bit value bit i is the coefficient of x^(31-i), in a 64-bit value that of
-// x^(63-i), as the CRC register and the bytes of a message (least significant bit first) have it.
+// "reflected": bit i is the coefficient of x^(31-i) in a 32-bit value and of x^(63-i) in a 64-bit
+// value, like the CRC register and the bytes of a message (least significant bit first).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rocegw::wire::crc32 {
 // x^32 + x^26 + x^23 + ... + 1 without its x^32 (IEEE 802.3).
 inline constexpr uint32_t kPolynomial = 0xEDB88320;
 inline constexpr uint32_t kOne = 0x80000000;
-// The polynomial is primitive: x has this order, so negative exponents are exponents too.
+// Order of x: the polynomial is primitive, so negative exponents are possible.
 inline constexpr uint64_t kOrder = 0xFFFFFFFF;
 
 constexpr uint32_t TimesX(uint32_t a) { return (a >> 1) ^ ((a & 1) != 0 ? kPolynomial : 0); }
@@ -29,7 +29,7 @@ constexpr uint32_t TimesModulo(uint32_t a, uint32_t b) {
   return product;
 }
 
-// x^exponent; for exponents modulo kOrder.
+// Returns x^exponent; exponents count modulo kOrder.
 constexpr uint32_t PowerOfX(uint64_t exponent) {
   uint32_t result = kOne;
   uint32_t square = TimesX(kOne);
@@ -40,7 +40,7 @@ constexpr uint32_t PowerOfX(uint64_t exponent) {
   return result;
 }
 
-// floor(x^64 / P), 33 bits, bit i is the coefficient of x^(32-i): Barrett's constant.
+// Returns floor(x^64 / P), Barrett's constant: 33 bits, bit i is the coefficient of x^(32-i).
 constexpr uint64_t BarrettQuotient() {
   uint64_t quotient = 1;
   uint32_t remainder = kPolynomial;
@@ -51,12 +51,12 @@ constexpr uint64_t BarrettQuotient() {
   return quotient;
 }
 
-// P itself in the same form.
+// P itself in that form.
 inline constexpr uint64_t kFullPolynomial = static_cast<uint64_t>(kPolynomial) << 1 | 1;
 
-// The constant c for which a carry-less product of a reflected 64-bit value q with c, read as a
-// reflected 128-bit value, is congruent to q * x^exponent: such a reading is one factor x too high,
-// and c lies in the upper half.
+// Returns the constant c with: the carry-less product of a reflected 64-bit value q with c, read as
+// a reflected 128-bit value, is congruent to q * x^exponent. Such a reading is one factor x too
+// high, and c lies in the upper half.
 constexpr uint64_t FoldConstant(uint64_t exponent) {
   return static_cast<uint64_t>(PowerOfX(exponent + kOrder - 1)) << 32;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last steps that both carry-less kernels share: from a sum of products to a CRC state
-// (crc32_polynomial.h has the bit order). Only for the kernels' source files.
+// Final steps of both carry-less kernels: reduce a sum of products to a CRC state (bit order:
+// crc32_polynomial.h). Only for the kernels' source files.
 #pragma once
 
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@ struct alignas(16) Barrett {
 inline constexpr Barrett kBarrett;
 inline constexpr uint64_t kReduceTop = FoldConstant(64);
 
-// Remainder of the 64 bits in the lower (kHalf 0) or upper (kHalf 1) half.
+// Returns the remainder of the 64 bits in the lower (kHalf 0) or upper (kHalf 1) half.
 template <int kHalf>
 __attribute__((target("sse4.1,pclmul"), always_inline)) inline uint32_t ReduceHalf(__m128i value) {
   const __m128i k = _mm_load_si128(reinterpret_cast<const __m128i*>(&kBarrett));
@@ -31,7 +31,7 @@ __attribute__((target("sse4.1,pclmul"), always_inline)) inline uint32_t ReduceHa
   return static_cast<uint32_t>(_mm_extract_epi32(_mm_xor_si128(q, value), 1));
 }
 
-// From 96 bits to 64, which lie in the upper half.
+// Reduces 96 bits to 64, in the upper half.
 __attribute__((target("sse4.1,pclmul"), always_inline)) inline __m128i ReduceTop(__m128i value) {
   return _mm_xor_si128(
       value, _mm_clmulepi64_si128(value, _mm_cvtsi64_si128(static_cast<int64_t>(kReduceTop)), 0));
@@ -41,7 +41,7 @@ __attribute__((target("sse4.1,pclmul"), always_inline)) inline uint32_t Reduce(_
   return ReduceHalf<1>(ReduceTop(value));
 }
 
-// Kernel::multiply.
+// Implements Kernel::multiply.
 __attribute__((target("sse4.1,pclmul"), always_inline)) inline uint32_t Multiply(uint32_t a,
                                                                                  uint32_t b) {
   return ReduceHalf<0>(_mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(a)),

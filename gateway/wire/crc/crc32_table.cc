@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 by tables, eight bytes a step ("slicing by eight"): the form for CPUs without carry-less
-// multiplication, and for ends too short for vectors.
+// CRC-32 by tables, eight bytes per step ("slicing by eight"): for CPUs without carry-less
+// multiplication, and for ends shorter than a vector.
 #include <array>
 
 #include "gateway/wire/byte_order.h"
@@ -42,7 +42,7 @@ uint32_t StepWord(uint32_t state, uint64_t word) {
   return next;
 }
 
-// Keeps the compiler from reading the source again: another process may change it meanwhile.
+// Keeps the compiler from reading the source twice: another process may change it meanwhile.
 template <typename T>
 T Once(T value) {
   asm volatile("" : "+r"(value));

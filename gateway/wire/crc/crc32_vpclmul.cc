@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 with 512-bit carry-less multiplication: as crc32_pclmul.cc, with blocks of 64 bytes.
-// Masked loads and stores take any odd length, so short messages need no other code.
+// CRC-32 with 512-bit carry-less multiplication: like crc32_pclmul.cc, with blocks of 64 bytes.
+// Masked loads and stores handle odd lengths, so short messages need no other code.
 #include "gateway/wire/crc/crc32_kernels.h"
 
 #if defined(__x86_64__)
 
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC 12's own AVX-512 headers read a value that they call undefined on purpose.
+// GCC 12's AVX-512 headers read a value that is undefined on purpose.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -21,17 +21,17 @@ namespace rocegw::wire::crc32 {
 namespace {
 
 struct alignas(64) Factors {
-  uint64_t words[8];  // one for each eight bytes of a block
+  uint64_t words[8];  // a factor for each eight bytes of a block
 };
 
-// Moves each 16 bytes of a block on by so many bits.
+// Returns the factors that move each 16 bytes of a block by so many bits.
 constexpr Factors FoldLanesBy(uint64_t bits) {
   Factors f{};
   for (int i = 0; i < 8; ++i) f.words[i] = FoldConstant(bits + (i % 2 == 0 ? 64 : 0));
   return f;
 }
-// Moves every eight bytes of the block that `following` others follow to the end of the message,
-// times x^32: the sum of all products has at most 96 bits.
+// Returns the factors that move every eight bytes of a block with `following` blocks behind it to
+// the end of the message, times x^32: the sum of all products has at most 96 bits.
 constexpr Factors ToEnd(uint64_t following) {
   Factors f{};
   for (uint64_t i = 0; i < 8; ++i) f.words[i] = FoldConstant(512 * following + 64 * (7 - i) + 32);
@@ -57,7 +57,7 @@ ROCEGW_VPCLMUL inline __m512i LoadTable(const void* table) { return _mm512_load_
 
 ROCEGW_VPCLMUL inline __m512i ToEndTable(size_t following) { return LoadTable(&kToEnd[following]); }
 
-// block * factors ^ addend.
+// Returns block * factors ^ addend.
 ROCEGW_VPCLMUL inline __m512i TimesPlus(__m512i block, __m512i factors, __m512i addend) {
   return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(block, factors, 0x00),
                                    _mm512_clmulepi64_epi128(block, factors, 0x11), addend, kXor3);
@@ -72,8 +72,8 @@ ROCEGW_VPCLMUL inline __m512i Low32(uint32_t value) {
   return _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(value)));
 }
 
-// Where the next block comes from, and goes to when it is copied. The CRC is that of what was
-// written: each byte is read once.
+// Position of the next block, and its destination when copying. Each byte is read once, so that the
+// CRC is that of the bytes written.
 template <bool kCopy>
 struct Cursor {
   uint8_t* destination;
@@ -90,7 +90,7 @@ struct Cursor {
     return block;
   }
 
-  // Only the first `count` bytes; the others are zero.
+  // Takes the first `count` bytes; the others are zero.
   ROCEGW_VPCLMUL __m512i TakeFew(size_t count) {
     const __mmask64 mask = (uint64_t{1} << count) - 1;
     __m512i block = _mm512_maskz_loadu_epi8(mask, source);
@@ -104,7 +104,8 @@ struct Cursor {
   }
 };
 
-// The message times x^32, in 96 bits; what of `state` lies behind the last byte stays in it.
+// Returns the message times x^32, in 96 bits. Bits of `state` that lie behind the last byte stay in
+// it.
 template <bool kCopy>
 [[gnu::always_inline]] ROCEGW_VPCLMUL inline __m128i Sum(uint32_t& state, uint8_t* destination,
                                                          const uint8_t* source, size_t length) {
@@ -113,7 +114,7 @@ template <bool kCopy>
   const size_t odd = length % 64;
   __m512i a;
   if (odd != 0) {
-    // Moved to the end of a block, with zeros before it.
+    // Moves the odd bytes to the end of a block and fills the front with zeros.
     const __m512i index =
         _mm512_add_epi8(LoadTable(&kIndices), _mm512_set1_epi8(static_cast<char>(odd)));
     a = _mm512_maskz_permutexvar_epi8(~uint64_t{0} << (64 - odd), index,
@@ -162,7 +163,7 @@ ROCEGW_VPCLMUL uint32_t VpclmulCopy(uint32_t state, uint8_t* destination, const 
   return Reduce(sum) ^ state;
 }
 
-// A value of 96 bits moved on by `length` bytes, again in 96 bits.
+// Moves a value of 96 bits by `length` bytes, again in 96 bits.
 ROCEGW_VPCLMUL inline __m128i MoveOn(__m128i value, size_t length) {
   const auto factor = static_cast<int64_t>(uint64_t{ShiftFactor(length)} << 32);
   return _mm_clmulepi64_si128(ReduceTop(value), _mm_cvtsi64_si128(factor), 0x01);

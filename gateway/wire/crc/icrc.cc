@@ -45,8 +45,8 @@ bool VerifyIcrc(const RxMeta& meta, std::span<const uint8_t> datagram, uint16_t*
   const uint32_t state = kernel.cover(fields, datagram.data() + kBthLength, length - kBthLength, 0);
   const uint32_t difference = ~state ^ LoadRaw<uint32_t>(datagram.data() + length);
   if (!search) return difference == 0;
-  // What the ID adds to the state is its 16 bits times a power of x that depends on the length
-  // only. Divided by that power, a right difference is a polynomial of 16 bits again.
+  // The ID contributes its 16 bits times a power of x that depends on the length only. Divided by
+  // that power, a valid difference is again a polynomial of 16 bits.
   const uint32_t id = kernel.multiply(difference, crc32::UnshiftFactor(kBehindIpId + length));
   *ip_id = __builtin_bswap16(static_cast<uint16_t>(id >> 16));
   return static_cast<uint16_t>(id) == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 64 bytes that an ICRC covers up to and with the BTH, masked, as eight words: the same size
-// for IPv4 (zeros in front, which do not count from state 0) and IPv6, so that one vector holds
-// them. Inline, since the fast kernel keeps them in registers.
+// Masked copy of the 64 bytes that an ICRC covers up to the end of the BTH, as eight words. IPv4
+// has leading zeros, which do not count from state 0, so both IP versions have one size that fits a
+// vector. Inline, since the fast kernel keeps the words in registers.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ struct FrameFields {
   const Gid* source;
   const Gid* destination;
   const uint8_t* bth;
-  size_t size;  // of the datagram with its ICRC
+  size_t size;  // size of the datagram with its ICRC
   uint16_t source_port;
-  uint16_t ip_id;  // not used for IPv6
+  uint16_t ip_id;  // unused for IPv6
 };
 
 struct FrameWords {
   uint64_t w[8];
 };
 
-// The state in front of these words is 0: of the eight 0xFF bytes that begin an ICRC, the first
-// four cancel the initial state, and the other four are in here.
+// Builds the words for a CRC that starts at state 0: of the eight 0xFF bytes that begin an ICRC,
+// the first four cancel the initial state, and the words include the other four.
 [[gnu::always_inline]] inline FrameWords MakeFrame(const FrameFields& fields) {
   constexpr uint64_t kUdpPort = 4791;
   constexpr size_t kIpv4Length = 20;
