@@ -34,7 +34,7 @@ std::vector<std::pair<const char*, E>> Choices(const std::pair<const char*, E> (
   return {std::begin(table), std::end(table)};
 }
 
-// Every algorithm is a mapping of its own parameters, under its own name.
+// Reads the congestion section: each algorithm is a mapping of its parameters, under its name.
 void ReadCongestion(Section& section, Config& config) {
   std::vector<std::pair<const char*, flow::CcKind>> kinds;
   for (size_t i = 0; i < flow::kCcKinds; ++i) {
@@ -321,14 +321,14 @@ void ReadLimits(Section& pool, LimitsConfig& limits) {
   });
 }
 
-// Six hexadecimal digits, the bytes of the OUI as it is written.
+// Reads six hexadecimal digits, the bytes of the OUI in written order.
 std::string ReadVendorId(const std::string& text, uint32_t& value) {
   const char* const end = text.data() + text.size();
   uint32_t id = 0;
   const auto parsed = std::from_chars(text.data(), end, id, 16);
   if (text.size() != 6 || parsed.ec != std::errc() || parsed.ptr != end)
     return "'" + text + "' is not an OUI of six hexadecimal digits (like 02badd)";
-  // An ID of a vendor would promise features of its devices.
+  // A vendor's ID would promise features of its devices.
   constexpr uint32_t kLocallyAdministered = 0x020000;
   constexpr uint32_t kGroup = 0x010000;
   if ((id & (kLocallyAdministered | kGroup)) != kLocallyAdministered)
@@ -363,7 +363,7 @@ void ReadGateways(Section& section, GatewaysConfig& gateways) {
 void ReadTop(Section& top, Config& config) {
   top.Text("name", CheckLabel, config.name);
   top.Text("runtime_dir", CheckAbsolutePath, config.runtime_dir);
-  // Sockets follow the runtime directory unless they are placed themselves.
+  // Sockets lie in the runtime directory unless they are configured.
   config.attach_socket.path = config.runtime_dir + "/attach.sock";
   config.grpc_socket.path = config.runtime_dir + "/grpc.sock";
   ReadSocket(top, "attach_socket", config.attach_socket);

@@ -14,7 +14,7 @@
 namespace rocegw::daemon {
 namespace {
 
-// As the kernel estimates it (proc(5), MemAvailable); when it does not tell, there is enough.
+// Returns the kernel's estimate (proc(5), MemAvailable); unlimited if unknown.
 uint64_t AvailableMemory() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -35,7 +35,7 @@ session::SlotRights RightsOf(const tenant::PoolSettings& settings) {
   return rights;
 }
 
-// What to do about a socket that the system refused.
+// Returns the remedy for a socket that the system refused.
 const char* RemedyOf(int error) {
   switch (error) {
     case EPERM:
@@ -77,7 +77,8 @@ void ConfigTarget::SetTenant(const tenant::TenantSettings& settings) {
 
 void ConfigTarget::RemoveTenant(const std::string& name) { sessions_.RemoveTenant(name); }
 
-// Shared memory cannot be swapped away from under a worker: what there is not is not promised.
+// Shared memory of a worker cannot be swapped out, so a reserve beyond the available memory is
+// refused.
 std::optional<apply::Wrong> ConfigTarget::CheckReserve(const tenant::PoolSettings& settings) {
   const uint64_t wanted = tenant::ReserveBytes(settings.ready_qps);
   uint64_t has = 0;

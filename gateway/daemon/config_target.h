@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session layer as the configuration engine acts on it: looks up owners of sockets, and refuses
-// what this machine does not have before anything is changed. Control thread.
+// Adapter between the configuration engine and the session layer: looks up owners of sockets, and
+// refuses what this machine does not have before anything is changed. Control thread.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace rocegw::daemon {
 
 class ConfigTarget final : public apply::Target {
  public:
-  // slots_dir as the sessions' options have it. The sessions outlive the target.
+  // `slots_dir`: as in the sessions' options. The sessions outlive the target.
   ConfigTarget(session::SessionServer& sessions, std::string slots_dir)
       : sessions_(sessions), slots_dir_(std::move(slots_dir)) {}
 

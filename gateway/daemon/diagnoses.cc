@@ -16,7 +16,7 @@ void Diagnoses::Ask(doctor::GatewayFacts gateway, Done done) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(done));
   if (waiting_.size() > 1) return;
-  // It has nothing left to do but to end.
+  // The thread has finished its work and is about to end.
   if (thread_.joinable()) thread_.join();
   thread_ =
       std::thread([this, gateway = std::move(gateway)]() mutable { Run(std::move(gateway)); });

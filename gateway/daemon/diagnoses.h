@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has the host examined on a thread of its own, since reading it takes system calls without end.
-// One examination at a time: who asks while one is under way gets its result. Any thread.
+// Examinations of the host on a separate thread, since they need many system calls. One runs at a
+// time; requests during an examination get its result. Any thread.
 #pragma once
 
 #include <functional>
@@ -18,20 +18,20 @@ class Diagnoses {
   using Done = std::function<void(const gateway::v1::DiagnoseResponse&)>;
 
   Diagnoses() = default;
-  // Whoever asked has got an answer then.
+  // Answers all requests first.
   ~Diagnoses();
   Diagnoses(const Diagnoses&) = delete;
   Diagnoses& operator=(const Diagnoses&) = delete;
 
-  // done: on the thread.
+  // `done` runs on the thread.
   void Ask(doctor::GatewayFacts gateway, Done done);
 
  private:
   void Run(doctor::GatewayFacts gateway);
 
   std::mutex mutex_;
-  std::vector<Done> waiting_;  // none: nothing is under way
-  std::thread thread_;         // the last one
+  std::vector<Done> waiting_;  // empty: no examination runs
+  std::thread thread_;         // latest thread
 };
 
 }  // namespace rocegw::daemon

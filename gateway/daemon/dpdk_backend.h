@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports that are no kernel sockets: DPDK devices. Control thread, while no worker runs.
+// Port backend of DPDK devices. Control thread, while no worker runs.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace rocegw::daemon {
 
-// ENOTSUP when this build has no DPDK.
+// Returns ENOTSUP if this build has no DPDK.
 StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
                                                           const DpdkConfig& environment,
                                                           size_t interface_mtu,

@@ -27,16 +27,16 @@ using process::FindOwner;
 using process::Revision;
 using process::Version;
 
-// The control thread beats at least so often.
+// Longest interval between heartbeats of the control thread.
 constexpr Duration kLoopRound = Seconds(1);
 constexpr Duration kFirstRetry = Seconds(1);
 constexpr Duration kLastRetry = Seconds(30);
-// Sessions end when the workers have let go of their objects, which takes microseconds.
+// Sessions end when the workers have released their objects, which takes microseconds.
 constexpr Duration kSessionsEndWithin = Seconds(10);
-// Who examines the gateway does not wait longer for what workers know.
+// Longest wait of an examination for the workers' data.
 constexpr Duration kWorkersAnswerWithin = Seconds(2);
 
-// The host name's first label as a DNS label.
+// Returns the host name's first label as a DNS label.
 std::string HostLabel() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -59,7 +59,7 @@ service::GatewayIdentity MakeIdentity(const Config& config) {
           session::WallClockNs};
 }
 
-// Sockets of slots, below the runtime directory.
+// Returns the directory of the slots' sockets, below the runtime directory.
 std::string SlotsDir(const Config& config) { return config.runtime_dir + "/a"; }
 
 apply::StaticResult StaticObjects(const Config& config) {
@@ -141,11 +141,11 @@ Gateway::Gateway(Config config)
   lifecycle_.Add(
       "metrics", [this] { return StartMetrics(); },
       [this] { WhileLooping([this] { metrics_server_.Stop(); }); });
-  // Last: whoever gets an answer here finds everything running.
+  // Last part: when gRPC answers, everything runs.
   lifecycle_.Add(
       "gRPC", [this] { return StartGrpc(); },
       [this] {
-        // Calls that wait for somebody to attach end now.
+        // Ends calls that wait for programs to attach.
         sessions()->gate().StopTelling();
         WhileLooping([this] { grpc_server_.Stop(); });
       });
@@ -198,7 +198,7 @@ Status Gateway::StartSessions() {
   return status;
 }
 
-// Without keys the policy alone holds.
+// Without keys only the policy holds.
 Status Gateway::StartKeys() {
   FleetKeys keys;
   if (!config_.gateways.key_file.empty()) {
@@ -306,7 +306,7 @@ void Gateway::Snapshot(const session::StateQuery& query,
                        std::function<void(session::StateSnapshot)> done) {
   sessions()->Snapshot(query, [this, done = std::move(done)](session::StateSnapshot snapshot) {
     data_path_.AddRows(snapshot);
-    // Its programs come without a slot.
+    // Programs of the default pool attach without a slot.
     for (session::PoolRow& pool : snapshot.pools) {
       if (pool.name == session::kDefaultPool)
         pool.sockets.insert(pool.sockets.begin(), config_.attach_socket.path);
@@ -322,7 +322,7 @@ void Gateway::Snapshot(const session::StateQuery& query,
 
 void Gateway::Apply(const types::v1::Push& push,
                     std::function<void(bool, types::v1::PushReport)> done) {
-  // Shared, so that it can be called here when the loop does not take the task.
+  // Shared, so that it can be called here if the loop does not take the task.
   auto shared = std::make_shared<std::function<void(bool, types::v1::PushReport)>>(std::move(done));
   const bool posted = loop_.Post([this, push, shared] {
     if (!engine_) return (*shared)(false, {});
@@ -410,7 +410,7 @@ void Gateway::AbortCapture(std::shared_ptr<port::CaptureSink> sink) {
 }
 
 void Gateway::Diagnose(std::function<void(const rocegw::gateway::v1::DiagnoseResponse&)> done) {
-  // A worker that hangs is a finding itself, and not waited for. The first answer counts.
+  // A hanging worker is itself a finding and not waited for. The first answer counts.
   auto waiting = std::make_shared<decltype(done)>(std::move(done));
   const auto examine = [this, waiting](const session::StateSnapshot& snapshot) {
     auto asked = std::exchange(*waiting, nullptr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running gateway: all parts made from a configuration, started in order, and the control loop
-// that the calling thread runs. Start and the rest on one thread, the control thread; RequestStop
-// is for its handlers.
+// Running gateway: all parts of a configuration, started in order, and the control loop of the
+// calling thread. Start and all other calls belong to this control thread; RequestStop is called by
+// its handlers.
 #pragma once
 
 #include <functional>
@@ -38,24 +38,24 @@ class Gateway final : private service::StateSource,
   explicit Gateway(Config config);
   ~Gateway() override { Stop(); }
 
-  // Everything runs, or nothing: the error names the part and the remedy.
+  // Starts all parts or none: the error names the part and the remedy.
   Status Start();
-  // Until RequestStop.
+  // Runs the loop until RequestStop.
   void Run();
   void RequestStop() { stop_requested_ = true; }
-  // Ends calls, then sessions, then workers. False: sessions did not end in time, so the process
-  // must not go on.
+  // Ends calls, then sessions, then workers. Returns false if sessions did not end in time: the
+  // process must exit.
   bool Stop();
 
-  // Reads the key file again; without one nothing happens. An error leaves the keys as they are.
+  // Reads the key file again; does nothing without one. An error keeps the current keys.
   Status ReloadKeys();
 
   session::ControlLoop& loop() { return loop_; }
-  // Problems of the configuration's static objects, "FILE:LINE: text".
+  // Returns problems of the configuration's static objects, "FILE:LINE: text".
   static std::vector<std::string> CheckStatic(const Config& config, const std::string& file);
-  // The thread that stands still; empty: none. Any thread.
+  // Returns the stuck thread; empty: none. Any thread.
   std::string Stuck() const { return watchdog_.Stuck(); }
-  // One line for people: ports, addresses, workers.
+  // Returns one line for display: ports, addresses, workers.
   std::string Summary() const;
 
  private:
@@ -66,16 +66,15 @@ class Gateway final : private service::StateSource,
   Status StartSessions();
   Status StartKeys();
   Status StartConfiguration();
-  // Something new may have to be tried again: soon, then less and less often, for as long as there
-  // is anything.
+  // Schedules another attempt to apply rejected objects: soon, then at growing intervals, while
+  // there are any.
   void RetryConfiguration();
   void RetryConfigurationLater();
   void StartWatchdog();
   Status StartMetrics();
   Status StartGrpc();
-  // Runs `work` on another thread while this one keeps the loop going: it may wait for answers of
-  // the loop.
-  // Logs the programs that the stop cuts off, where an orchestrator shows no output of its drain.
+  // Logs the programs that the stop cuts off, for orchestrators that show no output of their drain.
+  // The work runs on another thread, since it waits for answers of this thread's loop.
   void ReportHolders();
   void WhileLooping(const std::function<void()>& work);
 

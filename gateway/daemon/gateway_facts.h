@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon knows of itself, for those who examine it. Pure.
+// Facts about the daemon for an examination of the host. Pure.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// File with the keys that the gateways of a fleet share. One key
-// per line, 32 hexadecimal digits (128 bits); empty lines and lines that begin with '#' do not
-// count. The first key makes tags, the others only verify them. Start-up and SIGHUP, one thread.
+// File with the keys that the gateways of a fleet share. One key per line, 32 hexadecimal digits
+// (128 bits); empty lines and lines that begin with '#' are ignored. The first key makes tags; the
+// others only verify. Start-up and SIGHUP, one thread.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace rocegw::daemon {
 
-// Keys in the order of the file; the policy of the result is the default one. An error tells what
-// is wrong with the file and how to mend it, and never shows a part of a key. A file that others
-// than its owner may read or write, that another user than root or this process's owns, or that is
-// no regular file is refused.
+// Reads the keys in the order of the file; the result has the default policy. An error says what is
+// wrong and how to mend it, and never shows a part of a key. Refused: a file that others than its
+// owner may read or write, that neither root nor this process's user owns, or that is no regular
+// file.
 StatusOr<FleetKeys> ReadKeyFile(const std::string& path);
 
 }  // namespace rocegw::daemon

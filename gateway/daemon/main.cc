@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rocegwd: the gateway daemon. This file reads the command line, handles signals, and turns errors
-// into one line and an exit status; gateway.cc is the daemon itself.
+// into one line and an exit status; the daemon itself is gateway.cc.
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
@@ -38,7 +38,7 @@ using process::ServiceManager;
 using process::StartLogging;
 using process::VersionText;
 
-// Below what service managers allow. Sessions have ten seconds of it.
+// Stop limit, below the limits of service managers. Sessions get ten seconds of it.
 constexpr Duration kStopsWithin = Seconds(20);
 constexpr const char* kDefaultConfigFile = "/etc/rocegw/rocegwd.yaml";
 
@@ -73,7 +73,7 @@ constexpr char kFooter[] =
 
 constexpr int kGoOn = -1;
 
-// kGoOn, or the status to leave with.
+// Returns kGoOn, or the exit status.
 int ParseArguments(int argc, char** argv, Arguments& arguments) {
   CLI::App app(
       "RDMA gateway: lets programs on this host speak RoCEv2 without RDMA hardware. Programs\n"
@@ -155,7 +155,7 @@ int Serve(const Arguments& arguments, Config config) {
   gateway.Run();
   manager.Stopping("ending sessions");
   gateway.loop().Unwatch(watch);
-  // A thread that is stuck is not waited for: no destructor may run then.
+  // A stuck thread is not waited for: no destructor may run then.
   const process::StopDeadline deadline(kStopsWithin, [&gateway] {
     const std::string stuck = gateway.Stuck();
     spdlog::critical("not stopped in time: {}", stuck.empty() ? "a thread does not end" : stuck);
@@ -165,7 +165,7 @@ int Serve(const Arguments& arguments, Config config) {
   if (!gateway.Stop()) {
     spdlog::critical("sessions did not end in time; this is a bug");
     process::FlushLog();
-    // Workers and client memory are still tied together: no destructor may run.
+    // Workers still use client memory: no destructor may run.
     std::_Exit(kInternal);
   }
   spdlog::info("stopped");

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Collects the first error, so that callers write on.
+// Writer of files that keeps the first error, so that callers need not check each write.
 class Writer {
  public:
   explicit Writer(fs::path base) : base_(std::move(base)) {}
@@ -83,7 +83,8 @@ void WriteGid(Writer& port, size_t index, const wire::Gid& gid, const session::D
   }
 }
 
-// As Linux writes it. What ibv_query_port says of an interface that does not tell is 10 Gbit/s.
+// Formats a rate as Linux does. An interface that reports no speed gets 10 Gbit/s, as in
+// ibv_query_port.
 std::string RateText(uint64_t bytes_per_second) {
   const uint64_t gigabits = bytes_per_second * 8 / 1'000'000'000;
   return std::to_string(bytes_per_second == 0 ? 10 : std::max<uint64_t>(gigabits, 1)) +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory tree with the shape of /sys/class/infiniband for the gateway's devices. Programs look
-// there for GID types, netdevs and states; the client library points them to it. Readable by
-// everyone, written by the daemon only; files are replaced, so that a reader sees the old content
-// or the new. Control thread.
+// Directory tree in the layout of /sys/class/infiniband for the gateway's devices. Programs look
+// there for GID types, netdevs and states; the client library directs them to it. Readable by all,
+// written by the daemon only. Files are replaced, so a reader sees old or new content. Control
+// thread.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace rocegw::daemon {
 
 class SysfsView {
  public:
-  // The tree is rebuilt below `root`, which is removed at the end.
+  // Builds the tree below `root`, which the destructor removes.
   explicit SysfsView(std::string root) : root_(std::move(root)) {}
   SysfsView(const SysfsView&) = delete;
   SysfsView& operator=(const SysfsView&) = delete;
@@ -23,7 +23,7 @@ class SysfsView {
 
   const std::string& root() const { return root_; }
   Status Create(const std::vector<session::Device>& devices, const std::string& version);
-  // Writes what may change while the gateway runs.
+  // Writes the values that may change while the gateway runs.
   Status Update(const session::Device& device);
   void Remove();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an interface counts the IPv4 ID up when it splits a large UDP packet. Software does;
-// network cards with tx-udp-segmentation need not, and the ICRC covers the ID. Control path only.
+// Offloads of an interface that decide if it increments the IPv4 ID when it splits a large UDP
+// packet. Software does; network cards with tx-udp-segmentation may not, and the ICRC covers the
+// ID. Control path only.
 #pragma once
 
 #include <string>
@@ -10,14 +11,14 @@
 namespace rocegw::port {
 
 struct EgressOffload {
-  std::string driver;             // "veth", "mlx5_core"; empty when the interface names none
-  bool software = false;          // packets never meet a card that segments
-  bool udp_segmentation = false;  // the feature tx-udp-segmentation is on (ethtool -k)
+  std::string driver;             // "veth", "mlx5_core"; empty if unknown
+  bool software = false;          // packets never reach a card that segments
+  bool udp_segmentation = false;  // feature tx-udp-segmentation is on (ethtool -k)
 
   bool counts_ip_id() const { return software || !udp_segmentation; }
 };
 
-// ENODEV when there is no such interface.
+// Returns ENODEV if there is no such interface.
 StatusOr<EgressOffload> ReadEgressOffload(const std::string& interface);
 
 }  // namespace rocegw::port

@@ -40,7 +40,7 @@ void WriteIpv6(const wire::Path& path, size_t udp_length, uint8_t* out) {
   std::memcpy(out + 24, path.destination.bytes.data(), 16);
 }
 
-// Fills addresses, class and hop limit; leaves the UDP packet in `udp`.
+// Fills in addresses, traffic class and hop limit, and returns the UDP packet in `udp`.
 FrameVerdict ParseIpv4(std::span<const uint8_t> packet, ParsedFrame& out,
                        std::span<const uint8_t>& udp) {
   if (packet.size() < kIpv4HeaderLength || packet[0] >> 4 != 4) return FrameVerdict::kMalformed;
@@ -148,7 +148,7 @@ FrameVerdict ParseIpUdp(uint16_t ether_type, std::span<const uint8_t> packet, Pa
   if (verdict != FrameVerdict::kRoce) return verdict;
   if (udp.size() < kUdpHeaderLength) return FrameVerdict::kMalformed;
   if (wire::LoadBe16(&udp[2]) != wire::kRocePort) return FrameVerdict::kOther;
-  // What counts is UDP's length: senders exist that leave bytes behind it.
+  // UDP's length counts: some senders leave bytes behind it.
   const size_t length = wire::LoadBe16(&udp[4]);
   if (length < kUdpHeaderLength || length > udp.size()) return FrameVerdict::kMalformed;
   out.meta.source_port = wire::LoadBe16(&udp[0]);

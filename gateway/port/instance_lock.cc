@@ -27,14 +27,14 @@ struct AbstractName {
 AbstractName LockName(uint16_t udp_port) {
   AbstractName name;
   name.address.sun_family = AF_UNIX;
-  // The first byte stays zero: that makes the name abstract.
+  // A zero first byte makes the name abstract.
   const int n = std::snprintf(name.address.sun_path + 1, sizeof name.address.sun_path - 1,
                               "rocegw-udp-%u", unsigned{udp_port});
   name.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + n);
   return name;
 }
 
-// "process 17 (rocegwd)", as far as the kernel tells.
+// Returns text such as "process 17 (rocegwd)", as far as the kernel reports it.
 std::string DescribeHolder(const AbstractName& name) {
   const UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ucred credentials{};
@@ -87,7 +87,7 @@ StatusOr<std::shared_ptr<void>> SilenceKernel(uint16_t udp_port) {
     UniqueFd lock;
     UniqueFd socket;
   };
-  // By network namespace and port; entries whose ports are gone are made anew.
+  // Locks by network namespace and port; an entry whose ports are closed is created again.
   static std::mutex mutex;
   static std::map<std::pair<ino_t, uint16_t>, std::weak_ptr<Silence>> silences;
   struct stat space {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a port that writes Ethernet frames itself must know besides the packet: its own addresses
-// and the MAC address of the next hop. Two answers: the kernel's tables (kernel_neighbours.h) for
-// an interface shared with the kernel, own ARP and neighbour discovery (own_neighbours.h) for a
-// device without one. One object serves all queues of a port: every call locks, so queues keep
-// answers until version() changes (neighbour_cache.h).
+// Link layer of a port that writes Ethernet frames itself: the port's own addresses and the MAC
+// address of the next hop. Implementations: the kernel's tables (kernel_neighbours.h) for a shared
+// interface; own ARP and neighbour discovery (own_neighbours.h) for a device without one. One
+// object serves all queues of a port. Every call locks, so queues cache answers until version()
+// changes (neighbour_cache.h).
 #pragma once
 
 #include <atomic>
@@ -18,35 +18,36 @@
 namespace rocegw::port {
 
 enum class Reach : uint8_t {
-  kUnknown,      // being found out; ask again when version() has changed
-  kNeighbour,    // through the MAC address
-  kOwn,          // an address of this port
+  kUnknown,      // being resolved; ask again when version() has changed
+  kNeighbour,    // reached through the MAC address
+  kOwn,          // own address of this port
   kUnreachable,  // no route
 };
 
 class LinkLayer {
  public:
-  // Room for every frame that TakeFrame yields.
+  // Size that fits every frame of TakeFrame.
   static constexpr size_t kMaxFrame = 128;
 
   virtual ~LinkLayer() = default;
 
-  // Moves on when an answer may have changed. Starts at 1.
+  // Changes when an answer may have changed. Starts at 1.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   virtual MacAddress mac() const = 0;
   virtual std::vector<wire::Gid> OwnAddresses() = 0;
 
-  // Starts finding out what it does not know. Sets mac for kNeighbour.
+  // Returns how to reach a destination, and starts to resolve an unknown one. Sets `mac` for
+  // kNeighbour.
   virtual Reach Resolve(const wire::Gid& destination, MacAddress& mac) = 0;
 
-  // A received frame that is not RoCEv2: ARP and neighbour discovery are answered.
+  // Handles a received frame that is not RoCEv2: answers ARP and neighbour discovery.
   virtual void HandleFrame(std::span<const uint8_t> frame) = 0;
-  // The next frame to send on the port's behalf; its length, 0: none.
+  // Writes the next frame to send for the port and returns its length; 0: none.
   virtual size_t TakeFrame(std::span<uint8_t, kMaxFrame> out) = 0;
-  // About once a second, from any queue.
+  // Called about once a second, from any queue.
   virtual void Tick() = 0;
-  // Cheap: whether TakeFrame would yield one.
+  // Returns true if TakeFrame would return a frame. Cheap.
   bool has_frames() const { return has_frames_.load(std::memory_order_relaxed); }
 
  protected:
@@ -58,7 +59,8 @@ class LinkLayer {
   std::atomic<bool> has_frames_{false};
 };
 
-// The Ethernet address of a multicast group (RFC 1112, RFC 2464); false when it is not a group.
+// Computes the Ethernet address of a multicast group (RFC 1112, RFC 2464). Returns false for other
+// addresses.
 bool MulticastMac(const wire::Gid& destination, MacAddress& mac);
 
 }  // namespace rocegw::port

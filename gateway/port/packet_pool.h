@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packets of one transmit queue: fixed in number, made once, handed out last-in first-out so
-// that the buffers in use stay in the cache. Slot is TxPacket with what a port adds to it. Belongs
-// to one worker; no locks, no allocation after construction.
+// Packets of one transmit queue: fixed in number, allocated once, handed out last-in first-out so
+// that buffers in use stay in the cache. Slot is TxPacket with the port's own fields. Belongs to
+// one worker; no locks, no allocation after construction.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class PacketPool {
     }
   }
 
-  // nullptr when the pool is dry.
+  // Returns nullptr if the pool is empty.
   Slot* Get() {
     if (free_.empty()) return nullptr;
     Slot* slot = free_.back();
@@ -46,9 +46,10 @@ class PacketPool {
     void operator()(uint8_t* p) const { ::operator delete[](p, kAlignment); }
   };
   // Behind a BTH alone, as in most packets of a long message, the payload begins on a cache line:
-  // copying it is some percent faster.
+  // the copy is some percent faster.
   static constexpr size_t kHeadroom = 52;
-  // One line more than needed: buffers at multiples of 4096 would fight for the same cache sets.
+  // Adds a cache line: buffers at multiples of 4096 would compete for the same cache
+  // sets.
   static size_t Stride(size_t bytes) { return (bytes + kHeadroom + 63) / 64 * 64 + 64; }
   static std::unique_ptr<uint8_t[], Free> Allocate(size_t packets, size_t stride) {
     auto* bytes = static_cast<uint8_t*>(::operator new[](packets* stride, kAlignment));

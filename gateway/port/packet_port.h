@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where packets leave and arrive: one queue of a network port. A worker owns its queue; nobody else
-// calls it. Packets at this interface are UDP payloads (BTH first) with a path; the IP and UDP
-// headers are the port's business, and since the ICRC covers the IPv4 ID, sealing it
-// (wire/crc/icrc.h) is the port's last step before a packet leaves.
+// Packet port: one queue of a network port, owned and called by one worker. Packets at this
+// interface are UDP payloads (BTH first) with a path. The port writes the IP and UDP headers. The
+// ICRC covers the IPv4 ID, so sealing it (wire/crc/icrc.h) is the port's last step.
 //
-// Ownership of a TxPacket: Acquire -> caller; Transmit takes the first n and owns them from then
-// on; the rest stay the caller's, to be offered again or given back with Release. Nothing is lost
-// silently: push-back shows as n < size.
+// Ownership of a TxPacket: Acquire gives it to the caller. Transmit takes the first n packets and
+// owns them; the rest stay with the caller, who offers them again or returns them with Release.
+// Packets are not lost silently: back-pressure shows as n < size.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +21,20 @@
 namespace rocegw::port {
 
 struct TxPacket {
-  uint8_t* data = nullptr;   // room for PortLimits::max_datagram bytes, ICRC included
-  uint32_t length = 0;       // BTH .. pad, without the ICRC
-  wire::KnownCrc known_crc;  // set when the payload's CRC was taken while copying
+  uint8_t* data = nullptr;   // space for PortLimits::max_datagram bytes, ICRC included
+  uint32_t length = 0;       // BTH to pad, without the ICRC
+  wire::KnownCrc known_crc;  // set if the payload's CRC was computed while copying
   wire::Path path;
-  Qpn source_qpn;          // whose it is, which RC does not tell the network; for captures
-  void* cookie = nullptr;  // the port's own
+  Qpn source_qpn;          // sending queue pair, which RC does not send; for captures
+  void* cookie = nullptr;  // for the port
 };
 
 struct PortLimits {
   // Bytes of UDP payload with ICRC that fit the interface's MTU behind an IPv4 header.
   size_t max_datagram = 0;
-  size_t burst = 0;  // what Receive and Transmit handle well at once
+  size_t burst = 0;  // best number of packets per Receive and Transmit
 
-  // The same behind the header of the IP that goes there.
+  // Returns the same behind the IP header for that destination.
   size_t MaxDatagramTo(const wire::Gid& destination) const {
     return max_datagram - (IpUdpLength(destination) - kMinIpUdpLength);
   }
@@ -47,23 +46,24 @@ class PacketPort {
 
   virtual PortLimits limits() const = 0;
 
-  // A packet to fill, or nullptr when the pool is dry. Never blocks.
+  // Returns a packet to fill, or nullptr if the pool is empty. Never blocks.
   virtual TxPacket* Acquire() = 0;
   virtual void Release(TxPacket* packet) = 0;
 
-  // Seals and queues packets in order; returns how many it took. What was taken leaves with the
-  // next Flush at the latest.
+  // Seals and queues packets in order; returns how many it took. They leave at the latest with the
+  // next Flush.
   virtual size_t Transmit(std::span<TxPacket* const> packets) = 0;
-  // Hands queued packets to the network. True when none is left waiting.
+  // Sends queued packets. Returns true if none is left.
   virtual bool Flush() = 0;
 
-  // Fills the front of `into`; returns how many. Their bytes are valid until the next call.
+  // Fills the front of `into` and returns the number of datagrams. Their bytes are valid until the
+  // next call.
   virtual size_t Receive(std::span<wire::RxDatagram> into) = 0;
 
-  // Becomes readable when Receive may yield something; -1: the port must be polled.
+  // Descriptor that becomes readable when Receive may return packets; -1: the port must be polled.
   virtual int wake_fd() const = 0;
 
-  // What this queue counted about itself; a decorator answers with its inner port's.
+  // Returns the counters of this queue; a decorator returns those of its inner port.
   virtual const PortCounters& counters() const {
     static const PortCounters kNothing;
     return kNothing;

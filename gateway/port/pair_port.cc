@@ -51,7 +51,7 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
     }
     const Qpn qpn = DestinationQpn({slot->data, slot->length});
     const WorkerIndex queue = remote_steering_.WorkerOf(qpn);
-    // The ID moves on only when the packet is taken: one offered again is sealed again.
+    // The ID advances only when the packet is taken: a packet offered again is sealed again.
     slot->ip_id = next_ip_id_;
     wire::SealIcrc(slot->path, slot->ip_id, slot->data, slot->length, slot->known_crc);
     if (!out_[queue]->there.Push(static_cast<Slot*>(packet))) {
@@ -66,7 +66,7 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
 }
 
 size_t PairPort::Receive(std::span<wire::RxDatagram> into) {
-  // Early, so that the few buffers in use are used again while they are in the cache.
+  // Early, so that the few buffers in use are reused while they are in the cache.
   Reclaim();
   for (Borrowed& borrowed : borrowed_) {
     const bool fits = borrowed.lane->back.Push(static_cast<Slot*>(borrowed.slot));

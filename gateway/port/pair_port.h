@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ports joined in memory, with any number of queues a side: the wire of unit tests, the
+// Two ports joined in memory, with any number of queues per side: the network of unit tests, the
 // simulator and benchmarks. Packets move as pointers over single-producer single-consumer rings,
-// one lane for each (sending queue, receiving queue), and come back to their pool the same way: no
-// copy, no lock, no allocation after construction. One thread may drive everything, or each queue
-// its own thread. A packet reaches the queue that the receiving side's steering table names.
+// one for each (sending queue, receiving queue), and return to their pool the same way: no copy, no
+// lock, no allocation after construction. One thread may drive everything, or each queue has its
+// own thread. The receiving side's steering table selects the queue of a packet.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@
 namespace rocegw::port {
 
 struct PairConfig {
-  // Queues a side are steering[side].worker_count().
+  // A side has steering[side].worker_count() queues.
   SteeringTable steering[2] = {SteeringTable(1), SteeringTable(1)};
   size_t packets_per_queue = 1024;
-  size_t lane_depth = 0;      // packets on their way between two queues; 0: no bound but the pool
-  size_t mtu = 4200;          // of the imagined interface, IP header included
+  size_t lane_depth = 0;      // limit of packets between two queues; 0: the pool only
+  size_t mtu = 4200;          // MTU of the simulated interface, IP header included
   bool ip_id_visible = true;  // false: the receiver does not see the IPv4 ID, as with UDP sockets
   uint16_t first_ip_id = 0;
 };
@@ -48,7 +48,7 @@ class PairPort final : public PacketPort {
   struct Slot : TxPacket {
     uint16_t ip_id = 0;
   };
-  // From one queue to one queue of the other side.
+  // Rings from one queue to one queue of the other side.
   struct Lane {
     Lane(size_t depth, size_t packets) : there(depth), back(packets) {}
     SpscRing<Slot*> there;
@@ -67,10 +67,10 @@ class PairPort final : public PacketPort {
   const SteeringTable remote_steering_;
   uint16_t next_ip_id_;
   PacketPool<Slot> pool_;
-  std::vector<Lane*> out_;  // by queue of the other side
+  std::vector<Lane*> out_;  // indexed by queue of the other side
   std::vector<Lane*> in_;
   size_t next_in_ = 0;
-  std::vector<Borrowed> borrowed_;  // delivered by the last Receive
+  std::vector<Borrowed> borrowed_;  // returned by the last Receive
   PortCounters counters_;
 };
 
@@ -78,7 +78,7 @@ class PairLink {
  public:
   explicit PairLink(const PairConfig& config = {});
 
-  // side is 0 or 1.
+  // `side` is 0 or 1.
   PairPort& port(size_t side, size_t queue = 0) { return *ports_[side][queue]; }
   size_t queues(size_t side) const { return ports_[side].size(); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a port queue counts about itself, as listed in port_counters.def. The owning worker writes,
-// any thread may read.
+// Counters of a port queue, listed in port_counters.def. The owning worker writes, any thread may
+// read.
 #pragma once
 
 #include "gateway/metrics/worker_counters.h"
@@ -19,7 +19,7 @@ struct PortCounterInfo {
   metrics::Counter PortCounters::*field;
 };
 
-// The list of port_counters.def, in its order.
+// List of port_counters.def, in its order.
 inline constexpr PortCounterInfo kPortCounters[] = {
 #define ROCEGW_PORT_COUNTER(name, help) {#name, help, &PortCounters::name},
 #include "gateway/port/port_counters.def"

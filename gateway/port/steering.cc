@@ -10,8 +10,8 @@ constexpr uint32_t kBucketByte = 5;  // first byte of the destination QPN in a B
 
 sock_filter Statement(uint16_t code, uint32_t k) { return {code, 0, 0, k}; }
 
-// Binary search over the buckets, so that six comparisons at most are run per packet. Forward jumps
-// of classic BPF reach 255 instructions; the whole tree has at most 127.
+// Emits a binary search over the buckets, so that at most six comparisons run per packet. Forward
+// jumps of classic BPF reach 255 instructions; the whole tree has at most 127.
 void EmitRange(const SteeringTable& table, size_t low, size_t high, std::vector<sock_filter>& out) {
   const WorkerIndex first = table.WorkerOf(static_cast<uint8_t>(low));
   size_t same = low + 1;

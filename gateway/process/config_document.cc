@@ -29,7 +29,7 @@ std::vector<std::string> ParseDocument(const std::string& yaml, const std::strin
 }
 
 std::vector<std::string> ReadDocument(const std::string& file, const ReadTop& read) {
-  // Opened as a stream but explained by errno, which the standard library keeps from open(2).
+  // Opened as a stream; errno explains a failure, which the standard library leaves from open(2).
   errno = 0;
   std::ifstream stream(file);
   std::stringstream text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which the daemon's parts come and go: each part starts after those added before it,
-// and stops before them. A part that fails to start stops what had started, in reverse. Main thread
+// Start and stop order of the daemon's parts: each part starts after those added before it, and
+// stops before them. If a part fails to start, the started parts stop in reverse order. Main thread
 // only.
 #pragma once
 
@@ -19,14 +19,14 @@ class Lifecycle {
   Lifecycle& operator=(const Lifecycle&) = delete;
   ~Lifecycle() { Stop(); }
 
-  // stop runs once, and only when start succeeded.
+  // Adds a part. `stop` runs once, and only if `start` succeeded.
   void Add(std::string part, std::function<Status()> start, std::function<void()> stop);
 
   // Called with the name of each part before it starts and before it stops.
   std::function<void(const std::string& part)> on_start;
   std::function<void(const std::string& part)> on_stop;
 
-  // The error of the part that failed, as it is: its text names part and remedy.
+  // Starts all parts. Returns the error of the part that failed: its text names part and remedy.
   Status Start();
   void Stop();
 

@@ -13,7 +13,8 @@
 namespace rocegw::process {
 namespace {
 
-// The write's errno may be long gone. POLLERR on a pipe's or socket's end says that nobody reads.
+// Asks the descriptor, since the write's errno may be overwritten. POLLERR on a pipe's or socket's
+// end means that there is no reader.
 bool ReaderHasLeft() {
   pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
@@ -27,7 +28,7 @@ int FinishOutput(const char* program, int status, int failed) {
   const bool flushed = std::fflush(stdout) == 0;
   bool good = flushed && std::cout.good() && std::ferror(stdout) == 0;
   int error = errno;
-  // File systems of the network tell of a full disk as late as this.
+  // Network file systems report a full disk only at close.
   if (good && close(STDOUT_FILENO) != 0 && errno != EBADF) {
     good = false;
     error = errno;

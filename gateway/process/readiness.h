@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a daemon is fit for work, for /readyz and for its health service. Any thread.
+// Readiness of a daemon, for /readyz and its health service. Any thread.
 #pragma once
 
 #include <mutex>
@@ -12,9 +12,9 @@ namespace rocegw::process {
 class Readiness {
  public:
   void SetReady() { Set(""); }
-  // reason is for a person and not empty.
+  // `reason` is for display and not empty.
   void SetNotReady(std::string reason) { Set(std::move(reason)); }
-  // Empty: ready.
+  // Returns the reason; empty: ready.
   std::string reason() const {
     const std::lock_guard lock(mutex_);
     return reason_;

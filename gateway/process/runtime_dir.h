@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory that one process has to itself: made when missing, held by one daemon at a time
-// (flock(2) on its file "lock", which names the holder). Main thread, start-up only.
+// Directory that one daemon at a time uses: created if missing, locked by flock(2) on its file
+// "lock", which names the holder. Main thread, start-up only.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@ namespace rocegw::process {
 
 class RuntimeDir {
  public:
-  // key: what the configuration calls it; program: who holds it, for people.
+  // `key`: its name in the configuration; `program`: name of the holder, for display.
   RuntimeDir(std::string key, std::string program, mode_t mode = 0755)
       : key_(std::move(key)), program_(std::move(program)), mode_(mode) {}
   RuntimeDir(const RuntimeDir&) = delete;
@@ -27,12 +27,12 @@ class RuntimeDir {
  private:
   const std::string key_;
   const std::string program_;
-  const mode_t mode_;  // of a directory that is made
+  const mode_t mode_;  // mode of a created directory
   int fd_ = -1;
 };
 
-// -1 each: not named. owner is "USER", "USER:GROUP" or ":GROUP", names or numbers; "" names
-// neither.
+// Owner of a file; -1: not named. Texts are "USER", "USER:GROUP" or ":GROUP", names or numbers; ""
+// names neither.
 struct Owner {
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);

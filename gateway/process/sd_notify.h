@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service manager's notification protocol (sd_notify(3)): one datagram of KEY=VALUE lines to
-// the socket named in NOTIFY_SOCKET. Spoken here because it is smaller than the library that speaks
-// it. Without the variable nothing is sent.
+// Notification protocol of the service manager (sd_notify(3)): one datagram of KEY=VALUE lines to
+// the socket in NOTIFY_SOCKET. Implemented here because it is smaller than the library. Without the
+// variable nothing is sent.
 #pragma once
 
 #include <string>
@@ -11,14 +11,15 @@ namespace rocegw::process {
 
 class ServiceManager {
  public:
-  // socket: value of NOTIFY_SOCKET, a path or "@" and an abstract name; empty: nobody listens.
+  // `socket`: value of NOTIFY_SOCKET, a path or "@" and an abstract name; empty: no service
+  // manager.
   explicit ServiceManager(std::string socket) : socket_(std::move(socket)) {}
-  // Takes NOTIFY_SOCKET out of the environment, so that children do not speak for us.
+  // Removes NOTIFY_SOCKET from the environment, so that child processes do not notify.
   static ServiceManager FromEnvironment();
 
-  // All are best effort: a service manager that does not listen is no reason to fail.
+  // All notifications are best effort: an unreachable service manager is no error.
   void Ready(std::string_view status) const;
-  // The manager waits for READY=1 after this.
+  // Announces a reload; the manager waits for READY=1 afterwards.
   void Reloading() const;
   void Stopping(std::string_view status) const;
   void Status(std::string_view status) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every daemon does before anything else. Main thread, before any other exists.
+// First steps of every daemon. Main thread, before any other thread exists.
 #pragma once
 
 #include "gateway/base/status.h"
@@ -7,12 +7,12 @@
 
 namespace rocegw::process {
 
-// SIGTERM, SIGINT and SIGHUP are read from this descriptor (signalfd(2), non-blocking) from now on.
-// All later threads inherit that they are blocked. SIGPIPE is ignored.
+// Blocks SIGTERM, SIGINT and SIGHUP and returns a descriptor that reads them (signalfd(2),
+// non-blocking). Later threads inherit the mask. SIGPIPE is ignored.
 StatusOr<UniqueFd> BlockSignals();
 
-// To the hard limit: the soft one is low for the sake of programs that use select(2), which the
-// daemons are not.
+// Raises the limit to the hard limit: the soft one is low for programs that use select(2), which
+// the daemons do not use.
 void RaiseDescriptorLimit();
 
 }  // namespace rocegw::process

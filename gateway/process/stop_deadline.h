@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds the stop of a daemon: runs a function on a thread of its own unless the object is
+// Deadline for the stop of a daemon: runs a function on its own thread unless the object is
 // destroyed in time.
 #pragma once
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The place of a unix socket on which gRPC is to listen. gRPC tells nothing about why it could not,
-// and takes over a socket that another process serves, so the place is tried out first. Main
-// thread, start-up.
+// Preparation of a unix socket for gRPC. gRPC gives no reason for a failure, and takes over a
+// socket that another process serves, so the path is tested first. Main thread, start-up.
 #pragma once
 
 #include <string>
@@ -12,13 +11,13 @@ namespace rocegw::process {
 
 struct SocketWords {
   const char* name;  // "gRPC socket"
-  const char* keys;  // of the configuration, for the remedy
+  const char* keys;  // configuration keys, for the remedy
 };
 
-// Removes a socket file that nobody serves. EADDRINUSE: somebody does.
+// Removes a socket file without a server. EADDRINUSE: a process serves it.
 Status ClaimSocket(const SocketWords& words, const std::string& path);
 
-// "gRPC socket PATH: WHAT: REASON; REMEDY"
+// Returns "gRPC socket PATH: WHAT: REASON; REMEDY".
 std::string ExplainSocket(const SocketWords& words, const std::string& path, const char* what,
                           int error);
 

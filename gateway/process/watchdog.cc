@@ -25,7 +25,7 @@ namespace rocegw::process {
 namespace {
 
 constexpr int kDeepestStack = 48;
-constexpr int kStackWaits = 50;  // of 10 ms each
+constexpr int kStackWaits = 50;  // 10 ms each
 
 std::string ReadThreadFile(pid_t thread, const char* name) {
   const std::string path = "/proc/self/task/" + std::to_string(thread) + "/" + name;
@@ -38,7 +38,7 @@ std::string ReadThreadFile(pid_t thread, const char* name) {
 
 std::optional<ThreadSample> Sample(pid_t thread) {
   const std::string stat = ReadThreadFile(thread, "stat");
-  // The second field is the name in parentheses and may hold anything.
+  // The second field is the name in parentheses and may contain any character.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 1));
@@ -55,7 +55,7 @@ std::optional<ThreadSample> Sample(pid_t thread) {
   return sample;
 }
 
-// The call stack of another thread is taken by that thread, in a signal's handler.
+// Request for a thread's call stack, which that thread takes in a signal handler.
 struct StackRequest {
   std::atomic<pid_t> thread{0};
   std::atomic<int> depth{0};

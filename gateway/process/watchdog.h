@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches the heartbeats of the process's long-lived threads. A thread is stuck when it has not
-// beaten for ten seconds and either slept in one system call all the time or used ten seconds of
-// processor time. A thread that waits for a processor is not stuck: neither a loaded machine nor a
-// process that was stopped and continued is an alarm. The log gets the name of the thread and its
-// stacks.
+// Watchdog of the process's long-lived threads. A thread is stuck if it has not beaten for ten
+// seconds and either slept in one system call all the time or used ten seconds of CPU time. A
+// thread that waits for a CPU is not stuck: neither a loaded machine nor a process that was stopped
+// and continued raises an alarm. The log gets the name of the thread and its stacks.
 #pragma once
 
 #include <condition_variable>
@@ -18,21 +17,21 @@
 
 namespace rocegw::process {
 
-// What proc(5) says of a thread.
+// State of a thread from proc(5).
 struct ThreadSample {
-  char state = '?';  // 'R' runs or wants to, 'S' and 'D' sleep
-  Duration cpu;      // used since its start
+  char state = '?';  // 'R' runs or is runnable, 'S' and 'D' sleep
+  Duration cpu;      // CPU time since its start
 };
 
-// Judges one thread by samples taken at equal intervals.
+// Judgement of one thread by samples at equal intervals.
 class StuckJudge {
  public:
   explicit StuckJudge(Duration stuck_after) : stuck_after_(stuck_after) {}
 
-  // True: the thread is stuck. `period`: since the last sample, as the watchdog means it to be; a
-  // longer pause of the whole process does not count.
+  // Returns true if the thread is stuck. `period`: nominal interval since the last sample; a longer
+  // pause of the whole process does not count.
   bool OnSample(uint64_t beats, const ThreadSample& sample, Duration period);
-  // How long the thread has slept or spun without a beat.
+  // Returns how long the thread has slept or spun without a beat.
   Duration stuck_for() const { return slept_ > spun_ ? slept_ : spun_; }
 
  private:
@@ -40,7 +39,7 @@ class StuckJudge {
   bool known_ = false;
   uint64_t beats_ = 0;
   Duration cpu_;
-  Duration slept_;  // in one sleep
+  Duration slept_;  // within one sleep
   Duration spun_;   // since the last beat
 };
 
@@ -52,13 +51,14 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Before Start. The heartbeat outlives the watchdog's run.
+  // Adds a thread, before Start. The heartbeat outlives the watchdog's run.
   void Watch(std::string name, const Heartbeat& heartbeat);
   void Start();
-  // Forgets all threads.
+  // Stops and removes all threads.
   void Stop();
 
-  // "worker 1 has been stuck for 12 s in pipe_read"; empty: no thread is stuck. Any thread.
+  // Returns text such as "worker 1 has been stuck for 12 s in pipe_read"; empty: no thread is
+  // stuck. Any thread.
   std::string Stuck() const;
 
  private:
@@ -75,16 +75,15 @@ class Watchdog {
   const Duration period_;
   const Duration stuck_after_;
   std::vector<Watched> watched_;
-  mutable std::mutex mutex_;  // guards the two below
+  mutable std::mutex mutex_;  // guards the two fields below
   bool stop_ = false;
   std::string stuck_;
   std::condition_variable changed_;
   std::thread thread_;
 };
 
-// What the kernel and the program counter say of a thread of this process: state, system call,
-// kernel stack where it may be read, and call stack. Interrupts the thread with a signal. One
-// caller at a time.
+// Describes a thread of this process: state, system call, kernel stack if readable, and call stack.
+// Interrupts the thread with a signal. One caller at a time.
 std::vector<std::string> DescribeThread(pid_t thread);
 
 }  // namespace rocegw::process

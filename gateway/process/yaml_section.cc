@@ -9,7 +9,7 @@
 namespace rocegw::process {
 namespace {
 
-// Edits that turn one word into the other, to guess what a misspelt key was meant to be.
+// Returns the number of edits between two words, to suggest the key for a misspelt one.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -74,7 +74,7 @@ void AppendJson(const YAML::Node& node, std::string& out) {
     }
     out += ']';
   } else if (node.IsScalar()) {
-    // "!": the text was in quotes.
+    // Tag "!": the text was in quotes.
     const std::string& text = node.Scalar();
     const bool plain = node.Tag() != "!";
     uint32_t octal = 0;
@@ -83,7 +83,7 @@ void AppendJson(const YAML::Node& node, std::string& out) {
     } else if (plain && text.size() > 1 && text[0] == '0' &&
                std::from_chars(text.data(), text.data() + text.size(), octal, 8).ptr ==
                    text.data() + text.size()) {
-      // Modes are written as 0660, as everywhere in this file.
+      // Modes are octal, such as 0660, throughout the file.
       out += std::to_string(octal);
     } else {
       AppendJsonText(text, out);

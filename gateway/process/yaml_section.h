@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads one mapping of a YAML document key by key: every value is checked where it is read, every
-// problem is reported with file and line, and Finish() refuses the keys that nobody asked for.
-// Problems are collected, so that one run shows all of them. Start-up only, one thread. A key that
-// is absent leaves its target untouched.
+// Reader of one mapping of a YAML document, key by key. Every value is checked when it is read,
+// every problem is reported with file and line, and Finish() reports unknown keys. Problems are
+// collected, so that one run shows all of them. Start-up only, one thread. An absent key leaves its
+// target unchanged.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -16,12 +16,12 @@
 
 namespace rocegw::process {
 
-// "FILE:LINE: text", one line each, in the order found.
+// List of problems, "FILE:LINE: text", in the order found.
 class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
 
-  // line counts from 1; 0: no line is known.
+  // `line` counts from 1; 0: unknown.
   void Add(int line, const std::string& text);
   const std::vector<std::string>& lines() const { return lines_; }
   std::vector<std::string> Take() { return std::move(lines_); }
@@ -33,15 +33,15 @@ class Problems {
 
 class Section {
  public:
-  // path is the dotted name of this mapping ("dpdk", "ports[0]"), empty at the top.
+  // `path` is the dotted name of this mapping ("dpdk", "ports[0]"), empty at the top.
   Section(Problems& problems, const YAML::Node& node, std::string path);
 
   void Unsigned(std::string_view key, uint64_t least, uint64_t most, uint64_t& target);
   void Unsigned(std::string_view key, uint32_t least, uint32_t most, uint32_t& target);
-  // A number of bytes: "4096", "64KiB", "16MiB", "2GiB".
+  // Reads a number of bytes: "4096", "64KiB", "16MiB", "2GiB".
   void Bytes(std::string_view key, uint64_t least, uint64_t most, uint64_t& target);
   void Bool(std::string_view key, bool& target);
-  // `check` returns what is wrong with the value, or "".
+  // Returns what is wrong with the value, or "".
   using TextCheck = std::function<std::string(const std::string&)>;
   void Text(std::string_view key, const TextCheck& check, std::string& target);
   template <typename E>
@@ -58,12 +58,12 @@ class Section {
   // `read` returns what is wrong with the element, or "".
   void TextList(std::string_view key, const std::function<std::string(const std::string&)>& read);
 
-  // The value as JSON, scalars other than true, false and octal numbers (0660) as texts; each
-  // element of a list by itself. f(json, line)
+  // Reads the value as JSON; scalars other than true, false and octal numbers (0660) become texts.
+  // Each element of a list is passed separately: f(json, line).
   void Json(std::string_view key, const std::function<void(const std::string&, int)>& f);
 
   bool Has(std::string_view key) const;
-  // A problem with this mapping, or with the value of one of its keys.
+  // Reports a problem with this mapping, or with the value of one of its keys.
   void Problem(const std::string& text);
   void ProblemAt(std::string_view key, const std::string& text);
   int line() const { return LineOf(node_); }
@@ -72,7 +72,7 @@ class Section {
 
  private:
   static int LineOf(const YAML::Node& node);
-  // The value of key when it is there and a scalar; reports when it is there and no scalar.
+  // Reads a scalar if the key is present; reports a value of another kind.
   bool Scalar(std::string_view key, std::string& text);
   YAML::Node Find(std::string_view key);
   int ChoiceIndex(std::string_view key, const std::vector<const char*>& names);

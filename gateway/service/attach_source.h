@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the service tells of attaches that wait for a verdict, and passes verdicts on. Implemented by
-// the daemon on its control thread; called from gRPC threads. Lives longer than the service.
+// Interface of the service to programs that wait for an attach verdict. Implemented by the daemon
+// on its control thread; called from gRPC threads. Outlives the service.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ class AttachSource {
  public:
   virtual ~AttachSource() = default;
 
-  // Each calls `done` exactly once, on any thread.
+  // Each function calls `done` exactly once, on any thread.
   virtual void ListHeld(uint64_t after, Duration wait,
                         std::function<void(std::vector<session::HeldRow>)> done) = 0;
-  // False: it is not held any more.
+  // Passes on a verdict; done(false) if the program does not wait any more.
   virtual void AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
                           std::function<void(bool known)> done) = 0;
-  // Ends the sessions of an attach socket; yields how many are still ending. expect_program: one
-  // should come by it soon.
+  // Ends the sessions of an attach socket and passes the number of those still ending.
+  // `expect_program`: a program will attach there soon.
   virtual void ClearSocket(const std::string& path, bool expect_program,
                            std::function<void(uint32_t)> done) = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every call of the daemon's services must keep to. gRPC threads.
+// Rules for every call of the daemon's services. gRPC threads.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,7 +10,7 @@ namespace rocegw::service {
 
 inline grpc::Status CheckDeadline(const grpc::CallbackServerContext& context) {
   constexpr std::chrono::seconds kLongestDeadline(60);
-  // A caller that asks for 60 s by another clock is not turned away.
+  // A caller whose clock differs may ask for 60 s and is not refused.
   constexpr std::chrono::seconds kDeadlineSlack(1);
   const auto left = context.deadline() - std::chrono::system_clock::now();
   if (left <= kLongestDeadline + kDeadlineSlack) return grpc::Status::OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the service captures packets of the running daemon. Implemented by the daemon on its control
-// thread; called from gRPC threads. Lives longer than the service.
+// Interface of the service to packet captures of the running daemon. Implemented by the daemon on
+// its control thread; called from gRPC threads. Outlives the service.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@ class CaptureSource {
  public:
   virtual ~CaptureSource() = default;
 
-  // started: once, on any thread; ESHUTDOWN when the daemon is stopping, else as
-  // session::Captures::Start says.
+  // Starts a capture. `started` is called once, on any thread: ESHUTDOWN if the daemon is stopping,
+  // else the result of session::Captures::Start.
   virtual void StartCapture(const session::CaptureOrder& order,
                             std::shared_ptr<port::CaptureSink> sink,
                             std::function<void(const Status&)> started) = 0;
-  // Nobody reads it any more.
+  // Ends a capture that has no reader any more.
   virtual void AbortCapture(std::shared_ptr<port::CaptureSink> sink) = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace rocegw::service {
 namespace {
 
-// What the source calls the configuration of the daemon's file; no store has it as its name.
+// Name of the configuration from the daemon's file; no store has this name.
 constexpr char kStatic[] = "static";
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the gateway is stopping"}; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gateway.v1.ConfigService on the callback API: who may open the daemon's socket may change its
-// configuration. Handlers ask the source and return. Included by grpc_server.cc only: gRPC headers
-// are heavy.
+// gateway.v1.ConfigService on the callback API: every process that may open the daemon's socket may
+// change its configuration. Handlers ask the source and return. Included by grpc_server.cc only:
+// gRPC headers are heavy.
 #pragma once
 
 #include "gateway/service/config_source.h"
@@ -11,7 +11,7 @@ namespace rocegw::service {
 
 class ConfigService final : public gateway::v1::ConfigService::CallbackService {
  public:
-  // Lives longer than the service.
+  // `source` outlives the service.
   explicit ConfigService(ConfigSource& source) : source_(source) {}
 
   grpc::ServerUnaryReactor* Apply(grpc::CallbackServerContext* context,

@@ -25,10 +25,10 @@ using gateway::v1::CaptureRequest;
 
 constexpr size_t kChunk = 64 << 10;
 constexpr uint64_t kUsualBytes = 16 << 20;
-// A reader that takes nothing for so long is gone.
+// Time without a read after which a reader counts as gone.
 constexpr std::chrono::seconds kReaderPatience(30);
 
-// Empty: the request keeps the rules of its fields.
+// Returns what is wrong with a field of the request; empty: nothing.
 std::string WrongIn(const google::protobuf::Message& request) {
   std::string text;
   for (const rules::Violation& violation : rules::Check(request))
@@ -68,7 +68,7 @@ gateway::v1::CaptureEnd EndOf(port::CaptureEnd end) {
   return gateway::v1::GATEWAY_STOPS;
 }
 
-// The call, and the sink of its capture.
+// Call of a capture, and the capture's sink.
 class CaptureCall final : public grpc::ServerWriteReactor<CaptureChunk>,
                           public port::CaptureSink,
                           public std::enable_shared_from_this<CaptureCall> {
@@ -121,13 +121,13 @@ class CaptureCall final : public grpc::ServerWriteReactor<CaptureChunk>,
   void OnCancel() override {
     Abort();
     source_.AbortCapture(shared_from_this());
-    // A capture that has not begun yet does not end.
+    // A capture that has not begun cannot end.
     FinishWith(grpc::Status::CANCELLED);
   }
   void OnDone() override { self_.reset(); }
 
  private:
-  // One after the other: gRPC takes the next message when this one is on its way.
+  // Sends one message at a time: gRPC accepts the next one when this one has left.
   Status Send(CaptureChunk chunk) {
     std::unique_lock lock(mutex_);
     if (aborted_ || finished_) return {ECANCELED, "the capture was ended by its reader"};
@@ -152,7 +152,7 @@ class CaptureCall final : public grpc::ServerWriteReactor<CaptureChunk>,
   bool writing_ = false;
   bool aborted_ = false;
   bool finished_ = false;
-  std::shared_ptr<CaptureCall> self_;  // until gRPC is done with it
+  std::shared_ptr<CaptureCall> self_;  // until gRPC has finished with the call
 };
 
 }  // namespace
@@ -210,7 +210,7 @@ grpc::ServerWriteReactor<CaptureChunk>* DebugService::Capture(grpc::CallbackServ
   session::CaptureOrder order;
   order.pool = request->pool();
   order.qpn = Qpn{request->qpn()};
-  // The text was checked; without one it is everybody.
+  // The text was checked; an empty text means any peer.
   order.peer = wire::ParseGid(request->peer()).value_or(wire::Gid());
   order.bounds.max_bytes = request->max_bytes() == 0 ? kUsualBytes : request->max_bytes();
   order.bounds.max_packets = request->max_packets();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gateway.v1.DebugService on the callback API: explanations from the state source, captures as
-// streams. A capture's own thread waits for its reader, nobody else does. Included by
-// grpc_server.cc only: gRPC headers are heavy.
+// streams. Only the capture's own thread waits for its reader. Included by grpc_server.cc only:
+// gRPC headers are heavy.
 #pragma once
 
 #include "gateway/service/capture_source.h"
@@ -15,7 +15,7 @@ namespace rocegw::service {
 
 class DebugService final : public gateway::v1::DebugService::CallbackService {
  public:
-  // All live longer than the service. diagnoses: may be nullptr.
+  // All arguments outlive the service. `diagnoses` may be nullptr.
   DebugService(const GatewayIdentity& identity, const Readiness& readiness, StateSource& state,
                ConfigSource& config, CaptureSource& captures, DiagnosisSource* diagnoses)
       : identity_(identity),
@@ -40,7 +40,7 @@ class DebugService final : public gateway::v1::DebugService::CallbackService {
   StateSource& state_;
   ConfigSource& config_;
   CaptureSource& captures_;
-  DiagnosisSource* const diagnoses_;  // nullptr: there is none
+  DiagnosisSource* const diagnoses_;  // nullptr: not available
 };
 
 }  // namespace rocegw::service

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the service has the running daemon's host examined. Implemented by the daemon; called from
-// gRPC threads. Lives longer than the service.
+// Interface of the service to the examination of the daemon's host. Implemented by the daemon;
+// called from gRPC threads. Outlives the service.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@ class DiagnosisSource {
  public:
   virtual ~DiagnosisSource() = default;
 
-  // Calls `done` exactly once, later or at once, on any thread; without a time. Never blocks.
+  // Examines the host and calls `done` exactly once, later or at once, on any thread; the response
+  // has no time. Never blocks.
   virtual void Diagnose(std::function<void(const gateway::v1::DiagnoseResponse&)> done) = 0;
 };
 

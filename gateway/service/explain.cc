@@ -80,7 +80,7 @@ class Explanation {
     }
   }
 
-  // Narrows the rest to the pool of the queue pair that is asked about.
+  // Limits the remaining explanation to the pool of the requested queue pair.
   void AddQueuePairs() {
     bool found = false;
     for (const session::QpRow& qp : snapshot_.qps) {
@@ -111,7 +111,7 @@ class Explanation {
                   "; more is refused until something is given back or spec.quota.peak." +
                   limit.limit + " is raised");
         }
-        // The log of events keeps the latest only.
+        // The event log has only the latest events.
         if (limit.refused != 0 && !HasEvent(pool.name)) {
           Add(gateway::v1::REQUEST_REFUSED, pool.name, limit.limit,
               "requests were refused for the limit " + limit.limit)
@@ -132,7 +132,7 @@ class Explanation {
     }
   }
 
-  // What comes in is not anybody's before it is known whose it is, so tenants do not see this.
+  // A received packet is dropped before its tenant is known, so tenants do not see these counters.
   void AddDrops() {
     if (IsCutDown()) return;
     for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in somebody's way on this gateway, from a snapshot of its state and of its configuration:
-// the sentences come from the one list of drop reasons, from events and from rejections. Pure.
+// Explanation of what hinders programs on this gateway, from snapshots of its state and
+// configuration. The texts come from the list of drop reasons, from events and from rejections.
+// Pure.
 #pragma once
 
 #include "gateway/service/identity.h"

@@ -25,7 +25,7 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// Both questions together have to fit into a scrape timeout of one second.
+// Both queries together must fit into a scrape timeout of one second.
 constexpr std::chrono::milliseconds kPatience(400);
 
 double At(const std::vector<uint64_t>& values, size_t i) {
@@ -112,7 +112,7 @@ void AddGauges(std::vector<MetricFamily>& families, const session::StateSnapshot
   }
 }
 
-// "tenants/T/pools/P" as two labels.
+// Splits "tenants/T/pools/P" into two labels.
 std::vector<ClientMetric::Label> PoolLabels(const std::string& name) {
   const size_t tenant = name.find('/') + 1;
   const size_t end = name.find('/', tenant);
@@ -142,7 +142,7 @@ void AddHistogram(MetricFamily& family, std::vector<ClientMetric::Label> labels,
   family.metric.push_back(std::move(metric));
 }
 
-// Of pools that keep queue pairs ready.
+// Adds families of pools that keep queue pairs ready.
 void AddReady(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
   const auto add = [&](const char* name, const char* help, MetricType type,
                        uint64_t (*value)(const session::ReadyRow&)) {
@@ -163,7 +163,7 @@ void AddReady(std::vector<MetricFamily>& families, const session::StateSnapshot&
       [](const session::ReadyRow& row) { return row.misses; });
 }
 
-// Of pools that have done any.
+// Adds families of pools that have samples.
 void AddTimes(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot,
               const char* name, const char* help,
               const metrics::DurationHistogram session::PoolRow::*times) {
@@ -174,7 +174,8 @@ void AddTimes(std::vector<MetricFamily>& families, const session::StateSnapshot&
   }
 }
 
-// A pool that leaves and a new one of its name are one series: what both hold, what both refused.
+// Adds pool families. A leaving pool and a new one of its name form one series: the sum of what
+// both hold and refused.
 void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
   std::map<std::string, session::PoolRow> pools;
   for (const session::PoolRow& row : snapshot.pools) {
@@ -293,7 +294,7 @@ void AddPeers(std::vector<MetricFamily>& families,
 }  // namespace
 
 std::optional<session::StateSnapshot> GatewayMetrics::Ask(const session::StateQuery& query) const {
-  // Shared, because an answer may come after we stopped waiting.
+  // Shared, because an answer may arrive after the wait ended.
   auto promise = std::make_shared<std::promise<session::StateSnapshot>>();
   std::future<session::StateSnapshot> answer = promise->get_future();
   source_.Snapshot(query, [promise](session::StateSnapshot snapshot) {
@@ -306,7 +307,7 @@ std::optional<session::StateSnapshot> GatewayMetrics::Ask(const session::StateQu
 std::vector<MetricFamily> GatewayMetrics::Collect() const {
   std::vector<MetricFamily> families;
   auto snapshot = Ask({.peers = true, .pools = true});
-  // Workers are asked about peers. When one of them hangs, the rest is of all the more use.
+  // Peers need answers of workers. If a worker hangs, the other values are needed even more.
   if (!snapshot) snapshot = Ask({.pools = true});
   if (!snapshot) return families;
   AddValue(AddFamily(families, "rocegw_build_info", "version of the running gateway; always 1",

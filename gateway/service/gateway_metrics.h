@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's state as Prometheus metric families, made from counters.def, drop_reasons.def and
-// gauges.def and peers.def at each scrape. Labels are worker, reason, side, port, tenant, pool,
+// State of the daemon as Prometheus metric families, made at each scrape from counters.def,
+// drop_reasons.def, gauges.def and peers.def. Labels are worker, reason, side, port, tenant, pool,
 // limit and peer, never a QPN or an address. Any thread; Collect waits for the state source, at
 // most a second.
 #pragma once
@@ -18,13 +18,13 @@ namespace rocegw::service {
 
 class GatewayMetrics final : public process::MetricsSource {
  public:
-  // All three live longer than this.
+  // All arguments outlive this object.
   GatewayMetrics(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source)
       : identity_(identity), readiness_(readiness), source_(source) {}
 
-  // Empty when the daemon did not answer in time.
+  // Returns nothing if the daemon did not answer in time.
   std::vector<prometheus::MetricFamily> Collect() const override;
-  // Whether the daemon's control thread answers.
+  // Returns true if the daemon's control thread answers.
   bool Alive() const override { return Ask({}).has_value(); }
 
  private:

@@ -61,7 +61,7 @@ Status GrpcServer::Start(const SocketPlace& place) {
   if (parts_->config) builder.RegisterService(&*parts_->config);
   if (parts_->attaches) builder.RegisterService(&*parts_->attaches);
   if (parts_->debug) builder.RegisterService(&*parts_->debug);
-  // Nobody but us may connect before mode and owner are set.
+  // Only this user may connect before mode and owner are set.
   const mode_t old_mask = umask(0177);
   parts_->server = builder.BuildAndStart();
   umask(old_mask);

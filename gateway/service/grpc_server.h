@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's gRPC services on a unix socket: state, configuration, health (grpc.health.v1) and
-// reflection. Access is decided by the socket's mode and owner. Main thread; gRPC runs its own
-// threads behind it.
+// gRPC services of the daemon on a unix socket: state, configuration, health (grpc.health.v1) and
+// reflection. The socket's mode and owner decide on access. Main thread; gRPC runs its own threads.
 #pragma once
 
 #include <sys/types.h>
@@ -23,15 +22,15 @@ namespace rocegw::service {
 struct SocketPlace {
   std::string path;
   uint32_t mode = 0600;
-  uid_t uid = static_cast<uid_t>(-1);  // -1: as it is
+  uid_t uid = static_cast<uid_t>(-1);  // -1: unchanged
   gid_t gid = static_cast<gid_t>(-1);
 };
 
 class GrpcServer {
  public:
-  // All live longer than the server. Without `config` the configuration cannot be changed, without
-  // `attaches` nobody can be vouched for, without `config` or `captures` there is no debug service,
-  // without `diagnoses` it does not diagnose.
+  // All arguments outlive the server. Each nullptr removes functions: without `config` the
+  // configuration cannot be changed, without `attaches` identities cannot be confirmed, without
+  // `config` or `captures` there is no debug service, without `diagnoses` no diagnosis.
   GrpcServer(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
              ConfigSource* config = nullptr, AttachSource* attaches = nullptr,
              CaptureSource* captures = nullptr, DiagnosisSource* diagnoses = nullptr);
@@ -39,11 +38,11 @@ class GrpcServer {
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 
-  // A socket file that nobody serves is replaced; one that somebody serves is an error.
+  // Starts the server. Replaces a socket file without a server; a served one is an error.
   Status Start(const SocketPlace& place);
-  // What the health service tells.
+  // Sets the answer of the health service.
   void SetServing(bool serving);
-  // Ends calls in progress after a moment, removes the socket.
+  // Ends calls in progress after a moment and removes the socket.
   void Stop();
 
  private:

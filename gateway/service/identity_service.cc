@@ -10,11 +10,11 @@ namespace rocegw::service {
 namespace {
 
 constexpr Duration kLongestWait = Seconds(30);
-// The answer is under way before the caller gives up.
+// The answer leaves so long before the caller's deadline.
 constexpr Duration kBeforeDeadline = Milliseconds(200);
 constexpr size_t kLongestReason = 256;
 
-// What was asked for, within reason and the call's deadline.
+// Returns the requested wait, bounded by a maximum and the call's deadline.
 Duration WaitOf(const grpc::CallbackServerContext& context,
                 const google::protobuf::Duration& wait) {
   const int64_t seconds = std::clamp<int64_t>(wait.seconds(), 0, kLongestWait.ns / 1000000000);
@@ -25,7 +25,7 @@ Duration WaitOf(const grpc::CallbackServerContext& context,
   return std::max(Duration{}, std::min({asked, possible, kLongestWait}));
 }
 
-// One line, whoever sent it.
+// Returns the text as one line, whatever the sender put into it.
 std::string OneLine(std::string text) {
   text.resize(std::min(text.size(), kLongestReason));
   std::ranges::replace_if(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gateway.v1.IdentityService on the callback API: who may open the daemon's socket decides whom
-// pools let in. Handlers ask the source and return. Included by grpc_server.cc only: gRPC headers
-// are heavy.
+// gateway.v1.IdentityService on the callback API: a process that may open the daemon's socket
+// decides which processes may attach to pools. Handlers ask the source and return. Included by
+// grpc_server.cc only: gRPC headers are heavy.
 #pragma once
 
 #include "gateway/service/attach_source.h"
@@ -11,7 +11,7 @@ namespace rocegw::service {
 
 class IdentityService final : public gateway::v1::IdentityService::CallbackService {
  public:
-  // Lives longer than the service.
+  // `source` outlives the service.
   explicit IdentityService(AttachSource& source) : source_(source) {}
 
   grpc::ServerUnaryReactor* ListHeldAttaches(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints docs/reference/metrics.md: what a scrape of a gateway yields, taken from the code that
-// yields it. Usage: metrics_doc
+// Prints docs/reference/metrics.md: the metrics of a gateway's scrape, taken from the code that
+// produces them. Usage: metrics_doc
 #include <cstdio>
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace rocegw::service {
 namespace {
 
-// One worker and one port, so that every family has a sample that shows its labels.
+// State with one worker and one port, so that every family has a sample with its labels.
 class OneOfEach : public StateSource {
  public:
   void Snapshot(const session::StateQuery&,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of a list that is read anew for each page: rows have a 64-bit key, a page is the next so
-// many by key, and the token names list and last key. Tokens are opaque to callers, so whatever is
-// not one of ours is refused.
+// Pages of a list that is read anew for each page. Rows have a 64-bit key, a page is the next rows
+// by key, and the token names list and last key. Tokens are opaque to callers, so any other token
+// is refused.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,11 @@ namespace rocegw::service {
 inline constexpr uint32_t kDefaultPageSize = 100;
 inline constexpr uint32_t kMaxPageSize = 1000;
 
-// 0 means the default, too much means the maximum; nothing for a negative one.
+// Returns the page size: 0 means the default, larger sizes than the maximum mean the maximum.
+// Nothing for a negative size.
 std::optional<uint32_t> EffectivePageSize(int32_t asked);
 
-// Where to go on: rows with a key above `last`; nothing in a Position is the start.
+// Start of a page: rows with a key above `last`; empty: the first page.
 struct Position {
   bool started = false;
   uint64_t last = 0;
@@ -26,7 +27,7 @@ struct Position {
 std::string MakePageToken(char list, uint64_t last);
 std::optional<Position> ReadPageToken(char list, const std::string& token);
 
-// Keeps the page's rows in `rows`, in key order; true when more follow. key(row) is unique.
+// Keeps the page's rows in `rows`, in key order. Returns true if more follow. key(row) is unique.
 template <typename Row, typename Key>
 bool CutPage(std::vector<Row>& rows, const Position& position, uint32_t page_size, Key key) {
   std::erase_if(rows,

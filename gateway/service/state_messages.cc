@@ -21,7 +21,7 @@ types::v1::MemoryWay Way(rocegw_memory_way way) {
     case ROCEGW_MEMORY_REMAPPED:
       return types::v1::REMAPPED;
     case ROCEGW_MEMORY_IN_PROCESS:
-      break;  // a gateway inside of a program serves no calls
+      break;  // a gateway inside a program serves no calls
   }
   return types::v1::MEMORY_WAY_UNSPECIFIED;
 }
@@ -45,25 +45,25 @@ types::v1::QpType Type(uint8_t type) {
   }
 }
 
-// enum ibv_qp_state counts from RESET = 0.
+// enum ibv_qp_state starts at RESET = 0.
 types::v1::QpState State(uint8_t state) {
   return state <= 6 ? static_cast<types::v1::QpState>(state + 1) : types::v1::QP_STATE_UNSPECIFIED;
 }
 
-// enum ibv_access_flags, by bit.
+// Names of the bits of enum ibv_access_flags.
 constexpr const char* kAccessNames[] = {"local_write",   "remote_write", "remote_read",
                                         "remote_atomic", "mw_bind",      "zero_based",
                                         "on_demand",     "huge_tlb"};
 constexpr uint32_t kAccessRelaxedOrdering = 1u << 20;
 
-// Of queue pairs and channels, as they are named.
+// Returns the resource name of a queue pair or channel number.
 std::string NumberText(uint32_t number) {
   char text[16];
   std::snprintf(text, sizeof text, "0x%06x", number);
   return text;
 }
 
-// What the worker's queue of the port counted; empty when it has none there.
+// Returns the port queue's counters of a worker; empty if it has no queue there.
 const std::vector<uint64_t>& PortQueueCounters(const session::StateSnapshot& snapshot,
                                                const std::string& port, uint16_t worker) {
   static const std::vector<uint64_t> kNone;
@@ -271,14 +271,14 @@ void FillDrain(const session::DrainRow& row, types::v1::DrainProgress& out) {
 
 namespace {
 
-// Of pools that hold anything or keep something ready.
+// Adds pools that hold objects or keep queue pairs ready.
 void FillPoolTotals(const session::PoolRow& row, types::v1::GatewayStatus& out) {
   types::v1::PoolTotals pool;
   types::v1::GatewayTotals& totals = *pool.mutable_totals();
   const google::protobuf::Reflection& reflection = *totals.GetReflection();
   bool any = false;
   for (const session::LimitRow& limit : row.limits) {
-    // They have the names of the limits.
+    // The totals have the names of the limits.
     const auto* const field = totals.GetDescriptor()->FindFieldByName(limit.limit);
     if (field == nullptr || limit.used == 0) continue;
     reflection.SetUInt64(&totals, field, limit.used);

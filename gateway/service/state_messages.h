@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the state source as messages of rocegw.types.v1. Pure functions.
+// Conversion of the state source's rows to messages of rocegw.types.v1. Pure functions.
 #pragma once
 
 #include <string>

@@ -111,7 +111,7 @@ grpc::ServerUnaryReactor* StateService::ListMrs(grpc::CallbackServerContext* con
                                                 gateway::v1::ListMrsResponse* response) {
   return List(
       context, *request, response, 'm', {.mrs = true}, &session::StateSnapshot::mrs,
-      // Windows count their handles by themselves; they come behind the regions.
+      // Memory windows have their own handle numbers, so they follow the regions.
       [](const session::MrRow& row) {
         return uint64_t{row.session} << 32 | uint64_t{row.window != 0} << 31 | row.handle;
       },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gateway.v1.StateService on the callback API. Handlers ask the state source and return; the answer
-// is built on the thread that brings it. Calls without a deadline, or with one beyond 60 s, are
-// refused, so that a call whose answer never comes ends by itself. Included by grpc_server.cc only:
-// gRPC headers are heavy.
+// is built on the source's thread. Calls without a deadline, or with one beyond 60 s, are refused,
+// so that a call without an answer ends by itself. Included by grpc_server.cc only: gRPC headers
+// are heavy.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace rocegw::service {
 
 class StateService final : public gateway::v1::StateService::CallbackService {
  public:
-  // All three live longer than the service.
+  // All arguments outlive the service.
   StateService(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source)
       : identity_(identity), readiness_(readiness), source_(source) {}
 
@@ -51,11 +51,11 @@ class StateService final : public gateway::v1::StateService::CallbackService {
                                        gateway::v1::ListEventsResponse* response) override;
 
  private:
-  // Asks the source, then `fill`, then ends the call.
+  // Queries the source, calls `fill`, then ends the call.
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
                                    const session::StateQuery& query,
                                    std::function<void(session::StateSnapshot&)> fill);
-  // `list` is the token's letter, `rows` the member of the snapshot, `fill` makes one message.
+  // `list` is the token's letter, `rows` the member of the snapshot, `fill` builds one message.
   template <typename Request, typename Response, typename Row, typename Key, typename Fill>
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const Request& request,
                                  Response* response, char list, const session::StateQuery& query,

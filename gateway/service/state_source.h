@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the service asks the running daemon for its state. Implemented by the daemon on its control
-// thread; called from gRPC and metrics threads. Lives longer than the service.
+// Interface of the service to the running daemon's state. Implemented by the daemon on its control
+// thread; called from gRPC and metrics threads. Outlives the service.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ class StateSource {
   virtual ~StateSource() = default;
 
   // Calls `done` exactly once, on any thread, possibly before returning. Never blocks and never
-  // waits for client memory. A daemon that is stopping answers with an empty snapshot.
+  // waits for client memory. A stopping daemon answers with an empty snapshot.
   virtual void Snapshot(const session::StateQuery& query,
                         std::function<void(session::StateSnapshot)> done) = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which packets a capture takes: all, or those of some queue pairs and own addresses, which come
-// and go while it runs; and of these those from and to one queue pair or peer. Workers ask, the
-// control thread changes; its lock is only taken while the capture runs.
+// Packet filter of a capture: all packets, or those of listed queue pairs and own addresses, which
+// may change during the capture; optionally limited to one queue pair or peer. Workers query, the
+// control thread changes. Its lock is used only during a capture.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace rocegw::port {
 
 class CaptureFilter {
  public:
-  // A packet's ends: here, and the other one.
+  // Local and remote end of a packet.
   struct Ends {
-    Qpn qpn;  // of this gateway's queue pair
+    Qpn qpn;  // queue pair of this gateway
     wire::Gid here;
     wire::Gid there;
   };
 
-  // For the next capture. scoped: only queue pairs and addresses that are added.
+  // Prepares the next capture. `scoped`: only queue pairs and addresses that are added match.
   void Reset(bool scoped, Qpn qpn, const wire::Gid& peer) {
     const std::lock_guard lock(mutex_);
     scoped_ = scoped;

@@ -11,9 +11,9 @@
 namespace rocegw::port {
 namespace {
 
-// Whose a packet is. The number in the BTH of a channel's frame is that of the channel, which
-// queue pairs of many tenants share; the frame itself names the queue pair. What belongs to the
-// channel alone is nobody's.
+// Returns the queue pair that receives a datagram. The BTH of a channel frame names the channel,
+// which queue pairs of many tenants share; the frame names the queue pair. Packets of the channel
+// itself belong to no queue pair.
 Qpn ReceiverOf(std::span<const uint8_t> datagram) {
   constexpr size_t kEndpoint = wire::kBthLength + 8;
   const bool frame = datagram.size() >= wire::kBthLength + wire::kFrameBaseLength &&
@@ -58,7 +58,7 @@ void CapturePort::Commit(size_t count) {
 
 size_t CapturePort::Transmit(std::span<TxPacket* const> packets) {
   if (!AnyActive()) return inner_.Transmit(packets);
-  // Encoded before the inner port owns them, committed when it is known how many it took.
+  // Encoded before the inner port owns the packets, committed once it is known how many it took.
   Clear();
   const PortLimits limits = inner_.limits();
   for (TxPacket* packet : packets) {
@@ -87,7 +87,7 @@ size_t CapturePort::Receive(std::span<wire::RxDatagram> into) {
   for (const wire::RxDatagram& datagram : into.first(count)) {
     const wire::RxMeta& meta = datagram.meta;
     uint16_t ip_id = meta.ip_id;
-    // Finds out the ID when the port could not see it; a wrong ICRC stays wrong with any.
+    // Recovers the ID if the port could not see it; a wrong ICRC is wrong for every ID.
     if (!meta.ip_id_known) (void)wire::VerifyIcrc(meta, datagram.bytes, &ip_id);
     const wire::Path path{.source = meta.source,
                           .destination = meta.destination,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decorates a port so that taps can record what passes. Workers use it in the port's place only
-// while a capture runs, so one costs nothing before and after. Sent packets are recorded with the
-// IPv4 ID 0 that a UDP socket would give them, and the ICRC that goes with it. Belongs to its
-// worker, like the port inside.
+// Decorator of a port that passes packets to capture taps. Workers use it instead of the port only
+// during a capture, so captures cost nothing otherwise. Sent packets are recorded with the IPv4 ID
+// 0 that a UDP socket would use, and the matching ICRC. Belongs to its worker, like the inner port.
 #pragma once
 
 #include <array>
@@ -17,14 +16,14 @@
 
 namespace rocegw::port {
 
-// Captures that can run at a time.
+// Limit of simultaneous captures.
 inline constexpr size_t kCaptureTaps = 4;
 using CaptureTaps = std::array<CaptureTap, kCaptureTaps>;
 
 class CapturePort final : public PacketPort {
  public:
-  // All outlive the port; the taps serve all queues. interface: the number of this queue in the
-  // file.
+  // All arguments outlive the port; the taps serve all queues. `interface`: number of this queue in
+  // the file.
   CapturePort(PacketPort& inner, std::span<CaptureTap> taps, uint32_t interface = 0)
       : inner_(inner), taps_(taps), interface_(interface), records_(taps.size()) {}
 
@@ -38,27 +37,27 @@ class CapturePort final : public PacketPort {
   const PortCounters& counters() const override { return inner_.counters(); }
 
  private:
-  // What one tap takes of a burst.
+  // Blocks of one burst for one tap.
   struct Record {
     struct Mark {
-      size_t end = 0;  // of the blocks up to here
+      size_t end = 0;  // end of the blocks up to this packet
       uint64_t packets = 0;
     };
     std::vector<uint8_t> blocks;
     std::vector<Mark> marks;  // after each packet of the burst
   };
 
-  // False: none is.
+  // Returns true if a capture runs.
   bool AnyActive() const;
   void Clear();
   void Encode(const CaptureTap::Packet& packet);
-  // The first so many packets of the burst.
+  // Commits the first `count` packets of the burst.
   void Commit(size_t count);
 
   PacketPort& inner_;
   const std::span<CaptureTap> taps_;
   const uint32_t interface_;
-  std::vector<Record> records_;  // by tap
+  std::vector<Record> records_;  // indexed by tap
 };
 
 }  // namespace rocegw::port

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a capture goes, and how it ends. Write and End are called on the capture's own thread,
-// which nobody else waits for; Abort on any thread.
+// Destination of a capture. Write and End run on the capture's own thread, for which no other
+// thread waits; Abort runs on any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ enum class CaptureEnd : uint8_t { kStopped, kDuration, kBytes, kPackets, kFailed
 
 struct CaptureSummary {
   uint64_t packets = 0;  // written
-  uint64_t missed = 0;   // the buffer was full
-  uint64_t bytes = 0;    // of the file
+  uint64_t missed = 0;   // dropped because the buffer was full
+  uint64_t bytes = 0;    // size of the file
   CaptureEnd end = CaptureEnd::kStopped;
-  Status write_status;  // of the sink
+  Status write_status;  // error of the sink
 };
 
 class CaptureSink {
  public:
   virtual ~CaptureSink() = default;
-  // The next bytes of the file. May block; an error ends the capture.
+  // Writes the next bytes of the file. May block; an error ends the capture.
   virtual Status Write(std::span<const uint8_t> bytes) = 0;
-  // The last call.
+  // Ends the capture; the last call.
   virtual void End(const CaptureSummary& summary) = 0;
-  // A Write under way, and all later ones, return soon with an error.
+  // Makes the current Write and all later ones return soon with an error.
   virtual void Abort() = 0;
 };
 

@@ -16,7 +16,7 @@ namespace rocegw::port {
 namespace {
 
 constexpr auto kWriteInterval = std::chrono::milliseconds(20);
-// Sockets know no MAC addresses; these are locally administered and tell the sides apart.
+// Sockets know no MAC addresses; these are locally administered and distinguish the two sides.
 constexpr MacAddress kHere{0x02, 0, 0, 0, 0, 0x01};
 constexpr MacAddress kThere{0x02, 0, 0, 0, 0, 0x02};
 
@@ -48,9 +48,9 @@ Status CaptureTap::Start(std::shared_ptr<CaptureSink> sink, const CaptureConfig&
     AppendPcapngInterface(name, config_.snap_length, buffer_);
   summary_.bytes = buffer_.size();
   snap_length_.store(config_.snap_length, std::memory_order_relaxed);
-  // Before the thread, which may end the capture at once.
+  // Set before the thread starts, since the thread may end the capture at once.
   active_.store(true, std::memory_order_release);
-  // The new thread inherits a full signal mask: signals are the main thread's business.
+  // The new thread inherits a full signal mask: the main thread handles signals.
   sigset_t all;
   sigset_t previous;
   sigfillset(&all);
@@ -95,7 +95,7 @@ bool CaptureTap::Encode(const Packet& packet, std::vector<uint8_t>& out) const {
       kEthernetHeaderLength + WriteIpUdp(packet.path, packet.ip_id, packet.datagram.size(),
                                          headers.data() + kEthernetHeaderLength);
   if (!packet.path.destination.IsV4()) {
-    // IPv6 dissectors take a zero checksum for an error.
+    // IPv6 dissectors report a zero checksum as an error.
     uint8_t* udp = headers.data() + header_length - kUdpHeaderLength;
     const uint16_t checksum = UdpChecksum(packet.path, {udp, kUdpHeaderLength}, packet.datagram);
     udp[6] = static_cast<uint8_t>(checksum >> 8);
@@ -120,7 +120,7 @@ uint64_t CaptureTap::Commit(std::span<const uint8_t> blocks, uint64_t packets) {
   const std::lock_guard lock(mutex_);
   if (ending_) return 0;
   if (config_.max_packets != 0 && summary_.packets + packets > config_.max_packets) {
-    // Of a burst as much as may be.
+    // Keeps as many packets of the burst as fit.
     size_t end = 0;
     for (packets = config_.max_packets - summary_.packets; packets > 0; --packets)
       end += PcapngBlockLength(blocks.subspan(end));

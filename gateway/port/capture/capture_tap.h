@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet capture that can be switched on and off while the gateway runs. Workers only append to a
-// bounded buffer; a thread of the tap, alive during a capture, hands it to the sink, so that a slow
-// reader costs captured packets and never the traffic. Frames get Ethernet, IP and UDP headers made
-// up from what the port knows. Start and Stop: control thread. Encode and Commit: any worker.
+// Packet capture that starts and stops while the gateway runs. Workers only append to a bounded
+// buffer. A thread of the tap passes it to the sink, so a slow reader loses captured packets and
+// never delays traffic. Frames get Ethernet, IP and UDP headers synthesised from what the port
+// knows. Start and Stop: control thread. Encode and Commit: any worker.
 #pragma once
 
 #include <atomic>
@@ -29,14 +29,14 @@
 namespace rocegw::port {
 
 struct CaptureConfig {
-  size_t max_bytes = 64U << 20;    // the capture ends by itself before it grows beyond
+  size_t max_bytes = 64U << 20;    // the capture ends before the file grows beyond
   size_t snap_length = 0;          // bytes kept of each frame; 0: all
-  size_t buffer_bytes = 4U << 20;  // between the workers and the writing thread
+  size_t buffer_bytes = 4U << 20;  // buffer between the workers and the writing thread
   uint64_t max_packets = 0;        // 0: any number
   Duration duration;               // 0: until Stop
-  // Of the file, in the order of their numbers.
+  // Interface names of the file, by number.
   std::vector<std::string> interfaces = {"rocegw"};
-  // On the capture's thread, when nothing more happens but Stop.
+  // Called on the capture's thread when the capture has ended; only Stop remains.
   std::function<void()> ended;
 };
 
@@ -47,36 +47,36 @@ class CaptureTap {
   CaptureTap(const CaptureTap&) = delete;
   CaptureTap& operator=(const CaptureTap&) = delete;
 
-  // EBUSY until the capture before was stopped. The filter is what it is.
+  // Starts a capture. EBUSY until the previous capture was stopped. The filter is not changed.
   Status Start(std::shared_ptr<CaptureSink> sink, const CaptureConfig& config);
-  // Writes what is buffered and ends the capture, if it has not come to its end by itself; an empty
-  // summary when none ran. Waits for the sink.
+  // Ends the capture, if it did not end by itself, and writes the buffered packets. Returns an
+  // empty summary if none ran. Waits for the sink.
   CaptureSummary Stop();
   CaptureFilter& filter() { return filter_; }
 
-  // Cheap: asked for every burst.
+  // Returns true during a capture. Cheap: called for every burst.
   bool active() const { return active_.load(std::memory_order_relaxed); }
 
   struct Packet {
     CaptureDirection direction = CaptureDirection::kInbound;
     uint32_t interface = 0;
-    Qpn qpn;  // of the queue pair here
+    Qpn qpn;  // the local queue pair
     wire::Path path;
     uint16_t ip_id = 0;
-    std::span<const uint8_t> datagram;  // ICRC included
+    std::span<const uint8_t> datagram;  // with ICRC
   };
-  // One packet as a block for Commit; false: the filter does not want it.
+  // Encodes a packet as a block for Commit. Returns false if the filter rejects it.
   bool Encode(const Packet& packet, std::vector<uint8_t>& out) const;
-  // Takes blocks that Encode made, `packets` of them; returns how many were kept: all or none.
+  // Stores `packets` blocks of Encode. Returns how many were kept: all or none.
   uint64_t Commit(std::span<const uint8_t> blocks, uint64_t packets);
 
  private:
   void WriteLoop();
-  // Under the lock.
+  // Requires the lock.
   void EndWith(CaptureEnd end);
 
   std::atomic<bool> active_{false};
-  // Set before active_ is; a worker that saw active_ may read it.
+  // Set before active_; a worker that saw active_ may read it.
   std::atomic<size_t> snap_length_{0};
 
   std::mutex mutex_;

@@ -17,7 +17,7 @@ constexpr uint16_t kOptionPacketFlags = 2;
 constexpr uint16_t kOptionTimeResolution = 9;
 constexpr uint8_t kNanoseconds = 9;
 
-// One block under construction: writes its length at both ends when it goes.
+// Block under construction: the destructor writes its length at both ends.
 class Block {
  public:
   Block(uint32_t type, std::vector<uint8_t>& out) : out_(out), start_(out.size()) {

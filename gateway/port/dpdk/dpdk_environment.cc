@@ -26,7 +26,7 @@ uint64_t ReadNumber(const std::string& path) {
   return read ? std::strtoull(text, nullptr, 10) : 0;
 }
 
-// Of any size; DPDK takes them all.
+// Counts huge pages of any size; DPDK uses them all.
 uint64_t FreeHugePageBytes() {
   constexpr char kRoot[] = "/sys/kernel/mm/hugepages";
   DIR* directory = opendir(kRoot);
@@ -51,8 +51,8 @@ Status Start(const DpdkEnvironment& environment) {
 
   std::vector<std::string> arguments = {
       "rocegwd", "--no-telemetry", "--no-pci", "--log-level=*:error", "-l", std::to_string(first)};
-  // Either way nothing is shared with other DPDK processes and no file is left behind.
-  // A start on too few huge pages would fail later, where there is no way back to ordinary ones.
+  // In both cases nothing is shared with other DPDK processes and no file remains. With too few
+  // huge pages the start would fail later, when DPDK cannot fall back to normal pages.
   const bool huge_pages =
       environment.huge_pages && FreeHugePageBytes() >= uint64_t{environment.memory_mb} << 20;
   if (huge_pages) {
@@ -67,7 +67,7 @@ Status Start(const DpdkEnvironment& environment) {
   for (std::string& argument : arguments) pointers.push_back(argument.data());
 
   const int result = rte_eal_init(static_cast<int>(pointers.size()), pointers.data());
-  // DPDK binds the thread to one core; this thread is not one of its workers.
+  // DPDK binds the calling thread to one core, but this thread is not a DPDK worker.
   (void)pthread_setaffinity_np(pthread_self(), sizeof affinity, &affinity);
   if (result >= 0) return OkStatus();
   const std::string remedy =

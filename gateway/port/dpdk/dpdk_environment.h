@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DPDK's environment abstraction layer, which a process can start only once. Called by the control
-// thread before the first DPDK port is made. Ports that follow in the same process share it.
+// DPDK's environment abstraction layer, which a process can start only once. The control thread
+// starts it before the first DPDK port; later ports of the process share it.
 #pragma once
 
 #include "gateway/base/status.h"
@@ -8,12 +8,11 @@
 
 namespace rocegw::port {
 
-// The first call decides; later ones return what it returned. Leaves the caller's CPU affinity
-// alone.
+// Starts the layer. Later calls return the first call's result. Keeps the caller's CPU affinity.
 Status StartDpdk(const DpdkEnvironment& environment);
 
-// Gives the calling thread an identity in DPDK, and with it caches of packet buffers. Does nothing
-// for threads that have one.
+// Registers the calling thread with DPDK, which gives it caches of packet buffers. Does nothing for
+// registered threads.
 void RegisterDpdkThread();
 
 }  // namespace rocegw::port

@@ -14,8 +14,8 @@
 namespace rocegw::port {
 namespace {
 
-// A packet socket that is bound to the interface is the queue's: nobody else in the process has
-// one.
+// Returns true for a packet socket bound to the interface. The process has no other, so it belongs
+// to the queue.
 bool IsPacketSocket(int fd, unsigned interface) {
   sockaddr_ll address{};
   socklen_t length = sizeof address;
@@ -35,14 +35,15 @@ int PacketSocketOf(uint16_t device, uint16_t receive_queue) {
       std::strcmp(info.driver_name, "net_af_packet") != 0) {
     return -1;
   }
-  // The driver's queue begins with it (struct pkt_rx_queue of drivers/net/af_packet); whether it
-  // really does is looked at.
+  // The driver's queue begins with its descriptor (struct pkt_rx_queue of drivers/net/af_packet);
+  // the caller checks that.
   int fd = -1;
   std::memcpy(&fd, rte_eth_fp_ops[device].rxq.data[receive_queue], sizeof fd);
   return IsPacketSocket(fd, info.if_index) ? fd : -1;
 }
 
-// Offsets within the IP header: RFC 791, RFC 8200; the destination port is two bytes into UDP's.
+// Offsets within the IP header: RFC 791, RFC 8200. The destination port is two bytes into the UDP
+// header.
 void KeepToUdpPort(int packet_socket, uint16_t udp_port) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS,

@@ -24,7 +24,7 @@
 namespace rocegw::port {
 namespace {
 
-// What af_packet puts in front of a frame (tpacket2 header and alignment), with room to spare.
+// Bytes that af_packet needs in front of a frame (tpacket2 header and alignment), rounded up.
 constexpr size_t kFrameOverhead = 256;
 constexpr size_t kFrameCount = 1024;
 constexpr size_t kBlockBytes = 65536;
@@ -32,7 +32,7 @@ constexpr size_t kPoolCache = 128;
 constexpr uint32_t kFrameWrapping = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 constexpr size_t kLargestMtu = 9216;
 
-// Of one receive buffer: any frame of the MTU in one piece.
+// Returns the size of a receive buffer: any frame of the MTU fits one buffer.
 size_t FrameBytes(size_t mtu) { return std::bit_ceil(mtu + kFrameOverhead); }
 
 Status Failed(const std::string& what, int result) {
@@ -43,7 +43,8 @@ Status Failed(const std::string& what, int result) {
 std::string DeviceName(const std::string& device) { return device.substr(0, device.find(',')); }
 
 StatusOr<rte_mempool*> MakePool(size_t count, size_t private_bytes, size_t frame_bytes) {
-  // The kernel may stop a thread in the middle of a ring operation; these rings let others go on.
+  // The kernel may preempt a thread inside a ring operation; these rings let the other threads
+  // continue.
   static std::atomic<unsigned> made = 0;
   const std::string name = "rocegw" + std::to_string(made++);
   rte_mempool* pool = rte_pktmbuf_pool_create_by_ops(
@@ -91,7 +92,7 @@ struct DpdkPortGroup::State {
 DpdkPortGroup::State::~State() {
   queues.clear();
   // The memif driver frees a connection's state on DPDK's interrupt thread when the peer leaves,
-  // and does not keep that apart from a close here. Such a device stays until the process ends.
+  // without synchronising with a close here. Such a device stays open until the process ends.
   if (probed && name.starts_with("net_memif")) return;
   if (started) (void)rte_eth_dev_stop(device);
   if (probed) {
@@ -102,7 +103,7 @@ DpdkPortGroup::State::~State() {
   }
   for (rte_mempool* pool : pools) {
     // Another device of this process may still hold buffers (net_ring passes them on): such a pool
-    // must outlive them.
+    // must stay.
     if (rte_mempool_full(pool) != 0) rte_mempool_free(pool);
   }
 }
@@ -138,7 +139,8 @@ Status DpdkPortGroup::State::Configure(const DpdkPortConfig& config, size_t work
                         std::to_string(info.max_mtu) + ", not " + std::to_string(mtu)};
   }
   rte_eth_conf conf{};
-  // Software devices name the Ethernet default as their limit and carry whatever fits the buffers.
+  // Software devices report the Ethernet default as their limit and carry whatever fits the
+  // buffers.
   conf.rxmode.mtu = static_cast<uint32_t>(mtu);
   if (name.starts_with("net_") && info.max_rx_pktlen > kFrameWrapping) {
     conf.rxmode.mtu = std::min(conf.rxmode.mtu, info.max_rx_pktlen - kFrameWrapping);
@@ -152,8 +154,8 @@ Status DpdkPortGroup::State::Configure(const DpdkPortConfig& config, size_t work
       result != 0) {
     return Failed("device " + name + " refuses its configuration", result);
   }
-  // A device of our own must hear neighbour discovery, and frames to a MAC address that we chose.
-  // One shared with the kernel keeps the kernel's settings.
+  // A device without a kernel interface must receive neighbour discovery, and frames to a
+  // configured MAC address. A shared device keeps the kernel's settings.
   if (config.interface.empty()) {
     (void)rte_eth_allmulticast_enable(device);
     (void)rte_eth_promiscuous_enable(device);
@@ -202,7 +204,7 @@ Status DpdkPortGroup::State::MakeQueues(const DpdkPortConfig& config, size_t wor
     const bool receives = i < receive_queues;
     const size_t transmit_queue = i % transmit_queues;
     const int packet_socket = receives ? PacketSocketOf(device, static_cast<uint16_t>(i)) : -1;
-    // Who answers for its addresses itself must hear its neighbours.
+    // A port that resolves neighbours itself must receive their frames.
     if (packet_socket >= 0 && !config.interface.empty())
       KeepToUdpPort(packet_socket, config.udp_port);
     queues.push_back(std::make_unique<DpdkQueue>(
@@ -224,7 +226,7 @@ Status DpdkPortGroup::State::ReadMac(const MacAddress& wanted) {
   rte_ether_addr address{};
   if (wanted != MacAddress{}) {
     std::copy(wanted.begin(), wanted.end(), address.addr_bytes);
-    // A device that cannot change its address still takes frames to this one: it is promiscuous.
+    // A device that cannot change its address still receives frames to this one: it is promiscuous.
     (void)rte_eth_dev_default_mac_addr_set(device, &address);
     mac = wanted;
     return OkStatus();
@@ -271,8 +273,8 @@ Status DpdkPortGroup::State::Open(const DpdkPortConfig& config, size_t workers) 
   return MakeQueues(config, workers);
 }
 
-// Through the queueing discipline, as everything else that leaves a shared interface: bypassing it
-// hides our packets from tcpdump and from shaping, and loses them when the device is busy.
+// Sends through the queueing discipline like all other traffic of a shared interface: a bypass
+// hides packets from tcpdump and shaping, and loses them while the device is busy.
 std::string AfPacketDevice(const std::string& interface, size_t queues, size_t mtu) {
   const size_t frame = FrameBytes(mtu);
   return "net_af_packet_" + interface + ",iface=" + interface +

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DPDK port modes: any device that DPDK's ethdev knows, shared with the kernel (af_packet on an
-// interface) or on its own (memif, ring, pcap, null, tap, PCI). One queue per worker; a device with
-// fewer queues delivers everything to the first workers, which hand over, and transmit queues are
-// then shared under a lock. The control thread makes and destroys groups while no worker runs;
-// StartDpdk comes first. No DPDK header is needed to use this.
+// DPDK port modes: any ethdev device, shared with the kernel (af_packet on an interface) or
+// exclusive (memif, ring, pcap, null, tap, PCI). One queue per worker. A device with fewer queues
+// delivers everything to the first workers, which hand packets over; transmit queues are then
+// shared under a lock. The control thread creates and destroys groups while no worker runs, after
+// StartDpdk. This header needs no DPDK header.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@
 
 namespace rocegw::port {
 
-// The DPDK device for a kernel interface, with frames that hold its MTU.
+// Returns the DPDK device string for a kernel interface, with frames for its MTU.
 std::string AfPacketDevice(const std::string& interface, size_t queues, size_t mtu);
 
 class DpdkPortGroup {
  public:
-  // steering.worker_count() queues. Refused with a remedy: no such device or interface, a device
-  // that is in use, settings it does not take.
+  // Opens steering.worker_count() queues. Errors name a remedy: no such device or interface, a
+  // device in use, unsupported settings.
   static StatusOr<std::unique_ptr<DpdkPortGroup>> Create(const DpdkPortConfig& config,
                                                          const SteeringTable& steering);
   ~DpdkPortGroup();
@@ -33,11 +33,11 @@ class DpdkPortGroup {
 
   size_t queues() const;
   PacketPort& queue(size_t index);
-  // How many of them the device itself receives on.
+  // Returns on how many queues the device itself receives.
   size_t receive_queues() const;
   const MacAddress& mac() const;
   size_t mtu() const;
-  // Whether the device says that it is connected.
+  // Returns true if the device reports a link.
   bool link() const;
 
  private:

@@ -18,13 +18,13 @@ namespace rocegw::port {
 namespace {
 
 constexpr size_t kHeaderRoom = RTE_PKTMBUF_HEADROOM;
-// For a neighbour to be found: the kernel asks three times, a second apart.
+// Time for resolving a neighbour: the kernel asks three times, a second apart.
 constexpr uint64_t kPatienceSeconds = 3;
 constexpr uint64_t kRetriesPerSecond = 5;
 static_assert(kHeaderRoom >= kEthernetHeaderLength + kVlanTagLength + kMaxIpUdpLength);
 constexpr size_t kMacsLength = 2 * sizeof(MacAddress);
 
-// A device may have taken the tag out of the frame.
+// Returns the VLAN of a frame; the device may have removed the tag from it.
 uint16_t FrameVlan(const rte_mbuf& mbuf, std::span<const uint8_t> frame) {
   return (mbuf.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 ? mbuf.vlan_tci & kVlanMask
                                                             : VlanOf(frame);
@@ -82,7 +82,7 @@ size_t DpdkQueue::Transmit(std::span<TxPacket* const> packets) {
   return packets.size();
 }
 
-// Room for one more frame in ready_; sends what is there when there is none.
+// Returns true if ready_ has space for one more frame; sends its frames if it is full.
 bool DpdkQueue::HasRoom() {
   if (ready_.size() < kReady) return true;
   if (ready() == kReady) (void)SendReady();
@@ -91,12 +91,12 @@ bool DpdkQueue::HasRoom() {
   return ready_.size() < kReady;
 }
 
-// Puts a packet where it belongs, by what is known of its destination; false: no room, try later.
+// Queues a packet by the state of its destination. Returns false if there is no space now.
 bool DpdkQueue::Place(Slot* slot) {
   MacAddress mac{};
   switch (neighbours_.Resolve(slot->path.destination, mac)) {
     case Reach::kNeighbour:
-      // What waits for this neighbour goes first.
+      // Packets that wait for this neighbour go first.
       if (!parked_.empty()) Unpark();
       if (!HasRoom()) return false;
       Frame(slot, mac);
@@ -166,11 +166,11 @@ void DpdkQueue::Park(Slot* slot, uint64_t deadline) {
   parked_.push_back({slot, deadline});
 }
 
-// Sends what waited for a neighbour that is known by now, gives up what waited too long.
+// Sends packets whose neighbour is resolved, and drops those that waited too long.
 void DpdkQueue::Unpark() {
   const uint64_t version = config_.link->version();
   const uint64_t now = rte_rdtsc();
-  // The retry makes the link layer ask again when its first question got lost.
+  // The retry makes the link layer ask again if its first question was lost.
   const bool look = version != parked_version_ || now >= parked_retry_;
   parked_version_ = version;
   if (look) parked_retry_ = now + rte_get_tsc_hz() / kRetriesPerSecond;
@@ -215,7 +215,7 @@ bool DpdkQueue::SendReady() {
   return true;
 }
 
-// Requests and answers of the link layer go out behind what is ready.
+// Queues the link layer's requests and answers behind the ready frames.
 void DpdkQueue::SendLinkFrames() {
   std::array<uint8_t, LinkLayer::kMaxFrame> frame;
   while (config_.link->has_frames() && HasRoom()) {
@@ -288,7 +288,7 @@ bool DpdkQueue::Accept(rte_mbuf* mbuf, wire::RxDatagram& datagram) {
   std::span<const uint8_t> network;
   ParsedFrame parsed;
   FrameVerdict verdict = FrameVerdict::kMalformed;
-  // Buffers hold any frame of the MTU in one piece; more pieces come from a larger one.
+  // A buffer holds any frame of the MTU in one piece; more segments mean a larger frame.
   if (mbuf->nb_segs == 1 && ParseEthernet(frame, ether_type, network)) {
     verdict = ParseIpUdp(ether_type, network, parsed);
   }
@@ -297,7 +297,7 @@ bool DpdkQueue::Accept(rte_mbuf* mbuf, wire::RxDatagram& datagram) {
     return false;
   }
   if (verdict == FrameVerdict::kOther) config_.link->HandleFrame(frame);
-  // Groups: the device hears all of them, and the worker knows which are wanted.
+  // The device receives all groups; the worker knows the joined ones.
   const wire::Gid& destination = parsed.meta.destination;
   const bool ours = destination.IsMulticast() || neighbours_.IsOwn(destination);
   if (verdict == FrameVerdict::kOther || !ours) {

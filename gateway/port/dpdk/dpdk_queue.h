@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker's queue of a DPDK port. Writes whole Ethernet frames with an IPv4 ID of its own per
-// packet, and takes in only UDP 4791 frames to own addresses; hands everything else to the link
-// layer. Packets to a neighbour that is being resolved wait for a bounded time; packets to an own
-// address turn round here. Belongs to its worker. Only for dpdk_*.cc: needs DPDK's headers.
+// Queue of one worker on a DPDK port. Writes whole Ethernet frames with a new IPv4 ID per packet.
+// Accepts UDP 4791 frames to own addresses and passes all other frames to the link layer. Packets
+// wait a bounded time while their neighbour is resolved; packets to an own address are looped back
+// here. Belongs to its worker. Only for dpdk_*.cc: needs DPDK's headers.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -23,15 +23,15 @@ namespace rocegw::port {
 
 struct DpdkQueueConfig {
   uint16_t device = 0;
-  int receive_queue = -1;  // -1: this queue gets only what other workers hand over
+  int receive_queue = -1;  // -1: receives only what other workers hand over
   uint16_t transmit_queue = 0;
-  std::mutex* transmit_lock = nullptr;  // set when several workers share the transmit queue
+  std::mutex* transmit_lock = nullptr;  // set if several workers share the transmit queue
   rte_mempool* transmit_pool = nullptr;
   size_t max_datagram = 0;
   uint16_t vlan = 0;
   bool udp_checksum = false;
   LinkLayer* link = nullptr;
-  int wake_fd = -1;  // PacketPort's
+  int wake_fd = -1;  // see PacketPort
 };
 
 class DpdkQueue final : public PacketPort {
@@ -41,7 +41,7 @@ class DpdkQueue final : public PacketPort {
   DpdkQueue(const DpdkQueue&) = delete;
   DpdkQueue& operator=(const DpdkQueue&) = delete;
 
-  // What the mempool must reserve in each mbuf, and where datagrams start in its data room.
+  // Bytes that the mempool must reserve in each mbuf, and the offset of datagrams in its data room.
   static size_t private_bytes();
   static size_t header_room();
 
@@ -65,7 +65,7 @@ class DpdkQueue final : public PacketPort {
   };
   struct Parked {
     Slot* slot;
-    uint64_t deadline;  // on the time stamp counter
+    uint64_t deadline;  // in time stamp counter ticks
   };
 
   static Slot* SlotOf(rte_mbuf* mbuf) { return static_cast<Slot*>(rte_mbuf_to_priv(mbuf)); }
@@ -89,14 +89,14 @@ class DpdkQueue final : public PacketPort {
   uint16_t next_ip_id_;
   bool registered_ = false;
   uint64_t next_tick_ = 0;
-  std::vector<rte_mbuf*> ready_;  // from ready_head_ on: framed, in order
+  std::vector<rte_mbuf*> ready_;  // from ready_head_ on: complete frames, in order
   size_t ready_head_ = 0;
   std::vector<Parked> parked_;
-  uint64_t parked_version_ = 0;  // of the link layer when parked_ was last gone through
+  uint64_t parked_version_ = 0;  // version of the link layer at the last look at parked_
   uint64_t parked_retry_ = 0;
   std::vector<Slot*> looped_;  // from looped_head_ on: sent to an own address
   size_t looped_head_ = 0;
-  std::vector<rte_mbuf*> held_;  // handed out by the last Receive
+  std::vector<rte_mbuf*> held_;  // returned by the last Receive
 };
 
 }  // namespace rocegw::port

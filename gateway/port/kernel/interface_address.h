@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An address of an interface with its subnet. A value.
+// Address of an interface with its subnet. A value.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace rocegw::port {
 
 struct InterfaceAddress {
   wire::Gid gid;
-  uint8_t prefix_length = 0;  // of the IPv4 or IPv6 address
+  uint8_t prefix_length = 0;  // length within the IPv4 or IPv6 address
   bool link_local = false;
 
   bool operator==(const InterfaceAddress&) const = default;

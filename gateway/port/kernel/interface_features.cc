@@ -24,7 +24,7 @@ bool EthtoolCall(int fd, const std::string& interface, void* command) {
   return ioctl(fd, SIOCETHTOOL, &request) == 0;
 }
 
-// Room for a command structure of the ethtool interface with its variable tail.
+// Command structure of the ethtool interface with space for its variable tail.
 template <typename Command>
 class EthtoolBlock {
  public:

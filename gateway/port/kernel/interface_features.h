@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an interface does in hardware or software on its own, as `ethtool -k` and `ethtool -i` show
-// it (ethtool(8), SIOCETHTOOL). Control path only.
+// Features of an interface in hardware or software, as `ethtool -k` and `ethtool -i` show them
+// (ethtool(8), SIOCETHTOOL). Control path only.
 #pragma once
 
 #include <map>
@@ -12,13 +12,13 @@ namespace rocegw::port {
 
 struct InterfaceFeature {
   bool on = false;
-  bool changeable = false;  // by `ethtool -K`
+  bool changeable = false;  // `ethtool -K` can change it
 };
 
 struct InterfaceFeatures {
-  std::string driver;  // "veth", "mlx5_core"; empty when the interface names none
+  std::string driver;  // "veth", "mlx5_core"; empty if unknown
   bool loopback = false;
-  // By the kernel's names: "tx-udp-segmentation", "rx-gro". Empty: the kernel tells of none.
+  // Features by kernel name: "tx-udp-segmentation", "rx-gro". Empty: the kernel reports none.
   std::map<std::string, InterfaceFeature> features;
 
   bool IsOn(const std::string& name) const {
@@ -27,7 +27,7 @@ struct InterfaceFeatures {
   }
 };
 
-// ENODEV when there is no such interface.
+// Returns ENODEV if there is no such interface.
 StatusOr<InterfaceFeatures> ReadFeatures(const std::string& interface);
 
 }  // namespace rocegw::port

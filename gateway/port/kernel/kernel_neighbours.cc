@@ -17,16 +17,16 @@
 namespace rocegw::port {
 namespace {
 
-// Lookups happen at most this often, however fast the kernel's tables change.
+// Shortest interval between lookups, however fast the kernel's tables change.
 constexpr int kSettleMs = 20;
-// What queues wait for is looked up again this often, known neighbours are confirmed this often.
+// Interval of repeated lookups for waiting queues, and of confirmations of known neighbours.
 constexpr int kRetryMs = 200;
 constexpr int kRetriesPerRefresh = 150;
 
 }  // namespace
 
 StatusOr<std::unique_ptr<KernelNeighbours>> KernelNeighbours::Create(const std::string& interface) {
-  // Listening comes before reading, so that no change falls in between.
+  // Subscribes before reading, so that no change is missed.
   auto monitor = NetlinkSocket::Open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR |
                                      RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE | RTMGRP_NEIGH);
   if (!monitor.ok()) return monitor.status();
@@ -50,7 +50,7 @@ KernelNeighbours::KernelNeighbours(const InterfaceInfo& info, NetlinkSocket moni
       tables_(std::move(tables)),
       wake_(std::move(wake)) {
   ReadOwn();
-  // The new thread inherits a full signal mask: signals are the main thread's business.
+  // The new thread inherits a full signal mask: the main thread handles signals.
   sigset_t all;
   sigset_t previous;
   sigfillset(&all);
@@ -88,7 +88,7 @@ Reach KernelNeighbours::Resolve(const wire::Gid& destination, MacAddress& mac) {
       mac = found->second.mac;
       return found->second.reach;
     }
-    // Only a scan makes this many; starting over costs the others one lookup each.
+    // Only an address scan produces so many; clearing costs the others one lookup each.
     if (answers_.size() >= kMaxDestinations) answers_.clear();
     answers_[destination] = {};
   }
@@ -109,7 +109,7 @@ void KernelNeighbours::Loop() {
       if (stopping_) return;
     }
     if ((wait[1].revents & POLLIN) != 0) {
-      // Lets a burst of changes arrive, then takes them as one.
+      // Waits for a burst of changes to end, then handles it once.
       pollfd settle{wake_.get(), POLLIN, 0};
       (void)poll(&settle, 1, kSettleMs);
       const bool complete = monitor_.Drain([&](const NetlinkMessage&) { changed = true; });
@@ -133,7 +133,7 @@ void KernelNeighbours::ReadOwn() {
   Changed();
 }
 
-// Asks the kernel about every destination, or about those that have no neighbour yet.
+// Looks up every destination, or only those without a neighbour.
 void KernelNeighbours::LookUp(bool all, bool keep_fresh) {
   std::vector<wire::Gid> destinations;
   {
@@ -155,7 +155,7 @@ void KernelNeighbours::LookUp(bool all, bool keep_fresh) {
 KernelNeighbours::Answer KernelNeighbours::Ask(const wire::Gid& destination, bool keep_fresh) {
   const auto hop =
       tables_.Route(destination, wire::IsLinkLocal(destination) ? interface_index_ : 0);
-  // A route over another interface is none for this port.
+  // A route over another interface does not count for this port.
   if (!hop || hop->interface_index != interface_index_) return {Reach::kUnreachable, {}};
   Answer answer;
   if (tables_.Neighbour(*hop, &answer.mac)) answer.reach = Reach::kNeighbour;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link layer of an interface shared with the kernel: its addresses, routes and neighbours, read
-// by rtnetlink(7). A thread of this object watches for changes and looks up what queues ask for, so
-// that no queue ever waits for the kernel; it makes the kernel resolve unknown neighbours and keep
-// known ones fresh. ARP and neighbour discovery stay the kernel's.
+// Link layer of an interface shared with the kernel: its addresses, routes and neighbours, read by
+// rtnetlink(7). A thread of this object watches for changes and looks up what queues ask for, so no
+// queue waits for the kernel. It makes the kernel resolve unknown neighbours and keep known ones
+// fresh; the kernel does ARP and neighbour discovery.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace rocegw::port {
 
 class KernelNeighbours final : public LinkLayer {
  public:
-  // In the calling thread's network namespace.
+  // Opens in the calling thread's network namespace.
   static StatusOr<std::unique_ptr<KernelNeighbours>> Create(const std::string& interface);
   ~KernelNeighbours() override;
   KernelNeighbours(const KernelNeighbours&) = delete;
@@ -56,8 +56,8 @@ class KernelNeighbours final : public LinkLayer {
   const std::string name_;
   const unsigned interface_index_;
   const MacAddress mac_;
-  NetlinkSocket monitor_;  // the thread's
-  KernelTables tables_;    // the thread's
+  NetlinkSocket monitor_;  // used by the thread
+  KernelTables tables_;    // used by the thread
   UniqueFd wake_;
 
   std::mutex mutex_;

@@ -63,7 +63,7 @@ std::optional<ParsedAddress> ParseAddress(const NetlinkMessage& message) {
     if (type == IFA_ADDRESS) peer = AttributeAddress(value);
     if (type == IFA_FLAGS) flags = AttributeU32(value);
   });
-  // On a point-to-point link IFA_ADDRESS is the other end.
+  // On a point-to-point link IFA_ADDRESS is the remote end.
   const wire::Gid& gid = local.IsZero() ? peer : local;
   if (gid.IsZero() || (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return std::nullopt;
   return ParsedAddress{header.ifa_index, {gid, header.ifa_prefixlen, wire::IsLinkLocal(gid)}};

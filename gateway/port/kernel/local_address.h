@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel knows of this host's interfaces and routes: names, MTU, MAC, link state and
-// addresses of a network device, the GID table made of them, and which own address talks to a given
-// peer. Reads rtnetlink(7) of the calling thread's network namespace. Control path only.
+// The kernel's data about this host's interfaces and routes: names, MTU, MAC, link state and
+// addresses of a network device, its GID table, and the own address that talks to a given peer.
+// Reads rtnetlink(7) of the calling thread's network namespace. Control path only.
 #pragma once
 
 #include <cstddef>
@@ -22,50 +22,50 @@ struct InterfaceInfo {
   std::string name;
   unsigned index = 0;
   size_t mtu = 0;
-  MacAddress mac{};   // zero for interfaces without one
+  MacAddress mac{};   // zero if the interface has none
   bool up = false;    // administratively
-  bool link = false;  // up and a carrier is there
+  bool link = false;  // up, with a carrier
   bool loopback = false;
-  // Usable ones: not tentative, not failed in duplicate detection. IPv4 first, then global IPv6,
-  // then link-local; each in the kernel's order.
+  // Usable addresses: not tentative, no failed duplicate detection. IPv4 first, then global IPv6,
+  // then link-local, each in the kernel's order.
   std::vector<InterfaceAddress> addresses;
 };
 
-// ENODEV with the interfaces that do exist when there is none of that name.
+// Returns ENODEV, with the names of existing interfaces, if there is none of that name.
 StatusOr<InterfaceInfo> ReadInterface(const std::string& name);
 
-// What its link can do now, as its driver says (ethtool(8)); 0: it does not say.
+// Returns the current speed of its link as its driver reports it (ethtool(8)); 0: unknown.
 uint64_t LinkBytesPerSecond(const std::string& name);
 StatusOr<std::vector<InterfaceInfo>> ReadInterfaces();
 
-// GIDs of a device by index. An address keeps its index for as long as it exists; one that is gone
-// leaves a hole, which the next new address takes.
+// GID table of a device. An address keeps its index while it exists; a removed one leaves a hole,
+// which the next new address fills.
 class GidTable {
  public:
   static constexpr size_t kCapacity = 128;
 
-  // True when something changed. Addresses beyond the capacity are left out.
+  // Updates the table. Returns true if it changed. Addresses beyond the capacity are ignored.
   bool Update(const std::vector<InterfaceAddress>& addresses);
 
-  // Up to the highest index in use; zero GIDs are holes.
+  // GIDs up to the highest used index; zero GIDs are holes.
   const std::vector<wire::Gid>& gids() const { return gids_; }
-  // -1: not an address of this device.
+  // Returns -1 for an address of another device.
   int IndexOf(const wire::Gid& gid) const;
 
  private:
   std::vector<wire::Gid> gids_;
 };
 
-// The address the kernel would send from; ENETUNREACH and the like when there is no route.
+// Returns the address that the kernel would send from; ENETUNREACH and similar without a route.
 // interface_index is needed for link-local destinations only.
 StatusOr<wire::Gid> SourceFor(const wire::Gid& destination, unsigned interface_index = 0);
 
-// Tells when addresses, links or routes change: the descriptor becomes readable.
+// Watch on addresses, links and routes: the descriptor becomes readable on a change.
 class AddressMonitor {
  public:
   static StatusOr<AddressMonitor> Create();
   int fd() const { return socket_.fd(); }
-  // Takes what is there; true when anything changed (also when the kernel had to leave some out).
+  // Reads all notifications. Returns true if anything changed, or if the kernel had to drop some.
   bool Drain();
 
  private:

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kOneLink = 1;  // hop limit
 
-// Links without link-layer addresses, and what the kernel cannot tell, have no neighbours to ask.
+// Links without link-layer addresses have no neighbours to ask; unknown links count as such.
 bool HasNeighbours(uint32_t interface_index) {
   const UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -68,7 +68,7 @@ bool NeighbourWaits::Start(uint64_t number, const Wait& wait) {
   if (!started_) {
     wake_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_.valid()) return false;
-    // The new thread inherits a full signal mask: signals are the main thread's business.
+    // The new thread inherits a full signal mask: the main thread handles signals.
     sigset_t all;
     sigset_t previous;
     sigfillset(&all);
@@ -89,8 +89,8 @@ bool NeighbourWaits::Start(uint64_t number, const Wait& wait) {
 
 void NeighbourWaits::Cancel(uint64_t number) {
   const std::lock_guard lock(mutex_);
-  // A wait that the thread has not taken yet leaves at once, so that the list stays as short as the
-  // caller's own.
+  // Removes a wait that the thread has not taken yet, so that the list stays as short as the
+  // caller's.
   if (asked_.erase(number) != 0) return;
   cancelled_.push_back(number);
   Wake();
@@ -113,7 +113,7 @@ void NeighbourWaits::Loop() {
   }
 }
 
-// False: the object ends.
+// Returns false if the object is being destroyed.
 bool NeighbourWaits::TakeRequests() {
   std::map<uint64_t, Asked> asked;
   std::vector<uint64_t> cancelled;
@@ -139,7 +139,7 @@ void NeighbourWaits::Begin(uint64_t number, const Asked& asked) {
       tables_->Route(asked.wait.destination, link_local ? asked.wait.interface_index : 0);
   if (!hop || tables_->Neighbour(*hop, nullptr) || !HasNeighbours(hop->interface_index))
     return report_(number, true);
-  // Watching comes before asking, so that no answer falls in between.
+  // Subscribes before asking, so that no answer is missed.
   if (!monitor_) {
     auto opened = NetlinkSocket::Open(RTMGRP_NEIGH);
     if (!opened.ok()) return report_(number, true);
@@ -152,7 +152,7 @@ void NeighbourWaits::Begin(uint64_t number, const Asked& asked) {
   if (tables_->Neighbour(*hop, nullptr)) End(number, true);
 }
 
-// Gives the kernel a packet for the hop.
+// Makes the kernel resolve the hop by sending it a packet.
 void NeighbourWaits::Provoke(const NextHop& hop, const wire::Gid& source) {
   const int family = hop.address.IsV4() ? AF_INET : AF_INET6;
   const UniqueFd fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -16,7 +16,7 @@ Status Failed(const char* what, int error) {
   return {error, std::string(what) + " failed: " + strerror(error)};
 }
 
-// Calls each(header, payload) for the messages in a buffer; stops when it returns false.
+// Calls each(header, payload) for the messages in a buffer until it returns false.
 template <typename Each>
 void Split(std::span<const uint8_t> bytes, Each each) {
   while (bytes.size() >= NLMSG_HDRLEN) {
@@ -81,7 +81,8 @@ Status NetlinkSocket::Exchange(NetlinkRequest request,
   nlmsghdr sent{};
   std::memcpy(&sent, message.data(), sizeof sent);
   if (send(fd(), message.data(), message.size(), 0) < 0) return Failed("netlink request", errno);
-  // Dumps end with NLMSG_DONE, requests for an acknowledgement with NLMSG_ERROR, others after one.
+  // Dumps end with NLMSG_DONE, requests for an acknowledgement with NLMSG_ERROR, others after one
+  // message.
   const bool dump = (sent.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
   const bool acknowledged = (sent.nlmsg_flags & NLM_F_ACK) != 0;
   std::vector<uint8_t> buffer(kBufferBytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little of rtnetlink(7) that the port needs: one request out, its answers in. A socket belongs
-// to the network namespace in which it was made and to one thread. Kernel messages are checked for
+// Subset of rtnetlink(7) for the port: one request out, its answers in. A socket belongs to the
+// network namespace in which it was created and to one thread. Kernel messages are checked for
 // length like foreign ones. Control path.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace rocegw::port {
 
-// A message under construction: a fixed header of its family, then attributes.
+// Message under construction: a fixed header of its family, then attributes.
 class NetlinkRequest {
  public:
   template <typename Header>
@@ -34,7 +34,7 @@ class NetlinkRequest {
   }
   void Add(uint16_t type, std::span<const uint8_t> value);
 
-  // The finished message.
+  // Returns the finished message.
   std::span<const uint8_t> Finish(uint32_t sequence);
 
  private:
@@ -45,7 +45,7 @@ struct NetlinkMessage {
   uint16_t type = 0;
   std::span<const uint8_t> payload;
 
-  // The family's header at the front; false when the message is shorter.
+  // Reads the family's header at the front. Returns false if the message is shorter.
   template <typename Header>
   bool Read(Header& header) const {
     if (payload.size() < sizeof header) return false;
@@ -59,13 +59,14 @@ struct NetlinkMessage {
 
 class NetlinkSocket {
  public:
-  // groups: RTMGRP_ bits to hear about changes; 0 for requests.
+  // `groups`: RTMGRP_ bits of watched changes; 0 for requests.
   static StatusOr<NetlinkSocket> Open(uint32_t groups = 0);
 
-  // Sends the request and hands every answer to `each` until the kernel says that it is done.
+  // Sends the request and passes every answer to `each` until the kernel ends the answer.
   Status Exchange(NetlinkRequest request, const std::function<void(const NetlinkMessage&)>& each);
 
-  // Takes what arrived without waiting. False: messages were lost, read everything again.
+  // Reads what has arrived, without waiting. Returns false if messages were lost: read everything
+  // again.
   bool Drain(const std::function<void(const NetlinkMessage&)>& each);
 
   int fd() const { return socket_.get(); }
@@ -77,9 +78,9 @@ class NetlinkSocket {
   uint32_t sequence_ = 0;
 };
 
-// An attribute's value as a number; 0 when it is too short.
+// Returns an attribute's value as a number; 0 if it is too short.
 uint32_t AttributeU32(std::span<const uint8_t> value);
-// An attribute's value as an address, by its length; zero when it has another one.
+// Returns an attribute's value as an address, by its length; zero for other lengths.
 wire::Gid AttributeAddress(std::span<const uint8_t> value);
 
 }  // namespace rocegw::port

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One queue's memory of what the link layer answered, so that the packet path takes no lock: direct
-// mapped by destination, forgotten when the link layer's version moves on. Belongs to one worker.
+// Cache of the link layer's answers for one queue, so that the packet path takes no lock: direct
+// mapped by destination, cleared when the link layer's version changes. Belongs to one worker.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class NeighbourCache {
  public:
   explicit NeighbourCache(LinkLayer& link) : link_(link) {}
 
-  // What is unknown is not kept: the next call asks again.
+  // Unknown destinations are not cached: the next call asks again.
   Reach Resolve(const wire::Gid& destination, MacAddress& mac) {
     const uint64_t version = link_.version();
     Entry& entry = entries_[IndexOf(destination)];

@@ -12,10 +12,11 @@ namespace {
 
 constexpr MacAddress kBroadcast{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 constexpr size_t kArpLength = 28;
-constexpr uint8_t kArpEthernetIpv4[6] = {0, 1, 8, 0, 6, 4};  // types and address lengths
+constexpr uint8_t kArpEthernetIpv4[6] = {0, 1, 8,
+                                         0, 6, 4};  // hardware and protocol types, address lengths
 constexpr uint8_t kArpRequest = 1;
 constexpr uint8_t kArpReply = 2;
-constexpr size_t kV4Offset = 12;  // of an IPv4 address in a GID
+constexpr size_t kV4Offset = 12;  // offset of an IPv4 address in a GID
 
 constexpr uint8_t kNextHeaderIcmpv6 = 58;
 constexpr uint8_t kSolicitation = 135;
@@ -31,7 +32,7 @@ constexpr size_t kTargetOffset = 8;
 
 wire::Gid GidOfV4(const uint8_t* bytes) { return wire::Gid::FromV4(wire::LoadBe32(bytes)); }
 
-// An IPv4 address "0.0.0.0" says "none" like "::" does.
+// The IPv4 address "0.0.0.0" means "none" as "::" does.
 wire::Gid NoneIfUnspecified(const wire::Gid& gid) {
   return gid == wire::Gid::FromV4(0) ? wire::Gid{} : gid;
 }
@@ -56,14 +57,14 @@ std::optional<NeighbourMessage> ParseArp(std::span<const uint8_t> arp) {
   return message;
 }
 
-// RFC 4443 section 2.3: over a pseudo header and the ICMPv6 message.
+// Computes the checksum of RFC 4443 section 2.3: over a pseudo header and the ICMPv6 message.
 uint16_t Icmpv6Checksum(std::span<const uint8_t> addresses, std::span<const uint8_t> message) {
   uint32_t sum = ChecksumAdd(0, addresses);
   sum += kNextHeaderIcmpv6 + static_cast<uint32_t>(message.size());
   return static_cast<uint16_t>(~ChecksumFold(ChecksumAdd(sum, message)));
 }
 
-// The value of a link-layer address option, if there is one of this type.
+// Returns the value of a link-layer address option of this type, if present.
 std::optional<MacAddress> FindLinkOption(std::span<const uint8_t> options, uint8_t type) {
   while (options.size() >= kLinkOptionLength) {
     const size_t length = size_t{options[1]} * 8;
@@ -148,7 +149,7 @@ size_t WriteDiscovery(const MacAddress& to, const DiscoveryFields& fields, uint8
   return kEthernetHeaderLength + kIpv6HeaderLength + kLength;
 }
 
-// ff02::1:ffXX:XXXX (RFC 4291 section 2.7.1).
+// Returns ff02::1:ffXX:XXXX (RFC 4291 section 2.7.1).
 wire::Gid SolicitedNodeGroup(const wire::Gid& target) {
   wire::Gid group;
   group.bytes = {0xFF, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0xFF};
@@ -183,7 +184,7 @@ std::optional<NeighbourMessage> ParseNeighbourMessage(std::span<const uint8_t> f
   std::optional<NeighbourMessage> message;
   if (ether_type == kEtherTypeArp) message = ParseArp(network);
   if (ether_type == kEtherTypeIpv6) message = ParseDiscovery(MacAt(&frame[6]), network);
-  // A group address is nobody's own.
+  // A group MAC address belongs to no host.
   if (message && (message->sender_mac[0] & 1) != 0) return std::nullopt;
   return message;
 }
@@ -205,7 +206,7 @@ size_t WriteNeighbourAnswer(const wire::Gid& target, const MacAddress& target_ma
     return WriteArp(asker_mac, {kArpReply, target_mac, target, asker_mac, asker}, out);
   }
   if (asker.IsZero()) {
-    // Somebody checks whether the address is free: everybody must hear that it is not.
+    // A host checks if the address is free: all hosts must receive the answer.
     MacAddress everybody{};
     (void)MulticastMac(AllNodes(), everybody);
     return WriteDiscovery(everybody,

@@ -11,7 +11,7 @@ namespace rocegw::port {
 namespace {
 
 constexpr Duration kAskAgain = Milliseconds(100);
-constexpr Duration kGetsOld = Seconds(30);  // asks again, goes on using it
+constexpr Duration kGetsOld = Seconds(30);  // asks again and keeps using the old answer
 constexpr Duration kIsForgotten = Seconds(120);
 constexpr unsigned kTicksPerRefresh = 10;
 constexpr TimePoint kLongAgo{-Seconds(3600).ns};
@@ -70,7 +70,7 @@ bool OwnNeighbours::NextHop(const wire::Gid& destination, wire::Gid& next) const
   return !next.IsZero();
 }
 
-// The own address that asks for a neighbour: one of its subnet, else any of its family.
+// Returns the own address that asks for a neighbour: one of its subnet, else any of its family.
 const wire::Gid* OwnNeighbours::SourceTowards(const wire::Gid& next) const {
   const wire::Gid* any = nullptr;
   for (const InterfaceAddress& own : network_.addresses) {
@@ -94,7 +94,7 @@ void OwnNeighbours::Ask(const wire::Gid& target) {
   Send([&](uint8_t* out) { return WriteNeighbourRequest(*source, mac_, target, out); });
 }
 
-// nullptr when there are too many.
+// Returns nullptr if there are too many entries.
 OwnNeighbours::Neighbour* OwnNeighbours::Entry(const wire::Gid& address) {
   const auto found = neighbours_.find(address);
   if (found != neighbours_.end()) return &found->second;
@@ -133,12 +133,12 @@ void OwnNeighbours::HandleFrame(std::span<const uint8_t> frame) { HandleFrameAt(
 
 void OwnNeighbours::HandleFrameAt(TimePoint now, std::span<const uint8_t> frame) {
   const auto message = ParseNeighbourMessage(frame);
-  // Loops in the network bring our own frames back.
+  // Loops in the network return our own frames.
   if (!message || message->sender_mac == mac_) return;
   const std::lock_guard lock(mutex_);
   const bool for_us = message->is_request && OwnLocked(message->target);
-  // Who asks for us will be answered soon, and who answers was asked: only these are remembered, so
-  // that a chatty network fills no table.
+  // A host that asks for us will get an answer soon, and one that answers was asked. Only these are
+  // stored, so that a busy network cannot fill the table.
   const wire::Gid& about = message->is_request ? message->sender : message->target;
   if (!about.IsZero() && !OwnLocked(about)) {
     Neighbour* neighbour = nullptr;
@@ -175,7 +175,7 @@ size_t OwnNeighbours::TakeFrame(std::span<uint8_t, kMaxFrame> out) {
 
 void OwnNeighbours::Tick() {
   const std::lock_guard lock(mutex_);
-  // Makes the queues ask again, and with it what got old.
+  // Makes the queues ask again, which also refreshes old entries.
   if (++ticks_ % kTicksPerRefresh == 0) Changed();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link layer of a device without a kernel interface: addresses and routes are configured, MAC
-// addresses are found out by ARP and neighbour discovery, and those who ask for ours are answered.
-// Any worker of the port may call; every call locks. Answers are asked for again before they get
-// old.
+// Link layer of a device without a kernel interface: addresses and routes come from the
+// configuration, MAC addresses from ARP and neighbour discovery, and requests for own addresses are
+// answered. Any worker of the port may call; every call locks. Entries are refreshed before they
+// expire.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class OwnNeighbours final : public LinkLayer {
   size_t TakeFrame(std::span<uint8_t, kMaxFrame> out) override;
   void Tick() override;
 
-  // The same with time as an argument.
+  // Resolves at a given time.
   Reach ResolveAt(TimePoint now, const wire::Gid& destination, MacAddress& mac);
   void HandleFrameAt(TimePoint now, std::span<const uint8_t> frame);
 

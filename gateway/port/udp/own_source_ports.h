@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which UDP source ports the queues of one port group hold, by address family. No other user of the
-// host can send from a port that a socket here is bound to, so a packet from an address of this
-// host is the gateway's own exactly when its source port is one of these. Written by workers when a
-// socket opens or closes, read by all of them; safe between threads.
+// UDP source ports of one port group's queues, by address family. No other user of the host can
+// send from a port that a socket here is bound to, so a packet from an address of this host is the
+// gateway's own if and only if its source port is listed. Workers write when they open or close a
+// socket, all of them read; safe between threads.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class OwnSourcePorts {
   }
   std::atomic<uint16_t>& Of(bool ipv4, uint16_t port) { return holders_[Index(ipv4, port)]; }
 
-  // Queues that hold the port: several may share one.
+  // Number of queues that hold a port: several may share it.
   std::array<std::atomic<uint16_t>, 2 * kRange> holders_{};
 };
 

@@ -20,9 +20,9 @@ namespace rocegw::port {
 namespace {
 
 constexpr size_t kUdpBurst = 64;
-// Payload 4096 with the longest headers, and room for jumbo channel frames.
+// Payload 4096 with the longest headers, and space for jumbo channel frames.
 constexpr size_t kLargestDatagram = 9216;
-// More than one IPv6 membership takes of a socket's option memory (struct ipv6_mc_socklist).
+// Upper bound of the option memory that one IPv6 membership takes (struct ipv6_mc_socklist).
 constexpr size_t kIpv6MembershipBytes = 128;
 constexpr size_t kSmallestDatagram = 256 + 44;
 
@@ -77,7 +77,7 @@ StatusOr<size_t> ChooseMaxDatagram(const UdpPortConfig& config) {
   return longest;
 }
 
-// 0 or errno.
+// Returns 0 or errno.
 int SetMembership(int fd, const wire::Gid& group, const std::string& interface, bool joined) {
   const unsigned index = if_nametoindex(interface.c_str());
   if (index == 0) return ENODEV;
@@ -120,7 +120,7 @@ StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig
     if (!lock.ok()) return lock.status();
     group->lock_ = std::move(*lock);
   } else if (steering.worker_count() != 1) {
-    // A group of sockets could be joined by a gateway that has every address.
+    // Another gateway with all addresses could join a group of sockets.
     return Status(EINVAL, "a port with one address alone has one worker");
   }
   group->segmentation_reason_ = segmentation->reason;

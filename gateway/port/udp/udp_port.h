@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The udp port mode: RoCEv2 over kernel UDP sockets, without privilege. A group has one queue per
-// worker; the kernel picks the queue of a packet with the steering table's program. The daemon
-// makes and restarts groups on its control thread while no worker runs; each queue then belongs to
-// its worker, which must run in the network namespace in which the group was made.
+// Port mode "udp": RoCEv2 over kernel UDP sockets, without privileges. A group has one queue per
+// worker; the kernel selects a packet's queue with the steering table's program. The daemon creates
+// and restarts groups on its control thread while no worker runs. Each queue then belongs to its
+// worker, which must run in the network namespace in which the group was created.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class UdpPort final : public PacketPort {
   }
   int wake_fd() const override { return socket_.get(); }
   const PortCounters& counters() const override { return counters_; }
-  // False also when the kernel has refused to segment since.
+  // Returns false also after the kernel refused to segment.
   bool segments(bool ipv4) const { return transmitter_.segments(ipv4); }
 
  private:
@@ -53,29 +53,30 @@ class UdpPort final : public PacketPort {
 
 class UdpPortGroup {
  public:
-  // steering.worker_count() queues. Refused with a remedy: another gateway in this network
-  // namespace, a taken port, an unknown interface.
+  // Opens steering.worker_count() queues. Errors name a remedy: another gateway in this network
+  // namespace, a used port, an unknown interface.
   static StatusOr<std::unique_ptr<UdpPortGroup>> Create(const UdpPortConfig& config,
                                                         const SteeringTable& steering);
 
   size_t queues() const { return ports_.size(); }
   UdpPort& queue(size_t index) { return *ports_[index]; }
 
-  // Closes every socket, then opens all of them anew with this table, whose worker count must be
-  // the same: closing a single one would shift the others' places in the kernel's group.
+  // Closes every socket, then opens all of them with this table, which must have the same worker
+  // count: closing one socket would shift the others in the kernel's group.
   Status Restart(const SteeringTable& steering);
 
-  // Bytes of received packets that the kernel keeps per queue before it drops: bounds how much a
-  // peer should be allowed to have under way.
+  // Bytes of received packets that the kernel stores per queue before it drops: bounds how much a
+  // peer should have in flight.
   size_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
-  // Why IPv4 packets are, or are not, sent in segmented calls; one line for a person.
+  // Reason why IPv4 packets are, or are not, sent in segmented calls; one line for display.
   const std::string& segmentation_reason() const { return segmentation_reason_; }
 
-  // Receives packets for a multicast group on this interface, on one queue's socket.
+  // Joins a multicast group on this interface, on one queue's socket.
   Status JoinMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
   Status LeaveMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
-  // The most groups of one address family that the kernel lets one socket join: the sysctl
-  // net.ipv4.igmp_max_memberships; of IPv6 what fits into net.core.optmem_max. Nothing: not known.
+  // Returns the number of groups of one address family that the kernel lets one socket join: the
+  // sysctl net.ipv4.igmp_max_memberships; for IPv6 what fits into net.core.optmem_max. Nothing:
+  // unknown.
   static std::optional<size_t> MembershipLimit(bool ipv4);
 
  private:

@@ -36,7 +36,7 @@ void ParseName(const msghdr& message, wire::RxMeta& meta) {
   }
 }
 
-// In every network namespace.
+// Index of the loopback interface in every network namespace.
 constexpr unsigned kLoopbackIndex = 1;
 
 void ParseIpv4Control(const cmsghdr& header, wire::RxMeta& meta, bool& loopback) {
@@ -109,7 +109,7 @@ UdpReceiver::UdpReceiver(size_t buffers, PortCounters& counters, const OwnSource
 }
 
 bool UdpReceiver::Refill(int fd) {
-  // The kernel shortens these; only those it used last time need setting again.
+  // The kernel shortens these lengths; only those used last time need a reset.
   for (size_t i = 0; i < received_; ++i) {
     messages_[i].msg_hdr.msg_namelen = sizeof(sockaddr_storage);
     messages_[i].msg_hdr.msg_controllen = kControl;
@@ -122,15 +122,15 @@ bool UdpReceiver::Refill(int fd) {
   return received_ != 0;
 }
 
-// A program with several addresses can name another interface for what it sends to this host, so
-// the interface alone does not tell.
+// Returns true for packets from a program of this host. A program with several addresses can name
+// another interface for what it sends to this host, so the interface alone does not tell.
 bool UdpReceiver::IsForeignLoopback() const {
   const wire::RxMeta& meta = current_.meta;
   return (current_.loopback || meta.source == meta.destination) &&
          !own_ports_->Has(meta.source.IsV4(), meta.source_port);
 }
 
-// Makes the next received message current; false when there is none.
+// Makes the next received message current. Returns false if there is none.
 bool UdpReceiver::OpenMessage() {
   while (next_ < received_) {
     const mmsghdr& message = messages_[next_];
@@ -162,7 +162,7 @@ bool UdpReceiver::OpenMessage() {
 }
 
 size_t UdpReceiver::Receive(int fd, std::span<wire::RxDatagram> into) {
-  // What is left is handed out first, and alone: a refill would overwrite it.
+  // Remaining datagrams are returned first, and alone: a refill would overwrite them.
   if (!open_ && next_ == received_ && !Refill(fd)) return 0;
   size_t count = 0;
   while (count < into.size() && (open_ || OpenMessage())) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receiving side of a udp port queue: recvmmsg(2) into 64 KiB buffers; what receive offload merged
-// is split back into datagrams, whose bytes stay where the kernel put them. The IPv4 ID is not
-// visible here. Belongs to one worker.
+// Receiving side of a udp port queue: recvmmsg(2) into 64 KiB buffers. Buffers merged by receive
+// offload are split into datagrams, whose bytes stay in place. The IPv4 ID is not visible here.
+// Belongs to one worker.
 #pragma once
 
 #include <sys/socket.h>
@@ -22,24 +22,24 @@ namespace rocegw::port {
 // Metadata of one received message.
 struct UdpMessage {
   wire::RxMeta meta;
-  size_t segment = 0;     // bytes of each merged datagram but the last; 0: one datagram
-  uint32_t overflow = 0;  // packets the socket has dropped so far, as far as known
-  bool loopback = false;  // came over the loopback interface
+  size_t segment = 0;     // bytes of each merged datagram except the last; 0: one datagram
+  uint32_t overflow = 0;  // packets that the socket has dropped so far, if known
+  bool loopback = false;  // arrived over the loopback interface
 };
 
-// Reads addresses and control messages as the receive sockets of this port yield them. Pure.
+// Parses addresses and control messages of this port's receive sockets. Pure.
 UdpMessage ParseMessage(const msghdr& message);
 
 class UdpReceiver {
  public:
-  // own_ports: drops packets of this host that left by no port of this list; outlives this object;
-  // nullptr: takes them.
+  // `own_ports`: drops packets of this host whose source port is not listed; outlives this object;
+  // nullptr: accepts them.
   UdpReceiver(size_t buffers, PortCounters& counters, const OwnSourcePorts* own_ports = nullptr);
 
-  // fd is a non-blocking socket; the bytes handed out are valid until the next call.
+  // `fd` is a non-blocking socket; the returned bytes are valid until the next call.
   size_t Receive(int fd, std::span<wire::RxDatagram> into);
 
-  // Forgets what was received and not handed out.
+  // Discards what was received and not returned yet.
   void Reset();
 
  private:
@@ -59,9 +59,9 @@ class UdpReceiver {
   std::vector<iovec> vectors_;
   std::vector<mmsghdr> messages_;
   size_t received_ = 0;  // messages of the last recvmmsg
-  size_t next_ = 0;      // first of them not opened yet
+  size_t next_ = 0;      // first of them that is not opened yet
   UdpMessage current_;
-  std::span<const uint8_t> rest_;  // of the open message
+  std::span<const uint8_t> rest_;  // rest of the open message
   bool open_ = false;
   uint32_t last_overflow_ = 0;
   PortCounters& counters_;

@@ -11,7 +11,7 @@
 namespace rocegw::port {
 namespace {
 
-// Of Linux, missing in the C library's headers of some distributions.
+// Constant of Linux that the C library's headers of some distributions lack.
 #ifndef UDP_GRO
 constexpr int UDP_GRO = 104;
 #endif
@@ -33,7 +33,7 @@ bool Set(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-// The forcing form passes the administrator's limit but needs CAP_NET_ADMIN.
+// The forcing form exceeds the administrator's limit but needs CAP_NET_ADMIN.
 void SetBuffer(int fd, int force_option, int option, size_t bytes) {
   const auto value = static_cast<int>(bytes);
   if (!Set(fd, SOL_SOCKET, force_option, value)) (void)Set(fd, SOL_SOCKET, option, value);
@@ -43,7 +43,7 @@ size_t GrantedReceiveBuffer(int fd) {
   int value = 0;
   socklen_t length = sizeof value;
   if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, &length) != 0 || value < 0) return 0;
-  // The kernel doubles what was asked for, to pay for its own bookkeeping.
+  // The kernel doubles the requested size to pay for its own bookkeeping.
   return static_cast<size_t>(value) / 2;
 }
 
@@ -66,14 +66,13 @@ bool AttachProgram(int fd, int option, std::span<const sock_filter> filter) {
   return setsockopt(fd, SOL_SOCKET, option, &program, sizeof program) == 0;
 }
 
-// Drops everything that comes in: one instruction, "keep 0 bytes". Before bind, so that nothing is
-// ever queued.
+// Drops all input: one instruction, "keep 0 bytes". Before bind, so that nothing is ever queued.
 bool RefuseInput(int fd) {
   const sock_filter drop_all[] = {{BPF_RET | BPF_K, 0, 0, 0}};
   return AttachProgram(fd, SO_ATTACH_FILTER, drop_all);
 }
 
-// gid: zero for any address.
+// `gid`: zero for any address.
 bool Bind(int fd, int family, uint16_t port, const wire::Gid& gid) {
   if (family == AF_INET6) {
     sockaddr_in6 address{};
@@ -112,7 +111,7 @@ Status CannotBind(uint16_t port, int error, const std::optional<wire::Gid>& addr
 
 constexpr int kSocketType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-// For both IP versions where the kernel has both, else for IPv4.
+// Opens a socket for both IP versions if the kernel has both, else for IPv4.
 UniqueFd OpenDualStack(bool& dual_stack) {
   UniqueFd fd(socket(AF_INET6, kSocketType, 0));
   dual_stack = fd.valid() && Set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
@@ -149,7 +148,7 @@ StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t b
   if (!socket_fd.valid()) return Failed("opening a UDP socket");
   if (!RefuseInput(fd)) return Failed("SO_ATTACH_FILTER");
   if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
-  // PROBE rather than DO: a forged "fragmentation needed" must not shrink what may be sent.
+  // PROBE instead of DO: a forged "fragmentation needed" must not reduce the usable size.
   const bool whole = family == AF_INET6
                          ? Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
                                Set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) &&

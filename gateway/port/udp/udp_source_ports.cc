@@ -49,7 +49,7 @@ UdpSourcePorts::Socket UdpSourcePorts::Get(bool ipv4, uint16_t source_port) {
   return {entry.fd.get(), entry.bound_port};
 }
 
-// An entry without a socket, made by closing the oldest when there is none.
+// Returns an entry without a socket; closes the oldest one if all are in use.
 UdpSourcePorts::Entry& UdpSourcePorts::FreeEntry(Family& family) {
   for (Entry& entry : family.entries) {
     if (!entry.fd.valid()) return entry;
@@ -65,7 +65,7 @@ UdpSourcePorts::Entry& UdpSourcePorts::FreeEntry(Family& family) {
 
 bool UdpSourcePorts::Open(int family, uint16_t source_port, Entry& entry) {
   for (unsigned step = 0; step < kPathHashes; ++step) {
-    // The low six bits are the bucket and stay; the path hash above them moves on.
+    // The low six bits are the bucket and stay; the path hash above them changes.
     const unsigned moved = (source_port + step * kBuckets) % kRange;
     const auto port = static_cast<uint16_t>(kFirstPort | moved);
     if (port == reserved_) continue;

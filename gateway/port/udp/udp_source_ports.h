@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transmit sockets of one queue, one per (address family, UDP source port), opened when first
-// used and bounded in number: the one unused longest is closed for a new one. Belongs to one
-// worker.
+// Transmit sockets of one queue, one per (address family, UDP source port), opened at first use and
+// bounded in number: the least recently used one is closed for a new one. Belongs to one worker.
 #pragma once
 
 #include <array>
@@ -18,8 +17,8 @@ namespace rocegw::port {
 
 class UdpSourcePorts {
  public:
-  // keep: sockets per address family, at least 1. reserved: the port that is received on; binding
-  // it here would take packets away from the receivers. own: lists the ports that are open;
+  // `keep`: sockets per address family, at least 1. `reserved`: the receiving port, which must not
+  // be bound here, since that would take packets from the receivers. `own`: list of open ports;
   // outlives this object; nullptr: no list.
   UdpSourcePorts(size_t keep, uint16_t reserved, size_t send_buffer_bytes, PortCounters& counters,
                  OwnSourcePorts* own);
@@ -28,9 +27,9 @@ class UdpSourcePorts {
   UdpSourcePorts& operator=(const UdpSourcePorts&) = delete;
 
   struct Socket {
-    int fd = -1;  // -1: none could be opened
-    // What the socket is bound to. Usually what was asked for; when another program holds that
-    // port, another one of the same bucket, so that receivers still steer and merge alike.
+    int fd = -1;  // -1: opening failed
+    // Bound port. Usually the requested one; if another program holds it, another one of the same
+    // bucket, so that receivers still steer and merge alike.
     uint16_t port = 0;
   };
   Socket Get(bool ipv4, uint16_t source_port);
@@ -47,7 +46,7 @@ class UdpSourcePorts {
   };
   struct Family {
     std::vector<Entry> entries;
-    std::array<uint16_t, kRange> entry_of{};  // position in entries plus 1; 0: none
+    std::array<uint16_t, kRange> entry_of{};  // position in `entries` plus 1; 0: none
   };
 
   bool Open(int family, uint16_t source_port, Entry& entry);

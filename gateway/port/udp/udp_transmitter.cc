@@ -25,7 +25,7 @@ bool IsLinkLocalOrMulticast(const wire::Gid& gid) {
   return gid.bytes[0] == 0xFF || wire::IsLinkLocal(gid);
 }
 
-// Appends control messages to the buffer of one msghdr.
+// Writer of control messages into the buffer of one msghdr.
 class ControlWriter {
  public:
   explicit ControlWriter(uint8_t* buffer) : buffer_(buffer) {}
@@ -179,7 +179,7 @@ void UdpTransmitter::BuildMessage(size_t index, std::span<TxPacket* const> run, 
   run_lengths_[index] = static_cast<uint16_t>(run.size());
 }
 
-// Fills messages_ with what one socket can send next; 0 when no socket could be had.
+// Fills messages_ with what one socket can send next. Returns 0 if no socket could be opened.
 size_t UdpTransmitter::BuildMessages(int& fd) {
   const wire::Path& lead = static_cast<Slot*>(queue_[head_])->path;
   const bool ipv4 = lead.destination.IsV4();
@@ -214,7 +214,7 @@ void UdpTransmitter::Retire(size_t packets) {
   }
 }
 
-// What to do when the kernel refused the first message. False: push-back, try later.
+// Handles the kernel's refusal of the first message. Returns false on back-pressure: try later.
 bool UdpTransmitter::Recover(int error) {
   if (error == EINTR) return true;
   if (error == EAGAIN || error == EWOULDBLOCK) {

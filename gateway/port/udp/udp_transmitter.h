@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending side of a udp port queue. Packets wait in order; a flush turns runs of packets with one
-// path and length (and one shorter tail) into single segmented sends, without copying, and hands
-// many of those to sendmmsg(2) at once. The ICRC is sealed here, since a packet's place in its send
-// is its IPv4 ID. EAGAIN leaves everything where it is; any other refusal costs the refused packets
-// only. Belongs to one worker.
+// Sending side of a udp port queue. Packets wait in order. A flush joins runs of packets with one
+// path and length (and one shorter last packet) into segmented sends, without copying, and passes
+// many of them to sendmmsg(2) at once. The ICRC is sealed here, since a packet's position in its
+// send is its IPv4 ID. EAGAIN keeps all packets; any other refusal drops the refused packets only.
+// Belongs to one worker.
 #pragma once
 
 #include <sys/socket.h>
@@ -30,10 +30,10 @@ struct UdpTransmitterConfig {
   unsigned interface_index = 0;  // for link-local and multicast destinations
   size_t source_ports = 256;
   size_t send_buffer_bytes = 0;
-  OwnSourcePorts* own_ports = nullptr;  // lists open source ports; nullptr: no list
+  OwnSourcePorts* own_ports = nullptr;  // list of open source ports; nullptr: no list
 };
 
-// How many of the first packets may leave in one segmented send; at least 1. Pure.
+// Returns how many of the first packets may leave in one segmented send; at least 1. Pure.
 size_t SegmentRun(std::span<TxPacket* const> packets);
 
 class UdpTransmitter {
@@ -45,20 +45,20 @@ class UdpTransmitter {
   size_t Transmit(std::span<TxPacket* const> packets);
   bool Flush();
 
-  // Gives up what waits and closes every socket; the next packet opens them anew.
+  // Drops waiting packets and closes every socket; the next packet opens them again.
   void Reset();
 
   bool segments(bool ipv4) const { return ipv4 ? segment_ipv4_ : segment_ipv6_; }
 
  private:
   struct Slot : TxPacket {
-    // What the ICRC in the buffer was sealed for; -1: not sealed. A refused send need not seal
+    // IPv4 ID for which the ICRC was sealed; -1: not sealed. A refused send need not be sealed
     // again.
     int32_t sealed_id = -1;
     uint16_t sealed_port = 0;
   };
   static constexpr size_t kQueue = 512;
-  static constexpr size_t kMessages = 64;  // per system call
+  static constexpr size_t kMessages = 64;  // messages per system call
   static constexpr size_t kControl = 128;  // bytes of control messages per message
   struct alignas(cmsghdr) Control {
     uint8_t bytes[kControl];
@@ -73,8 +73,8 @@ class UdpTransmitter {
   const UdpTransmitterConfig config_;
   bool segment_ipv4_;
   bool segment_ipv6_;
-  // Packets that go out one by one because the kernel refused them as one segmented send. When it
-  // takes the first of them alone, segmenting was what it refused.
+  // Number of packets to send one by one because the kernel refused them as one segmented send. If
+  // it takes the first one alone, it had refused the segmentation.
   size_t singles_ = 0;
   bool trial_ = false;
   PacketPool<Slot> pool_;

@@ -51,14 +51,14 @@ void HttpConnection::OnReady(TimePoint now) {
     case State::kWriting:
       return Write(now);
     case State::kClosing: {
-      // What the peer sends after its request is not used. The first look decides: a peer that goes
-      // on sending is closed at the deadline.
+      // Input behind the request is discarded. The first read decides: a peer that keeps sending is
+      // closed at the deadline.
       char ignored[512];
       const ssize_t got = ::recv(fd(), ignored, sizeof ignored, MSG_DONTWAIT);
       if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) Close();
       return;
     }
-    case State::kAsked:  // only errors and the end of the connection are reported then
+    case State::kAsked:  // poll then reports only errors and the end of the connection
       return Close();
     case State::kClosed:
       return;
@@ -121,7 +121,7 @@ void HttpConnection::Write(TimePoint now) {
     if (sent < 0) return Close();
     sent_ += static_cast<size_t>(sent);
   }
-  // To close with unread input would reset the connection and lose the response.
+  // Closing with unread input would reset the connection and lose the response.
   ::shutdown(fd(), SHUT_WR);
   page_.reset();
   state_ = State::kClosing;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to the metrics server: one request (HTTP/1.x, GET or HEAD), one response, the end.
-// The descriptor does not block, the request's size is bounded, and each state has a deadline. The
-// owner decides what to answer. One thread.
+// Connection of the metrics server: one request (HTTP/1.x, GET or HEAD), one response, close. The
+// descriptor does not block, the request's size is bounded, and each state has a deadline. The
+// owner chooses the response. One thread.
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@ namespace rocegw::process {
 
 class HttpConnection {
  public:
-  // Whom limits count: an IPv4 address, or the first 64 bits of an IPv6 address.
+  // Key of the per-source limits: an IPv4 address, or the first 64 bits of an IPv6 address.
   using Source = std::array<uint8_t, 16>;
 
   enum class State : uint8_t {
     kReading,  // the request is not complete
-    kAsked,    // the request is complete, the owner owes the response
+    kAsked,    // the request is complete, the owner must respond
     kWriting,
     kClosing,  // the response is sent, the peer has not closed
     kClosed,
@@ -35,19 +35,19 @@ class HttpConnection {
   State state() const { return state_; }
   TimePoint since() const { return since_; }
   TimePoint deadline() const { return deadline_; }
-  // What poll(2) waits for.
+  // Returns the events for poll(2).
   short events() const;
 
-  // The socket is ready, or has failed.
+  // Handles a ready or failed socket.
   void OnReady(TimePoint now);
-  // Of a complete request.
+  // Path of a complete request.
   const std::string& path() const { return path_; }
-  // Sends the response. The page is shared with other connections.
+  // Sends the response. Connections share the page.
   void Respond(std::shared_ptr<const Page> page, TimePoint now);
-  // In kAsked: until when the response must be given.
+  // Sets the deadline of the response, in kAsked.
   void AwaitUntil(TimePoint deadline) { deadline_ = deadline; }
 
-  // The owner's, in kAsked: which page is awaited.
+  // Awaited page in kAsked; for the owner.
   PageMaker* maker = nullptr;
   uint64_t page_number = 0;
 
@@ -65,9 +65,9 @@ class HttpConnection {
   std::string request_;
   std::string path_;
   bool with_body_ = true;
-  std::string head_;  // of the response
+  std::string head_;  // head of the response
   std::shared_ptr<const Page> page_;
-  size_t sent_ = 0;  // of head and body
+  size_t sent_ = 0;  // bytes of head and body sent
 };
 
 }  // namespace rocegw::process

@@ -59,7 +59,7 @@ void AddProcessFamilies(std::vector<MetricFamily>& families, int64_t start_ns) {
     std::fclose(statm);
   }
   if (DIR* fds = opendir("/proc/self/fd"); fds != nullptr) {
-    int open = -1;  // the directory itself
+    int open = -1;  // the directory's own descriptor
     while (const dirent* entry = readdir(fds)) open += entry->d_name[0] != '.' ? 1 : 0;
     closedir(fds);
     AddSingle(families, "process_open_fds", "open file descriptors", MetricType::Gauge, open);

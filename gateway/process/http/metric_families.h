@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building blocks of a metrics page: families with their values, and the conventional process_*
-// families, which prometheus-cpp does not bring. Any thread.
+// Helpers for a metrics page: families with their values, and the conventional process_* families,
+// which prometheus-cpp lacks. Any thread.
 #pragma once
 
 #include <prometheus/client_metric.h>
@@ -12,17 +12,17 @@
 
 namespace rocegw::process {
 
-// Valid until the next family is added.
+// Adds a family. The reference is valid until the next family is added.
 prometheus::MetricFamily& AddFamily(std::vector<prometheus::MetricFamily>& families,
                                     std::string name, std::string help,
                                     prometheus::MetricType type);
 void AddValue(prometheus::MetricFamily& family, std::vector<prometheus::ClientMetric::Label> labels,
               double value);
-// A family with one value and no labels.
+// Adds a family with one value and no labels.
 void AddSingle(std::vector<prometheus::MetricFamily>& families, const char* name, const char* help,
                prometheus::MetricType type, double value);
 
-// start_ns: of the process, since 1970.
+// `start_ns`: start of the process, since 1970.
 void AddProcessFamilies(std::vector<prometheus::MetricFamily>& families, int64_t start_ns);
 
 }  // namespace rocegw::process

@@ -72,7 +72,7 @@ HttpConnection::Source SourceOf(const sockaddr_storage& peer) {
   return source;
 }
 
-// Which connections are closed first when there are too many.
+// Returns the order in which connections are closed when there are too many.
 int Priority(const HttpConnection& connection, const PageMaker* metrics) {
   switch (connection.state()) {
     case HttpConnection::State::kClosed:
@@ -205,14 +205,14 @@ void MetricsServer::Accept(TimePoint now) {
       const HttpConnection::Source source = SourceOf(peer);
       MakeRoom(source);
       connections_.push_back(std::make_unique<HttpConnection>(std::move(socket), source, now));
-      // Most requests are there already.
+      // Most requests have arrived already.
       connections_.back()->OnReady(now);
       if (connections_.back()->state() == HttpConnection::State::kAsked)
         Answer(*connections_.back(), now);
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    // The connection stays pending and would end each poll.
+    // The pending connection would end each poll at once.
     if (errno != EAGAIN) accept_again_ = now + kDescriptorsGone;
     return;
   }
@@ -271,7 +271,7 @@ void MetricsServer::AnswerReadyPages(TimePoint now) {
 }
 
 void MetricsServer::OnDeadline(HttpConnection& connection, TimePoint now) {
-  // The page did not come. All other states are over.
+  // The page did not come in time; every other state has ended.
   if (connection.state() == HttpConnection::State::kAsked)
     connection.Respond(std::make_shared<const Page>(Page{503, kSilent}), now);
 }

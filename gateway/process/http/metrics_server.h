@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP for Prometheus and for probes: /metrics (text format 0.0.4), /livez (the daemon answers and
-// none of its threads is stuck) and /readyz (running with a configuration), 200 or 503.
+// HTTP server for Prometheus and probes: /metrics (text format 0.0.4), /livez (the daemon answers
+// and none of its threads is stuck) and /readyz (running with a configuration), 200 or 503.
 //
-// One thread serves all connections and never waits for anything but its descriptors; pages that
-// may wait are made by threads of their own, /livez apart from /metrics. Connections are bounded in
-// number, per source address, in size and in time. The newest is always served: where there are too
-// many, the oldest that has not completed its request is closed first, and scrapes before probes.
+// A single thread serves all connections and waits only for its descriptors. Pages that may block
+// are made by threads of their own, /livez apart from /metrics. Connections are bounded in number,
+// per source address, in size and in time. The newest connection is always served: above the limit,
+// the oldest one without a complete request is closed first, and scrapes before probes.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -26,28 +26,28 @@
 
 namespace rocegw::process {
 
-// What a daemon tells about itself. Any thread; may wait for the daemon, at most a second.
+// Metrics of a daemon. Any thread; may wait for the daemon, at most a second.
 class MetricsSource : public prometheus::Collectable {
  public:
-  // Empty when the daemon did not answer in time.
+  // Returns nothing if the daemon did not answer in time.
   std::vector<prometheus::MetricFamily> Collect() const override = 0;
-  // Whether it answers.
+  // Returns true if the daemon answers.
   virtual bool Alive() const = 0;
 };
 
 class MetricsServer {
  public:
-  // All live longer than the server. watchdog: nullptr when no thread is watched.
+  // All arguments outlive the server. `watchdog`: nullptr if no thread is watched.
   MetricsServer(const MetricsSource& metrics, const Readiness& readiness,
                 const Watchdog* watchdog = nullptr);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 
-  // address: "127.0.0.1:7474" or "[::1]:7474"; port 0 takes a free one.
+  // Starts the server. `address`: "127.0.0.1:7474" or "[::1]:7474"; port 0 takes a free port.
   Status Start(const std::string& address);
   void Stop();
-  // Of the running server, 0 otherwise.
+  // Returns the port of the running server, otherwise 0.
   int port() const { return port_; }
 
  private:
@@ -72,7 +72,7 @@ class MetricsServer {
   std::unique_ptr<PageMaker> live_page_;
   std::atomic<bool> stop_{false};
   Connections connections_;  // oldest first
-  TimePoint accept_again_;   // after descriptors ran out
+  TimePoint accept_again_;   // set after descriptors ran out
   std::thread thread_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One page of the metrics server and the thread that makes it. The page's source may wait, so the
-// thread that serves connections never makes a page itself. Requests that come while a page is
-// being made share the next one: a flood of requests costs one page at a time.
+// Page of the metrics server with the thread that makes it. The page's source may block, so the
+// connection thread never makes a page. Requests that arrive while a page is being made share the
+// next one: a flood of requests costs one page at a time.
 #pragma once
 
 #include <condition_variable>
@@ -22,16 +22,16 @@ struct Page {
 
 class PageMaker {
  public:
-  // make: runs on the thread of this object. made: called there after each page.
+  // `make` runs on the thread of this object; `made` is called there after each page.
   PageMaker(std::function<Page()> make, std::function<void()> made);
-  // Waits for the page that is being made.
+  // Waits for the page in progress.
   ~PageMaker();
   PageMaker(const PageMaker&) = delete;
   PageMaker& operator=(const PageMaker&) = delete;
 
-  // Orders a page that is begun after this call. Returns its number. Any thread.
+  // Orders a page that is begun after this call, and returns its number. Any thread.
   uint64_t Order();
-  // The page of that number, or a later one; nullptr while it is not made. Any thread.
+  // Returns the page of that number or a later one; nullptr: not made yet. Any thread.
   std::shared_ptr<const Page> Find(uint64_t number) const;
 
  private:
@@ -39,7 +39,7 @@ class PageMaker {
 
   const std::function<Page()> make_;
   const std::function<void()> made_;
-  mutable std::mutex mutex_;  // guards all below but the thread
+  mutable std::mutex mutex_;  // guards the fields below, except the thread
   std::condition_variable changed_;
   uint64_t ordered_ = 0;
   uint64_t begun_ = 0;

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMostLines = 8192;
 constexpr size_t kMostBytes = size_t{4} << 20;
 
-// False: the descriptor takes nothing any more.
+// Returns false if the descriptor takes no more output.
 bool WriteAll(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -31,8 +31,8 @@ bool WriteAll(int descriptor, std::string_view text) {
 
 LogQueue::LogQueue(int descriptor) : shared_(std::make_shared<Shared>()) {
   shared_->descriptor = descriptor;
-  // The thread begins before the program blocks the signals that it waits for. A signal of the
-  // process may be delivered to any thread that does not block it, and would end the process there.
+  // The thread starts before the program blocks the signals that it waits for. A process signal may
+  // be delivered to any thread that does not block it, and would end the process there.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -85,7 +85,7 @@ void LogQueue::Run(const std::shared_ptr<Shared>& shared) {
       shared->bytes -= text.size();
       shared->lines.pop_front();
     } else {
-      // Behind all lines that came before the dropped ones.
+      // Reported behind the lines that were queued before the dropped ones.
       text = std::to_string(lost()) + " lines of the log were dropped: their reader was too slow\n";
       shared->reported = shared->dropped;
     }

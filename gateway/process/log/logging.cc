@@ -43,7 +43,7 @@ spdlog::level::level_enum Level(LogLevel level) {
 
 constexpr Duration kFlushWithin = Seconds(1);
 
-// Never destroyed: threads may log until the process has ended.
+// Never destroyed: threads may log until the process ends.
 LogQueue* queue = nullptr;
 
 class QueueSink final : public spdlog::sinks::base_sink<std::mutex> {
@@ -56,7 +56,7 @@ class QueueSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}  // see FlushLog
 };
 
-// "<6>" and so on, the syslog priorities.
+// Formats the syslog priorities, "<6>" and so on.
 class PriorityPrefix : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
