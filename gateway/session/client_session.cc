@@ -20,11 +20,12 @@
 namespace rocegw::session {
 namespace {
 
-// Queue pairs and connections that a session has room for from its start; beyond, its tables grow
-// now and then.
+// Queue pairs and connections for which a session allocates tables at its start; its tables grow
+// beyond that.
 constexpr uint32_t kReadyAhead = 4096;
 constexpr size_t kListenersAhead = 64;
-// Events that may wait besides those of each object: of multicast groups, which are many per id.
+// Limit of waiting events besides those of each object: for multicast groups, of which an id may
+// have many.
 constexpr size_t kEventsAhead = 1024;
 
 EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
@@ -47,7 +48,7 @@ ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& poo
       segment_(0, reserve_.get()),
       doorbells_(services.workers.worker_count()),
       memory_parts_(std::make_shared<MemoryParts>()) {
-  // What comes out of a reserve comes without an allocation.
+  // Allocated early, so that objects from a reserve need no allocation later.
   if (reserve_ != nullptr) chunk_descriptors_.reserve(shm::Segment::kChunksAhead);
 }
 
@@ -206,10 +207,11 @@ void ClientSession::ChargeSegment() {
   segment_charged_ += taken_over;
   const uint64_t grown = segment_.bytes() - segment_charged_;
   segment_charged_ += grown;
-  // Fits: the segment was bounded by what the pool had left.
+  // The amount fits: the segment was bounded by what the pool had left.
   (void)ROCEGW_INVARIANT(grown == 0 || Take(Resource::kSegmentBytes, grown) == 0,
                          "segment-within-pool");
-  // A chunk of the reserve comes also where no descriptor is left; the reserve bounds those.
+  // A chunk from the reserve is used even without free descriptors; the reserve bounds their
+  // number.
   while (chunk_descriptors_.size() < segment_.chunk_count()) {
     chunk_descriptors_.emplace_back();
     if (!pool_.Take(Resource::kDescriptors, kDescriptorsOfPart))
@@ -281,7 +283,7 @@ void ClientSession::SetUpMemory(UniqueFd memory) {
 
 Status ClientSession::ReplaceMemory(UniqueFd memory) {
   if (memory_way_ == ROCEGW_MEMORY_IN_PROCESS) return OkStatus();
-  // Cross-process access follows the process by itself.
+  // Cross-process access needs no update.
   if (descriptor_memory_ == nullptr) return OkStatus();
   return descriptor_memory_->Replace(std::move(memory));
 }
@@ -336,13 +338,13 @@ Status ClientSession::StartCopier() {
   tenant::Charge& heap = remains->charges.emplace_back();
   if (const int error = Take(Resource::kHeapBytes, HeapOfCopier(workers), heap))
     return Status(error, "copier: limit of the pool");
-  // The report may come after the pools are gone, so it does not keep the charges.
+  // The report may arrive after the pools are destroyed, so it does not hold the charges.
   const uint64_t number =
       services_.lane_returns->Expect([weak = std::weak_ptr(remains), &services = services_] {
         if (const auto known = weak.lock()) known->ended = true;
         if (services.on_copier_ended) services.on_copier_ended();
       });
-  // Reported when the thread has let go of client memory for good.
+  // Destroyed, and so reported, when the thread has released client memory for good.
   const std::shared_ptr<void> keepalive(
       nullptr, [parts = memory_parts_, returns = services_.lane_returns, number](void*) {
         returns->Report(number);
@@ -362,7 +364,7 @@ size_t ClientSession::ids_ahead() const {
   return reserve_ == nullptr ? 0 : ready_ahead() + kListenersAhead;
 }
 
-// What a queue pair needs in the session itself is there before it comes out of the reserve.
+// Allocates session state for a queue pair before it is taken from the reserve.
 void ClientSession::MakeRoomForReady() {
   if (reserve_ == nullptr) return;
   const size_t count = ready_ahead();
@@ -395,7 +397,7 @@ void ClientSession::OnAsyncEvent(const worker::AsyncEventRaised& event) {
   const auto send = [&](EventChannel& channel) {
     channel.Send(SubjectOf(event.kind, event.handle), BytesOf(record), /*once=*/true);
   };
-  // Data before the message that tells of the connection: as good as that message.
+  // Data that arrives before the RTU has the same effect as the RTU.
   if (event.event == verbs::AsyncEvent::kCommEstablished) {
     services_.cm->OnCommEstablished(*this, event.qpn);
   }
@@ -415,7 +417,7 @@ void ClientSession::OnPortEvent(uint32_t device, uint32_t type) {
   rocegw_async_event record{};
   record.type = type;
   record.kind = ROCEGW_OBJECT_PORT;
-  record.handle = 1;  // number of the port
+  record.handle = 1;  // port number
   objects_.contexts.ForEach([&](uint32_t, Context& context) {
     if (context.device != device) return;
     context.async_events->Send(SubjectOf(record.kind, record.handle), BytesOf(record),

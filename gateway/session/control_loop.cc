@@ -18,12 +18,12 @@ namespace {
 
 constexpr uint64_t kWakeId = 0;
 
-// What follows at once on something else (a program's next request, a peer's answer) finds the
-// thread awake: to halt a processor and to wake it takes longer than all of that work. Nobody
-// lingers where others want the processor.
+// Time for which the thread stays awake after work: the next request of a program or answer of a
+// peer often follows at once, and halting and waking a CPU takes longer than that work. The thread
+// does not linger if other threads need the CPU.
 constexpr Duration kLinger = Microseconds(40);
 
-// Timers come and go all the time, few at once.
+// Recycled timer nodes: timers come and go often, few at once.
 constexpr size_t kKeptTimers = 16;
 
 }  // namespace
@@ -115,7 +115,7 @@ bool ControlLoop::RunTasks() {
 
 void ControlLoop::RunTimers() {
   const TimePoint now = Now();
-  // Timers that a handler adds for the past wait for the next round, so that a round ends.
+  // Timers that a handler adds with a past deadline wait for the next round, so that a round ends.
   due_.clear();
   for (auto it = timers_.begin(); it != timers_.end() && it->first <= now; ++it)
     due_.push_back(it->second.first);
@@ -179,7 +179,7 @@ void ControlLoop::RunOnce(Duration wait) {
       (void)!::read(wake_.get(), &value, sizeof value);
       continue;
     }
-    // An earlier handler of this round may have removed it; its number is never used again.
+    // An earlier handler of this round may have removed the watch; its number is never reused.
     const auto it = watches_.find(id);
     if (it == watches_.end()) continue;
     const std::shared_ptr<Watched> watched = it->second;

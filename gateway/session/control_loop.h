@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop of the control thread: descriptors (epoll(7), level triggered), deadlines, and
-// tasks that other threads hand in. Handlers never block. Everything but Post and Stop is for the
-// control thread alone; a handler may remove any watch or timer, its own included.
+// Event loop of the control thread: descriptors (epoll(7), level triggered), deadlines, and tasks
+// from other threads. Handlers never block. All calls except Post and Stop belong to the control
+// thread; a handler may remove any watch or timer, its own included.
 #pragma once
 
 #include <atomic>
@@ -25,15 +25,14 @@ struct epoll_event;
 
 namespace rocegw::session {
 
-// What a loop's thread looks at besides descriptors. Nobody writes a descriptor for it while the
-// loop is awake.
+// Source of work without a descriptor, which the loop polls. It signals its descriptor only while
+// the loop sleeps.
 class LoopSource {
  public:
   virtual ~LoopSource() = default;
   virtual bool HasWork() const = 0;
   virtual void Work() = 0;
-  // False: work that comes from now on is announced on a watched descriptor; what came before is
-  // seen by HasWork.
+  // false: later work is announced on a watched descriptor; earlier work is found by HasWork.
   virtual void SetAwake(bool awake) = 0;
 };
 
@@ -48,8 +47,9 @@ class ControlLoop {
 
   Status Open();
 
-  // events: EPOLLIN and so on; errors and hang-ups are always reported. The descriptor stays the
-  // caller's and must be unwatched before it is closed. 0 when the system refuses.
+  // Watches a descriptor. `events`: EPOLLIN and so on; errors and hang-ups are always reported. The
+  // caller keeps the descriptor and must unwatch it before closing it. Returns 0 if the system
+  // refuses.
   WatchId Watch(int fd, uint32_t events, std::function<void(uint32_t events)> handler);
   void Rearm(WatchId id, uint32_t events);
   void Unwatch(WatchId id);
@@ -57,27 +57,27 @@ class ControlLoop {
   TimerId At(TimePoint deadline, std::function<void()> handler);
   void Cancel(TimerId id);
 
-  // Runs after each round of handlers.
+  // Sets a function that runs after each round of handlers.
   void AfterRound(std::function<void()> hook) { after_round_ = std::move(hook); }
 
-  // Looked at in each round; nullptr: nothing. Stays the caller's.
+  // Sets the source that is polled in each round; nullptr: none. The caller keeps it.
   void LookAt(LoopSource* source) { source_ = source; }
 
-  // Any thread: runs `task` on the control thread. False when the loop has ended; the task is
-  // dropped then.
+  // Runs `task` on the control thread; any thread. Returns false, and drops the task, if the loop
+  // has ended.
   bool Post(std::function<void()> task);
 
-  // Beats in each round, on the thread that ran the first one.
+  // Heartbeat that beats in each round, on the thread of the first round.
   const Heartbeat& heartbeat() const { return heartbeat_; }
 
-  // One round: waits at most `wait` for something to do.
+  // Runs one round; waits at most `wait` for work.
   void RunOnce(Duration wait);
-  // Until Stop; then tasks that were posted before have run.
+  // Runs until Stop; tasks posted before it have then run.
   void Run();
-  // Any thread.
+  // Ends Run. Any thread.
   void Stop();
 
-  // CLOCK_MONOTONIC.
+  // Returns CLOCK_MONOTONIC.
   static TimePoint Now() { return MonotonicNow(); }
 
  private:
@@ -106,11 +106,11 @@ class ControlLoop {
   std::vector<TimerId> due_;
   std::function<void()> after_round_;
   LoopSource* source_ = nullptr;
-  bool worked_ = false;  // in the last round
+  bool worked_ = false;  // work was done in the last round
   LateYields late_yields_;
   Heartbeat heartbeat_;
 
-  std::mutex mutex_;  // guards the two below
+  std::mutex mutex_;  // guards the next two fields
   std::vector<std::function<void()>> tasks_;
   bool ended_ = false;
   std::atomic<bool> stop_{false};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emptying the gateway before it goes away: nothing new begins (attach, queue pairs, listeners,
-// requests of peers), what is there goes on, and at the deadline happens what the operator chose.
-// Asked for by the configuration, or here for the life of the process; either is enough. Empty
-// means: no queue pairs, so nothing outstanding. Owner: session server, control thread.
+// Drain of the gateway before it stops: no attach, queue pair, listener or peer's request begins,
+// existing ones continue, and at the deadline the operator's choice takes effect. Ordered by the
+// configuration, or locally for this run of the process; either suffices. Drained means: no queue
+// pairs, so nothing is outstanding. Owner: session server, control thread.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,14 @@ class Drain {
   Drain(const Drain&) = delete;
   Drain& operator=(const Drain&) = delete;
 
-  // Of the configuration. The time begins when the gateway is told; the same again changes nothing.
+  // Sets the configuration's order. Time counts from the order's arrival; the same order again
+  // changes nothing.
   void Order(const DrainOrder& order, int64_t wall_ns);
-  // Here, until taken back or the process ends.
+  // Starts or ends a local drain, for this run of the process.
   void OrderLocally(bool drain, int64_t wall_ns);
 
   bool active() const { return order_.drain || local_; }
-  // Since 1970; 0: not draining.
+  // Returns the start in ns since 1970; 0: not draining.
   int64_t start_ns() const { return start_ns_; }
 
  private:

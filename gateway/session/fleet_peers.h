@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet's other gateways, as the configuration names them: whose an address is. Discovery is
-// told which addresses are those of gateways, and metrics get names in place of addresses. Owner:
-// session server, control thread.
+// Other gateways of the fleet from the configuration, by address. Tells discovery which addresses
+// belong to gateways, and gives metrics names instead of addresses. Owner: session server, control
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@ namespace rocegw::session {
 
 class FleetPeers {
  public:
-  // Peers that have a label of their own; whoever comes later, and who is not of the fleet, is
+  // Limit of peers with a label of their own; later ones, and addresses outside the fleet, get
   // kOther.
   static constexpr size_t kMostLabels = 64;
   static constexpr char kOther[] = "other";
 
-  // tell: an address has become one of the fleet's gateways, or is none any more.
+  // `tell`: called when an address starts or stops belonging to a gateway of the fleet.
   explicit FleetPeers(std::function<void(const wire::Gid&, bool member)> tell)
       : tell_(std::move(tell)) {}
 
-  // name: "gateways/G". None: it is gone.
+  // Sets the addresses of gateway "gateways/G"; none: the gateway was removed.
   void Set(const std::string& name, const std::vector<wire::Gid>& addresses);
 
-  // Of metrics: a peer keeps it for as long as this process lives, so that what was counted under
-  // it stays there.
+  // Returns the metrics label of an address. A peer keeps its label while this process runs, so
+  // that its counts stay together.
   std::string LabelOf(const wire::Gid& address);
 
  private:
@@ -38,9 +38,9 @@ class FleetPeers {
 
   std::function<void(const wire::Gid&, bool member)> tell_;
   std::map<std::string, std::set<wire::Gid>> peers_;
-  // Several only for as long as an address moves from one to another.
+  // Several names only while an address moves from one gateway to another.
   std::map<wire::Gid, std::set<std::string>> holders_;
-  std::map<wire::Gid, std::string> names_;  // also of those that are gone
+  std::map<wire::Gid, std::string> names_;  // also of removed peers
   std::set<std::string> labels_;
 };
 

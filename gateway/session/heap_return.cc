@@ -8,10 +8,10 @@
 namespace rocegw::session {
 namespace {
 
-constexpr Duration kSettles = Milliseconds(500);  // until workers have destroyed their part
+constexpr Duration kSettles = Milliseconds(500);  // time until workers have destroyed their part
 constexpr Duration kLeastBetween = Seconds(5);
 
-// Free bytes in all arenas. What malloc_trim gave back counts as free as well.
+// Returns the free bytes of all arenas, including those that malloc_trim returned.
 size_t FreeBytes() { return ::mallinfo2().fordblks; }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives heap memory back to the system after many objects, or large ones, were destroyed. The C
-// library keeps what
-// lies below a block that is still in use, which after a burst of programs is nearly all of it.
-// Giving back takes some 60 ms per GiB and locks the heap, so it happens at most once in a while
-// and only when much is free. Control thread.
+// Return of heap memory to the system after many or large objects were destroyed. The C library
+// keeps memory below a block in use, which after a burst of programs is nearly all of it. Returning
+// takes about 60 ms per GiB and locks the heap, so it happens rarely and only if much is free.
+// Control thread.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +16,9 @@ namespace rocegw::session {
 
 class HeapReturn {
  public:
-  // Fewer destroyed objects than this are not worth a look.
+  // Fewer destroyed objects do not trigger a check.
   static constexpr uint64_t kManyObjects = 4096;
-  // Less free memory than this is kept for the next objects.
+  // Free memory kept for the next objects.
   static constexpr size_t kKeptBytes = size_t{32} << 20;
 
   // `charged` returns the heap bytes that objects are charged for now.
@@ -29,10 +28,10 @@ class HeapReturn {
   HeapReturn(const HeapReturn&) = delete;
   HeapReturn& operator=(const HeapReturn&) = delete;
 
-  // Notes that so many objects were destroyed, here or soon on a worker. The charge of the last of
-  // them may still be held.
+  // Notes that so many objects were destroyed, here or soon on a worker. The last one may still
+  // hold its charge.
   void Destroyed(uint64_t objects);
-  // How often memory was given back.
+  // Returns how often memory was returned.
   uint64_t count() const { return count_; }
 
  private:
@@ -43,7 +42,7 @@ class HeapReturn {
   ControlLoop::TimerId timer_ = 0;
   TimePoint looked_at_;
   uint64_t destroyed_ = 0;
-  uint64_t most_charged_ = 0;  // since the last look, as seen when objects were destroyed
+  uint64_t most_charged_ = 0;  // maximum since the last check, sampled when objects were destroyed
   uint64_t count_ = 0;
 };
 

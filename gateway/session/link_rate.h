@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a port is in the words of ibv_query_port: lanes times the rate of a lane. Pure.
+// Speed of a port in the terms of ibv_query_port: lanes times the rate of a lane. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ struct LinkRate {
   uint8_t speed;  // ibv_port_attr::active_speed
 };
 
-// As Linux says it of Ethernet devices (ib_get_eth_speed), with the least rate that is not below
-// the link's. 0: the interface does not tell, which counts as 10 Gbit/s.
+// Returns what Linux reports for Ethernet devices (ib_get_eth_speed), with the smallest rate not
+// below the link's. 0: unknown, which counts as 10 Gbit/s.
 LinkRate RateOf(uint64_t bytes_per_second);
 
 }  // namespace rocegw::session

@@ -103,7 +103,7 @@ const verbs::GidTable* Services::Publish(const Device& device) {
   auto table = std::make_unique<verbs::GidTable>();
   std::copy_n(device.gids.begin(), std::min(device.gids.size(), verbs::GidTable::kSize),
               table->entries.begin());
-  // The same again, so that a configuration that changes to and fro costs nothing.
+  // Reuses an equal table, so that a configuration that changes back and forth costs nothing.
   for (const auto& known : all_gid_tables_) {
     if (*known == *table) return known.get();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all sessions share: the loop, the workers, generators of keys and numbers, pools, devices.
-// Owned by the session server, which outlives its sessions; control thread.
+// State that all sessions share: the loop, the workers, generators of keys and numbers, pools,
+// devices. Owned by the session server, which outlives its sessions; control thread.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ namespace rocegw::session {
 class Captures;
 class CmBinding;
 
-// CLOCK_REALTIME, since 1970.
+// Returns CLOCK_REALTIME in ns since 1970.
 int64_t WallClockNs();
 
 struct Services {
@@ -46,14 +46,15 @@ struct Services {
   void Say(Severity severity, const std::string& line) {
     log.Say(severity, line, ControlLoop::Now());
   }
-  // An event, and now and then a line in the log.
+  // Reports an event, and at a limited rate a line in the log.
   void Tell(const std::string& reason, const std::string& object, const std::string& subject,
             const std::string& text);
   void TellRefused(const tenant::Pool& pool, const tenant::Refusal& refusal);
 
-  // 0, or the errno to answer with; the refusal is counted and told.
+  // Takes an amount from the pool. Returns 0, or the errno to answer with; a refusal is counted and
+  // reported.
   [[nodiscard]] int Take(tenant::Pool& pool, Resource resource, uint64_t amount = 1);
-  // The same for as long as `charge` lives.
+  // Takes an amount for the lifetime of `charge`.
   [[nodiscard]] int Take(tenant::Pool& pool, Resource resource, uint64_t amount,
                          tenant::Charge& charge);
   [[nodiscard]] int TakeConnect(tenant::Pool& pool);
@@ -61,20 +62,20 @@ struct Services {
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
   const std::shared_ptr<LaneReturns> lane_returns = std::make_shared<LaneReturns>();
-  // A copier of an ended session has let go of client memory. The attach server's.
+  // Called when a copier of an ended session has released client memory; for the attach server.
   std::function<void()> on_copier_ended;
   const port::SteeringTable steering;
   const Options options;
   tenant::Registry pools;
   EventLog events;
-  std::vector<int> wake_fds;  // of the workers
+  std::vector<int> wake_fds;  // wake descriptors of the workers
   WorkerRequests workers;
   Random random;
   KeyGenerator keys;
   QpnAllocator qpns;
   std::vector<Device> devices;
-  // The GIDs of a device as its QPs see them. A change makes a new table: QPs keep the one they
-  // were born with, so none is ever freed; changes are rare.
+  // GIDs of each device as its QPs see them. A change creates a new table, and QPs keep their first
+  // one, so tables are never freed; changes are rare.
   std::vector<const verbs::GidTable*> gid_tables;
 
   void AddDevice(Device device) {
@@ -88,8 +89,8 @@ struct Services {
     ForgetViews();
   }
 
-  // Devices with the addresses that programs of the pool see; others are zero, indices stay. Valid
-  // until ForgetViews.
+  // Devices with the addresses that programs of the pool see; other addresses are zero, indices
+  // stay. Valid until ForgetViews.
   struct View {
     std::vector<Device> devices;
     std::vector<const verbs::GidTable*> gid_tables;
@@ -100,46 +101,47 @@ struct Services {
   const verbs::GidTable* GidTableOf(const tenant::Pool& pool, size_t device) {
     return addresses_are_owned_ ? ViewOf(pool).gid_tables[device] : gid_tables[device];
   }
-  // The address belongs to the pool, or to no pool and the pool has none of its own.
+  // Returns true if the address belongs to the pool, or to no pool and the pool has none of its
+  // own.
   bool MaySee(const tenant::Pool& pool, const wire::Gid& address) const;
-  // The id of the pool that owns the address; 0: no pool does.
+  // Returns the id of the pool that owns the address; 0: none.
   uint64_t OwnerOf(const wire::Gid& address) const;
   bool addresses_are_owned() const { return addresses_are_owned_; }
-  // Pools or devices changed.
+  // Discards the views after pools or devices changed.
   void ForgetViews();
 
-  // 0, or ESHUTDOWN while the gateway drains: `what` must not begin.
+  // Returns 0, or ESHUTDOWN while the gateway drains: `what` must not begin.
   [[nodiscard]] int CheckDrain(const tenant::Pool& pool, const char* what);
-  // 0, or EACCES: counted and told.
+  // Returns 0, or EACCES, counted and reported.
   [[nodiscard]] int CheckPeer(tenant::Pool& pool, const wire::Gid& peer);
-  // The same of queue pairs that were connected to there.
+  // Reports queue pairs whose connection to the peer was revoked.
   void TellRevoked(tenant::Pool& pool, const wire::Gid& peer, uint32_t queue_pairs);
-  // nullptr: any peer.
+  // Returns nullptr if any peer is allowed.
   const verbs::PeerRules* PeerRulesOf(const tenant::Pool& pool);
 
-  // Its devices have FLUSH and ATOMIC WRITE.
+  // Returns true if the pool's devices have FLUSH and ATOMIC WRITE.
   bool HasPlacement(const tenant::Pool& pool) const;
 
-  // What a queue pair's configuration has of its pool and its port; the rest is its own.
+  // Returns the part of a queue pair's configuration that follows from pool and port.
   verbs::QpConfig QpConfigOn(const tenant::Pool& pool, uint32_t device);
 
-  // A number for a new queue pair and the worker that it leads to; the workers take turns, one that
-  // has no number left is passed over. Nothing: none has.
+  // Takes a number for a new queue pair, and so its worker: workers round-robin, without those that
+  // have no number left. Nothing: none left.
   struct TakenQpn {
     Qpn qpn;
     WorkerIndex worker = 0;
   };
-  // `on`: of that worker only.
+  // `on`: only a number of that worker.
   std::optional<TakenQpn> TakeQpn(std::optional<WorkerIndex> on = std::nullopt);
-  // For what is new, in turn.
+  // Returns a worker for a new object, round-robin.
   WorkerIndex NextWorker();
 
   MulticastGroups multicast;
   XrcDomains xrc;
-  const Drain* drain = nullptr;  // the server's
-  CmBinding* cm = nullptr;       // the server's
-  Captures* captures = nullptr;  // the server's
-  size_t next_worker = 0;        // of the next QP or SRQ
+  const Drain* drain = nullptr;  // owned by the server
+  CmBinding* cm = nullptr;       // owned by the server
+  Captures* captures = nullptr;  // owned by the server
+  size_t next_worker = 0;        // for the next QP or SRQ
   LogLimiter log;
   HeapReturn heap{loop, [this] { return pools.gateway().used(Resource::kHeapBytes); }};
   ReadyReserves reserves{*this};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a session's objects go: one by one, a context's, or all at the end. Memory is freed only
-// after every worker that could use it has said that it does not any more.
+// Destruction of a session's objects: single ones, those of a context, or all at the end. Memory is
+// freed only after every worker that could use it has confirmed that it does not.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace rocegw::session {
 namespace {
 
-// Calls `done` when every copy handed out is gone; at once when none was.
+// Returns a handle; `done` runs when all copies of it are destroyed, at once if none was made.
 std::shared_ptr<void> JoinThen(std::function<void()> done) {
   return {nullptr, [done = std::move(done)](void*) { done(); }};
 }
@@ -23,7 +23,7 @@ bool ClientSession::LetGoOfTarget(uint32_t handle) {
   Qp& qp = *objects_.qps.Find(handle);
   auto& targets = objects_.xrcds.Find(qp.xrcd)->domain->targets;
   const auto target = targets.find(qp.qpn.value);
-  // It has been let go of before.
+  // This reference was released before.
   if (target == targets.end()) return false;
   std::erase_if(target->second->openers, [&](const XrcOpener& opener) {
     return opener.session == id_ && opener.handle == handle;
@@ -151,8 +151,8 @@ void ClientSession::FreeRegion(uint32_t handle) {
   std::erase_if(memory_parts_->regions, [&](const auto& entry) { return entry.first == handle; });
 }
 
-// A worker takes its messages in order, so nothing waits for answers here: a QP goes before its
-// queues, and all of it before the session.
+// A worker handles its messages in order, so nothing waits for answers here: a QP is unlinked
+// before its queues, and all objects before the session.
 void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
   const auto belongs = [context](const auto& object) {
     return context == 0 || object.context == context;
@@ -226,7 +226,7 @@ void ClientSession::FreeObjectsOf(uint32_t context) {
   for (const uint32_t qp : objects_.qps.Select(belongs)) FreeQp(qp);
   for (const uint32_t srq : objects_.srqs.Select(belongs)) FreeSrq(srq);
   for (const uint32_t xrcd : objects_.xrcds.Select(belongs)) FreeXrcd(xrcd);
-  // Windows leave the regions that they are bound to.
+  // Windows are unbound from their regions.
   for (const uint32_t mw : objects_.mws.Select(belongs)) FreeMw(mw);
   for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
   for (const uint32_t peer : objects_.peers.Select(belongs)) FreePeer(peer);
@@ -256,7 +256,7 @@ void ClientSession::End(const std::string& reason) {
                 "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
                     std::to_string(peer_.pid) + ") ends: " + reason);
   if (memory_) memory_->Revoke();
-  // The program decides when such a call returns. Nothing is answered any more.
+  // The program decides when this call returns, so it is abandoned without an answer.
   if (const uint64_t out = std::exchange(blocking_, 0); out != 0) {
     services_.lane_returns->Abandon(out);
     pending_.reset();
@@ -269,7 +269,7 @@ void ClientSession::End(const std::string& reason) {
 void ClientSession::DisconnectAll() {
   std::vector<cm::CmHandle> ids;
   objects_.cm_ids.ForEach([&](uint32_t, const CmId& id) { ids.push_back(id.engine); });
-  // Those that are not connected say so, which is no news.
+  // Unconnected ids return an error, which is expected.
   for (const cm::CmHandle id : ids) (void)services_.cm->Run(*this, id, cm::Disconnect{});
   verbs::QpAttributes failed;
   failed.state = verbs::QpState::kError;
@@ -305,11 +305,11 @@ void ClientSession::ContinueEnd() {
     FreeObjectsOf(0);
     FreeAll();
   });
-  // Its continuations may still look at objects, and its messages are answered before those below.
+  // Its continuations may still use objects, and its messages are answered before the ones below.
   if (busy()) end_waits_for_pending_ = join;
   UnlinkObjectsOf(0, join);
-  // Sent without waiting for the regions: a worker that waits for a blocked copier answers for
-  // those with this one.
+  // Sent without waiting for the regions: a worker that waits for a blocked copier answers both
+  // with this message.
   if (linked_) {
     services_.workers.Broadcast([this](WorkerIndex) { return worker::UnlinkSession{id_}; },
                                 [join](const worker::ControlReply&) {});

@@ -12,10 +12,10 @@
 namespace rocegw::session {
 namespace {
 
-// Channels that a worker can have at once: as many peers' workers as it may talk to.
+// Limit of a worker's channels: as many as the peers' workers that it may talk to.
 constexpr size_t kChannelsPerWorker = 1024;
-// Packets that one channel's receiver takes ahead: what a receive buffer surely holds of them, as
-// Linux counts a packet of 1500 bytes.
+// Memory of a packet in the receive buffer, as Linux counts a packet of 1500 bytes. Bounds the
+// packets that one channel's receiver accepts ahead.
 constexpr uint32_t kReceiveBufferOfPacket = 2304;
 constexpr uint32_t kLeastWindow = 64;
 constexpr uint32_t kMostWindow = 4096;
@@ -25,13 +25,13 @@ constexpr uint32_t kPortActiveEvent = 9;
 constexpr uint32_t kPortErrorEvent = 10;
 constexpr uint32_t kGidChangeEvent = 18;
 
-// How soon a full ring to a worker is tried again.
+// Interval of retries for a full ring to a worker.
 constexpr Duration kRetry = Milliseconds(1);
 
-// No session gets hold of more than a part of the descriptors that the system lets us have.
+// A session may use at most this fraction of the descriptors that the system allows.
 constexpr rlim_t kDescriptorShare = 8;
 // Descriptors that no program gets: ports, listeners, logs and captures of the daemon, and
-// connections that have not become sessions.
+// connections that are not sessions yet.
 constexpr rlim_t kLeastKept = 64;
 constexpr rlim_t kMostKept = 1024;
 
@@ -41,7 +41,7 @@ Options WithinDescriptors(Options options) {
     const rlim_t share = std::max<rlim_t>(limit.rlim_cur / kDescriptorShare, 16);
     options.session.event_channels =
         static_cast<uint32_t>(std::min<rlim_t>(options.session.event_channels, share));
-    // In a program's own process the program divides its descriptors itself.
+    // In a program's own process the program manages its descriptors.
     if (options.memory_way != MemoryWay::kOwn) {
       const rlim_t kept = std::clamp<rlim_t>(limit.rlim_cur / 4, kLeastKept, kMostKept);
       options.limits.descriptors = limit.rlim_cur - std::min(kept, limit.rlim_cur);
@@ -106,7 +106,7 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   loop.AfterRound([this] { AfterRound(); });
 }
 
-// Their numbers are nobody's queue pair for as long as the gateway runs.
+// Takes the acceptor numbers, which no queue pair can have while the gateway runs.
 std::vector<Qpn> SessionServer::UseChannels() {
   std::vector<Qpn> acceptors;
   const TimePoint now = ControlLoop::Now();
@@ -268,7 +268,7 @@ void SessionServer::Shutdown(std::function<void()> done) {
 }
 
 void SessionServer::Snapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
-  // Shared, so that it can be called here when the loop does not take the task.
+  // Shared, so that it can be called here if the loop does not take the task.
   auto shared = std::make_shared<std::function<void(StateSnapshot)>>(std::move(done));
   if (!services_.loop.Post([this, query, shared] { TakeSnapshot(query, std::move(*shared)); }))
     (*shared)({});

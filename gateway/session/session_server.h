@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control thread's part of the gateway: attach socket, sessions, their talk with the workers,
-// and what others may know about them. Made before the loop runs; destroyed after Shutdown has
-// reported and the loop has ended. All calls on the control thread unless said otherwise.
+// Control thread's part of the gateway: attach sockets, sessions, messages to the workers, and
+// snapshots of their state. Created before the loop runs; destroyed after Shutdown has reported and
+// the loop has ended. All calls on the control thread unless stated otherwise.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ namespace rocegw::session {
 
 class SessionServer {
  public:
-  // Links must outlive this object; their control_wake_fd may be one for all.
+  // Links must outlive this object; they may share one control_wake_fd.
   SessionServer(ControlLoop& loop, const std::vector<worker::WorkerLink*>& links,
                 const port::SteeringTable& steering, std::vector<Device> devices, Options options,
                 Log log, SourceLookup lookup = SourceByKernel);
@@ -35,83 +35,82 @@ class SessionServer {
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
 
-  // The main attach socket, of the default pool.
+  // Listens on the main attach socket, for the default pool.
   Status Listen(const SocketPlace& place) { return attach_.Listen(place, kDefaultPool); }
-  // A connected socket, as if it had come through an attach socket of the pool, with that path.
+  // Attaches a connected socket as if it had come through the pool's attach socket with that path.
   void Attach(UniqueFd socket, const std::string& pool = kDefaultPool,
               const std::string& path = "") {
     attach_.Attach(std::move(socket), *services_.pools.FindPool(pool), path);
   }
 
-  // What the configuration says. The default pool and its tenant do not go: they get what they had
-  // without any configuration.
+  // Apply the configuration. The default pool and its tenant are never removed: they return to
+  // their defaults.
   void SetCapacity(const tenant::Amounts& capacity);
   void SetTenant(const tenant::TenantSettings& tenant);
   void RemoveTenant(const std::string& name);
-  // The attach sockets of a pool before it is set (slot_sockets.h), and those of one that is not
-  // there after all.
+  // Create a pool's attach sockets before the pool is set (slot_sockets.h), or remove them if
+  // setting it failed.
   Status MakeSlots(const tenant::PoolSettings& pool, const SlotRights& rights) {
     return slots_.Make(pool, rights);
   }
   void DropSlots(const std::string& pool) { slots_.Remove(pool); }
   void SetPool(const tenant::PoolSettings& pool, const SlotRights& rights);
   void RemovePool(const std::string& name);
-  // Addresses of another gateway of the fleet, "gateways/G"; none: it is gone.
+  // Sets the addresses of another gateway of the fleet, "gateways/G"; none: it was removed.
   void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) {
     fleet_peers_.Set(name, addresses);
   }
-  // Keys that the gateways of the fleet share, in place of those before.
+  // Replaces the keys that the gateways of the fleet share.
   void SetKeys(const FleetKeys& keys);
-  // What the configuration says about draining, and what was asked for here.
+  // Order a drain by the configuration, or locally.
   void OrderDrain(const DrainOrder& order) { drain_.Order(order, WallClockNs()); }
   void OrderDrainLocally(bool drain) { drain_.OrderLocally(drain, WallClockNs()); }
 
   const SlotSockets& slots() const { return slots_; }
-  // When all pools are there for the first time.
+  // Removes slot directories without a pool. Call when all pools are set for the first time.
   void RemoveLeftoverSlots() const { slots_.RemoveLeftovers(); }
 
-  // Addresses, MTU or state of a device changed. Its index stays; GIDs keep theirs.
+  // Updates addresses, MTU or state of a device. Its index and the indices of its GIDs stay.
   void UpdateDevice(size_t index, Device device);
 
-  // Any thread. `done` runs on the control thread, or at once with an empty snapshot when the loop
-  // has ended. Ports and workers are left to the caller, who knows them.
+  // Takes a snapshot; any thread. `done` runs on the control thread, or at once with an empty
+  // snapshot if the loop has ended. The caller adds ports and workers.
   void Snapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
 
-  // Takes no more clients, ends all sessions; `done` when the last is gone. Workers must still be
-  // running.
+  // Accepts no more clients and ends all sessions; `done` after the last. Workers must still run.
   void Shutdown(std::function<void()> done);
 
-  // Ends the sessions of an attach socket; yields how many are still ending. expect_program: one
-  // should come by it soon, else an event says that it has not.
+  // Ends the sessions of an attach socket and returns how many are still ending. expect_program: a
+  // program will attach soon, and an event reports if it does not.
   uint32_t ClearSocket(const std::string& path, bool expect_program = false) {
     attach_.Expect(path, expect_program);
     return attach_.Clear(path, "its attach socket is given to somebody else");
   }
 
-  // Attaches that wait for a verdict.
+  // Gate of attaches that wait for a verdict.
   AttachGate& gate() { return attach_.gate(); }
   Services& services() { return services_; }
   Captures& captures() { return captures_; }
   const CmBinding& cm() const { return *cm_; }
   size_t session_count() const { return attach_.session_count(); }
-  // Sessions that have ended but for calls that their programs block.
+  // Returns the number of ended sessions of which only blocking calls remain.
   size_t blocked_count() const { return attach_.blocked_count(); }
-  // Sessions and their queue pairs, with the first few that hold any.
+  // Returns the numbers of sessions and queue pairs, with the first sessions that have queue pairs.
   DrainRow Holders() const;
 
  private:
   void AfterRound();
-  // A number of each worker at which other gateways open channels.
+  // Takes a number of each worker, at which other gateways open channels.
   std::vector<Qpn> UseChannels();
   void SetMember(const wire::Gid& peer, bool member);
-  // The pool of that name, if it is another than the new one.
+  // Closes the reserve of the pool with that name if its uid differs.
   void CloseReserveOf(const std::string& name, const std::string& new_uid);
-  // Pools changed: programs may see other addresses now.
+  // Updates all users of addresses after pools changed.
   void AddressesMoved();
   void AtDrainDeadline(OnDeadline action);
-  // Of a queue pair that several sessions have open: each of them hears of it.
+  // Reports an event of a queue pair that several sessions have open to each of them.
   void TellOpeners(const worker::AsyncEventRaised& event);
-  // Of such a queue pair: as its first opener's.
+  // Assigns the row of such a queue pair to its first opener.
   void AssignToOpener(worker::QpSnapshot& qp) const;
   void AddDataPath(const worker::QpSnapshot& from, QpRow& row);
   void AddSrqRow(const worker::SrqSnapshot& from, StateSnapshot& snapshot);

@@ -107,7 +107,7 @@ bool WorkerRequests::HasWork() const {
 void WorkerRequests::Work() {
   worker::WorkerMessage message;
   for (size_t i = 0; i < lanes_.size(); ++i) {
-    // At most one ring full each, so that a talkative worker does not hold the control thread.
+    // At most one ring full per worker, so that a busy worker does not hold up the control thread.
     size_t budget = lanes_[i].link->to_control.capacity();
     while (budget != 0 && lanes_[i].link->to_control.Pop(message)) {
       Take(static_cast<WorkerIndex>(i), message);
@@ -118,7 +118,7 @@ void WorkerRequests::Work() {
 
 void WorkerRequests::SetAwake(bool awake) {
   for (Lane& lane : lanes_) lane.link->control_awake.store(awake, std::memory_order_relaxed);
-  // Before the ring is looked at once more.
+  // Orders the store before the next look at the ring.
   if (!awake) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 

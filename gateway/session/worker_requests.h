@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control thread's talk with the workers: messages with a continuation for the answer. Order
-// per worker is kept; what does not fit a worker's ring waits here. Continuations run from Work.
+// Messages of the control thread to the workers, with continuations for the answers. Order per
+// worker is kept; messages that do not fit a worker's ring wait here. Continuations run from Work.
 // Owner: the session server, control thread.
 #pragma once
 
@@ -28,31 +28,32 @@ class WorkerRequests final : public LoopSource {
   size_t worker_count() const { return lanes_.size(); }
 
   void Send(WorkerIndex worker, const Body& body, Continuation done);
-  // The same without an answer, allocating nothing. False, and nothing is sent: it would have to
-  // wait here.
+  // Sends a message without an answer and without allocating. Returns false, and sends nothing, if
+  // the message would have to wait here.
   enum class Haste : uint8_t {
     kNow,
-    kWhenAwake,  // it has nothing to do about it before a packet or a doorbell wakes it
+    kWhenAwake,  // the worker needs it only at its next packet or doorbell
   };
   [[nodiscard]] bool TryTell(WorkerIndex worker, const Body& body, Haste haste = Haste::kNow);
-  // No answer wanted.
+  // Sends a message without an answer.
   void Tell(WorkerIndex worker, const Body& body);
-  // Tells each worker the same.
+  // Sends the same message to each worker.
   void TellAll(const Body& body);
-  // One message to each worker; `done` gets one reply: the first error, if any, QPs of all, sums of
-  // counts.
+  // Sends a message to each worker; `done` gets one combined reply: the first error, if any, QPs of
+  // all, sums of counts.
   void Broadcast(const BodyFor& body_for, Continuation done);
 
   bool HasWork() const override;
-  // Takes what workers said: answers go to their continuations, the rest to the handlers below.
+  // Handles the workers' messages: answers go to their continuations, the rest to the handlers
+  // below.
   void Work() override;
   void SetAwake(bool awake) override;
-  // Hands over what waits and wakes workers that got something; to be called when a round of work
-  // is over. True: a ring was full, call again soon.
+  // Sends waiting messages and wakes the workers that got any; call at the end of a round. Returns
+  // true if a ring was full: call again soon.
   bool Flush();
 
   size_t unanswered() const { return continuations_.size(); }
-  // How long a worker has owed an answer without giving any; zero: it owes none.
+  // Returns how long a worker has owed an answer without sending any; zero: it owes none.
   Duration silent(WorkerIndex worker, TimePoint now) const;
 
   std::function<void(WorkerIndex, const worker::MadReceived&)> on_mad;
@@ -67,8 +68,8 @@ class WorkerRequests final : public LoopSource {
     worker::WorkerLink* link;
     std::deque<worker::ControlMessage> waiting;
     bool wake = false;
-    size_t owed = 0;  // answers
-    TimePoint heard;  // of while it owes some: when it was asked first or answered last
+    size_t owed = 0;  // number of owed answers
+    TimePoint heard;  // while it owes answers: time of the first request or the last answer
   };
 
   static bool Push(Lane& lane, const worker::ControlMessage& message);

@@ -18,6 +18,7 @@ DONE = (
     "gateway/port/",
     "gateway/process/",
     "gateway/service/",
+    "gateway/session/",
     "gateway/shm/",
     "gateway/tenant/",
     "gateway/transport/",

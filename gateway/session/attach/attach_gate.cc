@@ -15,7 +15,7 @@ std::string Describe(const Peer& peer) {
          ")";
 }
 
-// Whether the process is still the one that was asked about.
+// Returns true if the process is still the one that the agent was asked about.
 bool IsTheSame(const Peer& peer) {
   return peer.pid == 0 ||
          (ProcessStartTime(peer.pid) == peer.start_time && ProcessCgroup(peer.pid) == peer.cgroup);
@@ -66,10 +66,10 @@ void AttachGate::Watch(uint64_t id, uint32_t events) {
 
 void AttachGate::OnSocket(uint64_t id, uint32_t events) {
   if ((events & ~uint32_t{EPOLLIN}) != 0) return Gone(id);
-  // What has come is not read; only its end is of interest from now on.
+  // Received messages stay unread; from now on only the end of the connection matters.
   Forget(id);
   const uint64_t greeted = held_.Greeted(id);
-  // Whoever was told may have answered already.
+  // An agent that was told may have answered already.
   if (held_.Find(greeted) != nullptr) Watch(greeted, EPOLLRDHUP);
   Rearm();
 }
@@ -142,7 +142,7 @@ void AttachGate::OnDeadline() {
   const TimePoint now = ControlLoop::Now();
   held_.TellExpired(now);
   std::vector<HeldAttach> expired = held_.TakeExpired(now);
-  // Their watches go before their descriptors.
+  // Watches must be removed before their descriptors are closed.
   std::vector<uint64_t> gone;
   for (const auto& [id, watches] : watches_) {
     if (held_.Find(id) == nullptr) gone.push_back(id);

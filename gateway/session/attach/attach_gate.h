@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools with `identity: REQUIRED`: an attach is held until the agent of this host has said whether
-// the process may have the pool, at most for a while; then it is refused. The agent is asked once
-// the client has sent something; nothing of that is read meanwhile. A process is checked again when
-// the verdict comes: it was about that process, in that cgroup. Owner: the attach server, control
-// thread.
+// Gate of pools with `identity: REQUIRED`. An attach waits until the agent of this host confirms
+// that the process may use the pool; after a timeout it is refused. The agent is asked once the
+// client has sent a message, which stays unread meanwhile. When the verdict arrives the process is
+// checked again: the verdict is about that process in that cgroup. Owner: the attach server,
+// control thread.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,18 @@ class AttachGate {
 
   void Hold(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
 
-  // Those that are held, when there is one that has come after `after`; `wait` at most.
+  // Calls `told` with the waiting attaches as soon as one has an id above `after`, at the latest
+  // after `wait`.
   void List(uint64_t after, Duration wait, HeldAttaches::Told told);
-  // False: it is not held (any more).
+  // Passes on a verdict. Returns false if the attach does not wait (any more).
   bool Answer(uint64_t id, bool allowed, const std::string& reason);
 
-  // Whoever is held at this attach socket is turned away.
+  // Refuses the attaches that wait at this attach socket.
   void Clear(const std::string& path);
 
-  // Nobody is told any more; who waits is told that there is nothing.
+  // Ends all List calls with an empty result, now and from now on.
   void StopTelling() { held_.StopTelling(); }
-  // The gateway stops: all are let go.
+  // Refuses all waiting attaches, because the gateway stops.
   void DropAll();
   size_t size() const { return held_.size(); }
 

@@ -19,11 +19,11 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr int kAcceptsPerRound = 16;
-constexpr int kRequestsPerRound = 16;       // of one session, so that others have their turn
-constexpr uint64_t kObjectsOfSession = 64;  // what its own memory counts as (heap_return.h)
+constexpr int kRequestsPerRound = 16;       // requests of one session per round, for fairness
+constexpr uint64_t kObjectsOfSession = 64;  // weight of its own memory (heap_return.h)
 constexpr Duration kDescriptorsGone = Milliseconds(100);
-// Of a pool's connections that were refused: closes that have not returned. Beyond, none is
-// accepted.
+// Limit of a pool's refused connections whose close has not returned. At the limit, no connection
+// is accepted.
 constexpr size_t kMostClosing = 64;
 constexpr Duration kBlockedAgain = Milliseconds(50);
 constexpr Duration kDescriptorsInFlight = Milliseconds(20);
@@ -33,7 +33,7 @@ Status SystemError(const std::string& what) {
   return {error, what + ": " + std::strerror(error)};
 }
 
-// Whether somebody listens at the address.
+// Returns true if a process listens at the address.
 bool Answers(const sockaddr_un& address) {
   const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
@@ -85,7 +85,7 @@ Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
     return SystemError("attach socket " + place.path +
                        ": cannot be made (does the directory exist, may we write there?)");
   }
-  // Rights first: until listen nobody can connect.
+  // Sets the rights first: before listen() no process can connect.
   if (::chmod(place.path.c_str(), place.mode) != 0 ||
       ::lchown(place.path.c_str(), place.uid, place.gid) != 0 ||
       ::listen(socket.get(), kBacklog) != 0) {
@@ -176,7 +176,7 @@ void AttachServer::AcceptSome(Listener& listener) {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      // The connection stays pending and would wake us all the time.
+      // The pending connection would wake the loop without end.
       services_.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
                                             "; raise the daemon's limit of open files");
       Pause(listener);
@@ -192,7 +192,7 @@ void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason)
   reply.length = sizeof refusal;
   reply.error = error;
   reason.copy(refusal.reason, sizeof refusal.reason - 1);
-  // What nobody has read when the connection is closed would be an error of its own to the client.
+  // Unread input at close would be another error for the client.
   MessageSocket connection(socket.Release(), socket.lane());
   const MessageSocket::Received greeting = connection.Receive();
   if (greeting.bytes.size() >= sizeof(rocegw_request))
@@ -268,8 +268,8 @@ void AttachServer::OnSocket(Connection& connection, uint32_t events) {
   if (connection.closed) return;
   if (connection.session->ending()) return LetGo(connection);
   if (connection.socket.failed()) return Drop(connection, "messages to it could not be sent");
-  // Nearly all clients wait for each answer, so nothing comes while one is worked on, and looking
-  // away and back again would be two system calls for nothing.
+  // Most clients wait for each answer, so no input arrives during a request. Changing the watch
+  // twice would cost two system calls for nothing.
   const bool as_it_is = connection.session->busy() && !too_early &&
                         !connection.socket.has_backlog() && (connection.watched & EPOLLOUT) == 0;
   if (!as_it_is) UpdateInterest(connection);
@@ -356,8 +356,8 @@ void AttachServer::Drop(Connection& connection, const std::string& reason) {
   LetGo(connection);
 }
 
-// Who only looked whether somebody answers sees the end when its place is free (Reap): the program
-// that follows may need it.
+// Closes a connection that only tested if the socket answers. The client sees the close when its
+// slot is free (Reap), since the next program may need the slot.
 void AttachServer::LetGo(Connection& connection) {
   connection.session->greeted() ? Close(connection) : StopWatching(connection);
 }

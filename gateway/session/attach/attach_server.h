@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attach sockets: they take connections, find out who they are, and move messages between each
-// and its session. A client that asks faster than it may is read more slowly; one that breaks the
-// rules of the connection loses its session. Nothing here blocks. Owner: the session server,
-// control thread.
+// Attach sockets: accept connections, identify their processes, and move messages between a
+// connection and its session. A client that sends too fast is read more slowly; one that breaks the
+// rules of the connection loses its session. Nothing blocks. Owner: the session server, control
+// thread.
 #pragma once
 
 #include <sys/epoll.h>
@@ -29,7 +29,7 @@ namespace rocegw::session {
 struct SocketPlace {
   std::string path;
   mode_t mode = 0660;
-  uid_t uid = static_cast<uid_t>(-1);  // -1: as it comes
+  uid_t uid = static_cast<uid_t>(-1);  // -1: unchanged
   gid_t gid = static_cast<gid_t>(-1);
 };
 
@@ -40,36 +40,37 @@ class AttachServer {
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
 
-  // Who comes through it belongs to the pool of that name, which is there until StopListening.
-  // EADDRINUSE when another daemon listens there; a socket file that nobody listens on is replaced.
+  // Listens on a socket for programs of the named pool, which must exist until StopListening.
+  // EADDRINUSE if another daemon listens there; a socket file without a listener is replaced.
   Status Listen(const SocketPlace& place, const std::string& pool);
   void StopListening(const std::string& path);
   void StopListening();
 
-  // A connected SEQPACKET socket becomes a session of the pool, now or when the agent has vouched
-  // for it, or is refused. path: of the attach socket; empty: it did not come by one.
+  // Makes a connected SEQPACKET socket a session of the pool, now or after the agent's verdict, or
+  // refuses it. `path`: its attach socket; empty: none.
   void Attach(UniqueFd socket, tenant::Pool& pool, const std::string& path = "");
   AttachGate& gate() { return gate_; }
 
   void End(SessionId id, const std::string& reason);
   void EndAll(const std::string& reason);
-  // Whether a program should come by this attach socket soon; an event says when none has.
+  // Sets if a program should attach at this socket soon; an event reports if none does.
   void Expect(const std::string& path, bool program);
-  // Those that came by this attach socket, and who waits there; yields how many are still ending.
+  // Ends the sessions of this attach socket and refuses its waiting attaches. Returns how many are
+  // still ending.
   uint32_t Clear(const std::string& path, const std::string& reason);
-  // Frees sessions that have ended; after each round of the loop.
+  // Destroys ended sessions. Call after each round of the loop.
   void Reap();
 
   ClientSession* Find(SessionId id) const;
   size_t session_count() const { return connections_.size(); }
-  // f(session)
+  // Calls f(session) for each session.
   template <typename F>
   void ForEach(F&& f) const {
     for (const auto& [id, connection] : connections_) f(*connection->session);
   }
-  // Sessions that have ended but for what their programs block.
+  // Returns the number of ended sessions of which only blocking calls remain.
   size_t blocked_count() const { return blocked_.size(); }
-  // Rows of sessions that have ended but for what their programs block; f(row).
+  // Calls f(row) for each ended session of which only blocking calls remain.
   template <typename F>
   void ForEachBlocked(F&& f) const {
     for (const Blocked& blocked : blocked_) {
@@ -85,7 +86,7 @@ class AttachServer {
         : lane(ClientLane::Make()), socket(std::move(fd), lane), path(std::move(by)) {}
     const std::shared_ptr<ClientLane> lane;
     MessageSocket socket;
-    const std::string path;  // of the attach socket; empty: it did not come by one
+    const std::string path;  // attach socket; empty: none
     std::unique_ptr<ClientSession> session;
     ControlLoop::WatchId watch = 0;
     uint32_t watched = EPOLLIN | EPOLLRDHUP;
@@ -96,7 +97,7 @@ class AttachServer {
     double tokens = 0;                     // requests that may be read now
     TimePoint tokens_at;
     bool closed = false;
-    std::vector<tenant::Charge> charges;  // the session itself, its descriptors
+    std::vector<tenant::Charge> charges;  // charges of the session itself and its descriptors
   };
 
   struct Listener {
@@ -110,22 +111,22 @@ class AttachServer {
 
   void AcceptSome(Listener& listener);
   void Pause(Listener& listener);
-  // The lane of connections of the pool that have not become sessions.
+  // Returns the lane of the pool's connections that are not sessions yet.
   const std::shared_ptr<ClientLane>& StrangersOf(const tenant::Pool& pool);
   void GiveWhenIdle();
   void Close(const std::string& path, Listener& listener);
   void Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
-  // reason: for people, shown by the program; empty: the errno says it all.
+  // `reason`: for the program's user; empty: the errno suffices.
   static void Refuse(ClientFd socket, int error, const std::string& reason);
   void OnSocket(Connection& connection, uint32_t events);
   void ReadRequests(Connection& connection);
   bool TakeToken(Connection& connection);
   void UpdateInterest(Connection& connection);
-  // Tries the backlog again after a while: no event reports that descriptors can be sent again. A
-  // connection of no more use is dropped then, outside the session's own calls.
+  // Tries to send the backlog again after a while: no event reports when descriptors can be sent. A
+  // useless connection is then dropped outside of the session's own calls.
   void RetryLater(Connection& connection);
   void TellDescriptorsInFlight(const Connection& connection);
-  // The session ends; the client sees its connection closed.
+  // Ends the session; the client sees the close of its connection.
   void Drop(Connection& connection, const std::string& reason);
   void LetGo(Connection& connection);
   void StopWatching(Connection& connection);
@@ -138,11 +139,11 @@ class AttachServer {
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<uint32_t> ended_;
   std::unordered_map<uint64_t, std::shared_ptr<ClientLane>> strangers_;  // by pool
-  // Sessions that have ended but for calls that their programs block: they count in their pools.
+  // Ended sessions of which only calls that their programs block remain. They count in their pools.
   struct Blocked {
     tenant::Pool* pool;
     std::shared_ptr<ClientLane> lane;
-    std::shared_ptr<CopierRemains> copier;  // nullptr: there was none
+    std::shared_ptr<CopierRemains> copier;  // nullptr: the session had none
     std::vector<tenant::Charge> charges;
     SessionRow row;
 

@@ -14,16 +14,16 @@
 namespace rocegw::session {
 namespace {
 
-// A thread without work waits so long for more.
+// Time after which an idle thread ends.
 constexpr std::chrono::seconds kIdle(2);
 
 class Lane;
 
-// Threads that serve lanes: as many as there are lanes with calls, and none when there are none.
+// Threads that serve lanes: at most one per lane with calls.
 struct Threads {
-  std::mutex mutex;  // guards all below and the lanes; never held over a call
+  std::mutex mutex;  // guards the fields below and the lanes; never held during a call
   std::condition_variable changed;
-  std::deque<std::shared_ptr<Lane>> ready;  // have calls, and no thread
+  std::deque<std::shared_ptr<Lane>> ready;  // lanes with calls but without a thread
   size_t idle = 0;
   size_t held = 0;  // calls of all lanes
 };
@@ -41,12 +41,12 @@ class Lane final : public ClientLane, public std::enable_shared_from_this<Lane> 
     const std::lock_guard lock(TheThreads().mutex);
     return calls_.size() + (running_ ? 1 : 0);
   }
-  // Runs its calls until there are none; the lock is held at the begin and at the end.
+  // Runs the lane's calls until none is left. The lock is held at entry and exit.
   void Serve(std::unique_lock<std::mutex>& lock);
 
  private:
   std::deque<std::function<void()>> calls_;
-  bool running_ = false;  // a call is under way
+  bool running_ = false;  // a call is running
   bool served_ = false;   // waits for a thread, or has one
 };
 
@@ -78,7 +78,7 @@ void Lane::Run(std::function<void()> call) {
   calls_.push_back(std::move(call));
   ++threads.held;
   if (!std::exchange(served_, true)) threads.ready.push_back(shared_from_this());
-  // Where the system has no thread left, the call waits for one of the others.
+  // If the system cannot create a thread, the call waits for an existing one.
   if (threads.idle >= threads.ready.size() || !StartThread()) threads.changed.notify_one();
 }
 
@@ -89,7 +89,7 @@ void Lane::Serve(std::unique_lock<std::mutex>& lock) {
     running_ = true;
     lock.unlock();
     call();
-    call = nullptr;  // what it owns may be the lane's last user
+    call = nullptr;  // the call may own the last reference to the lane
     lock.lock();
     running_ = false;
     --TheThreads().held;

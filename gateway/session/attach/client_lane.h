@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls on objects of a program that may block as long as the program likes: close() of a
-// TCP socket that lingers or of a FUSE file, statfs() of a FUSE file. The control thread never
-// makes them; it gives them to the lane of the program. Calls of one lane run one after the other,
-// on a thread that other lanes do not wait for, so that a program can stop its own calls alone.
-// There are at most as many such threads as lanes with calls; the owner of a lane counts what the
-// lane holds against the session or the pool (attach_server.h).
+// Thread for system calls on a program's objects that the program may block for any time: close()
+// of a lingering TCP socket or a FUSE file, statfs() of a FUSE file. The control thread never makes
+// such calls itself. The calls of one lane run one after the other, on a thread that serves no
+// other lane meanwhile, so a program can only delay its own calls. There are at most as many
+// threads as lanes with calls. The owner of a lane charges its pending calls to the session or pool
+// (attach_server.h).
 //
-// The threads own what they use and outlive everything else: a blocked thread ends with its call.
+// The threads own what they use and may outlive all other objects: a blocked thread ends with its
+// call.
 #pragma once
 
 #include <cstddef>
@@ -29,20 +30,20 @@ class ClientLane {
   ClientLane(const ClientLane&) = delete;
   ClientLane& operator=(const ClientLane&) = delete;
 
-  // Control thread. The call must own what it uses.
+  // Runs a call on the lane's thread. The call must own what it uses. Control thread.
   virtual void Run(std::function<void()> call) = 0;
   void Close(UniqueFd descriptor);
-  // Calls that have not returned. Any thread.
+  // Returns the number of calls that have not returned. Any thread.
   virtual size_t held() const = 0;
-  // The same of all lanes of the process.
+  // Returns the same for all lanes of the process.
   static size_t HeldByAll();
 
  protected:
   ClientLane() = default;
 };
 
-// A descriptor that a program passed, or a socket in which such descriptors may wait. Closed by the
-// lane. Invalid without a lane. Movable.
+// Descriptor that a program passed, or a socket that may contain such descriptors. The lane closes
+// it. Movable. Without a lane it must be invalid.
 class ClientFd {
  public:
   ClientFd() = default;
@@ -62,7 +63,7 @@ class ClientFd {
   int get() const { return descriptor_.get(); }
   bool valid() const { return descriptor_.valid(); }
   const std::shared_ptr<ClientLane>& lane() const { return lane_; }
-  // For a descriptor that was judged: to close it does not block.
+  // Releases a descriptor that was checked, so that closing it does not block.
   UniqueFd Release() { return std::move(descriptor_); }
   void Reset() {
     if (descriptor_.valid()) lane_->Close(std::move(descriptor_));
@@ -73,28 +74,28 @@ class ClientFd {
   std::shared_ptr<ClientLane> lane_;
 };
 
-// How the control thread learns that calls of lanes have returned. Shared with the threads of
-// lanes, which may outlive the loop: what runs on the control thread stays with the control thread.
+// Reports returned calls to the control thread. Shared with the lanes' threads, which may outlive
+// the loop: code for the control thread stays in this object.
 class LaneReturns {
  public:
   LaneReturns();
 
-  // Readable when a call has returned: TakeAll then.
+  // Descriptor that is readable after a call has returned; then call TakeAll.
   int fd() const { return wake_.get(); }
-  // Control thread: runs `done` when the call of that number has returned. Yields the number.
+  // Registers `done` to run after the call with the returned number. Control thread.
   uint64_t Expect(std::function<void()> done);
-  // Control thread: `done` is not run.
+  // Removes a registration: `done` does not run. Control thread.
   void Abandon(uint64_t number) { expected_.erase(number); }
-  // Control thread.
+  // Runs the functions of returned calls. Control thread.
   void TakeAll();
-  // The thread of a lane.
+  // Reports a returned call. Called on the lane's thread.
   void Report(uint64_t number);
 
  private:
   const UniqueFd wake_;
   uint64_t next_ = 1;
   std::unordered_map<uint64_t, std::function<void()>> expected_;
-  std::mutex mutex_;  // guards the one below
+  std::mutex mutex_;  // guards the next field
   std::vector<uint64_t> returned_;
 };
 

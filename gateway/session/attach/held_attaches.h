@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches that wait for a verdict, as a bounded list by time: who is held, until when, and who has
-// asked to be told. Bookkeeping only: no socket is read, and time is an argument. Owner: the attach
+// Bounded list of attaches that wait for a verdict, their deadlines, and the calls that wait for
+// the list to change. Bookkeeping only: reads no socket, and time is an argument. Owner: the attach
 // gate, control thread.
 #pragma once
 
@@ -22,10 +22,10 @@ namespace rocegw::session {
 struct HeldAttach {
   std::string pool;
   uint64_t pool_id = 0;
-  std::string path;  // of the attach socket; empty: none
+  std::string path;  // attach socket; empty: none
   ClientFd socket;
   Peer peer;
-  // It has greeted: whoever only looks whether somebody listens does not.
+  // The client has sent its greeting. A client that only tests the socket sends none.
   bool greeted = false;
 };
 
@@ -36,29 +36,29 @@ class HeldAttaches {
   static constexpr size_t kMostWaiters = 16;
   using Told = std::function<void(std::vector<HeldRow>)>;
 
-  // first_id: above those of a former daemon, so that nobody takes a new one for an old one.
+  // `first_id`: above the ids of an earlier daemon, so that ids are not confused.
   HeldAttaches(uint64_t first_id, Duration within) : next_id_(first_id), within_(within) {}
 
-  // Takes it and yields its id; 0, and it is left: too many are held already, of the pool or at
-  // all. Whoever waits is told when it has greeted.
+  // Adds an attach and returns its id. Returns 0 and leaves `attach` unchanged if the pool or the
+  // list has too many. Waiting calls are notified when the attach has greeted.
   uint64_t Add(HeldAttach& attach, TimePoint now);
-  // It has greeted now. Yields its new id: ids are in the order in which others are told.
+  // Marks an attach as greeted and returns its new id: ids are in the order of greeting.
   uint64_t Greeted(uint64_t id);
-  // It is held no more; nothing when it was not.
+  // Removes an attach; returns nothing if it is not in the list.
   std::optional<HeldAttach> Take(uint64_t id);
-  // Those whose time is over.
+  // Removes and returns the attaches whose deadline has passed.
   std::vector<HeldAttach> TakeExpired(TimePoint now);
   const HeldAttach* Find(uint64_t id) const;
 
-  // Tells at once when one with an id above `after` is held, else when there is one, at the latest
-  // at `until`. Of too many who wait the first is told that there is nothing.
+  // Calls `told` at once if an attach has an id above `after`, else when there is one, at the
+  // latest at `until`. If too many calls wait, the oldest gets an empty result.
   void Tell(uint64_t after, TimePoint until, Told told, TimePoint now);
-  // Whoever has waited long enough is told that there is nothing.
+  // Ends waiting calls whose time is over with an empty result.
   void TellExpired(TimePoint now);
-  // The same for all, now and from now on.
+  // Does the same for all calls, now and from now on.
   void StopTelling();
 
-  // When TakeExpired or TellExpired may have something to do; kNever: not by itself.
+  // Returns when TakeExpired or TellExpired has work next; kNever: not without a change.
   TimePoint deadline() const;
   size_t size() const { return held_.size(); }
 

@@ -15,17 +15,18 @@ namespace rocegw::session {
 
 namespace {
 
-// The most that one message can carry (SCM_MAX_FD of the kernel). With less space the kernel would
-// close the rest of the descriptors in the call that receives them.
+// Most descriptors that one message can carry (SCM_MAX_FD of the kernel). With less space the
+// kernel would close the rest inside the receiving call.
 constexpr size_t kMostDescriptors = 253;
-constexpr int kMessagesTaken = 64;  // of a connection that ends
+constexpr int kMessagesTaken = 64;  // messages read from a connection that ends
 
 struct Arrival {
   ssize_t length = 0;
   int flags = 0;
-  ClientFd fd;              // the first of them
-  size_t descriptors = 0;   // all others are with the lane already
-  bool is_message = false;  // with SO_PASSCRED: not the end of the connection
+  ClientFd fd;             // first descriptor
+  size_t descriptors = 0;  // number of descriptors; the others are with the lane already
+  bool is_message =
+      false;  // from SO_PASSCRED: distinguishes a message from the end of the connection
 };
 
 Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<ClientLane>& lane) {
@@ -63,13 +64,15 @@ Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<Client
 
 void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane) {
   if (!socket.valid()) return;
-  ::shutdown(socket.get(), SHUT_RD);  // nothing comes any more
-  // A message of no bytes looks like the end of the connection, but for its sender's credentials.
+  ::shutdown(socket.get(), SHUT_RD);  // stops further input
+  // A message without bytes looks like the end of the connection, except for its sender's
+  // credentials.
   const int yes = 1;
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
   std::array<uint8_t, 16> ignored;
   for (int i = 0; i < kMessagesTaken; ++i) {
-    if (!Take(socket.get(), ignored, lane).is_message) return;  // empty: the close does not block
+    if (!Take(socket.get(), ignored, lane).is_message)
+      return;  // no message left: closing does not block
   }
   ::shutdown(socket.get(), SHUT_RDWR);
   lane->Close(std::move(socket));
@@ -138,7 +141,7 @@ bool MessageSocket::TrySend(std::span<const uint8_t> message, int fd) {
 void MessageSocket::Send(std::span<const uint8_t> message, int fd) {
   if (backlog_.empty() && TrySend(message, fd)) return;
   UniqueFd kept(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  // Without its descriptor the message would mean something else.
+  // Without its descriptor the message would have another meaning.
   if (fd >= 0 && !kept.valid()) {
     failed_ = true;
     return;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attach connection: bounded messages with at most one descriptor each, both ways, without ever
-// blocking. What the client has not room for waits here in order. So does a message whose
-// descriptor the kernel does not take because too many descriptors of the daemon's user are in
-// sockets that their receivers have not read (ETOOMANYREFS, unix(7)). Descriptors that come are
-// never closed here, nor by the kernel in a call made here: the program's lane closes them. Control
-// thread.
+// Attach connection: bounded messages with at most one descriptor each, in both directions, without
+// blocking. Messages that do not fit the socket wait here in order. So does a message whose
+// descriptor the kernel refuses because too many descriptors of the daemon's user are in unread
+// sockets (ETOOMANYREFS, unix(7)). Received descriptors are never closed here, nor by the kernel in
+// a call made here: the program's lane closes them. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +16,29 @@
 
 namespace rocegw::session {
 
-// Where a session's messages go.
+// Output of a session's messages.
 class MessageSink {
  public:
   virtual ~MessageSink() = default;
-  // fd -1: none; otherwise it stays the caller's.
+  // Sends a message. `fd`: a descriptor, which stays the caller's; -1: none.
   virtual void Send(std::span<const uint8_t> message, int fd) = 0;
 };
 
-// Ends a connection with a program. Messages that were not read may hold descriptors, so they are
-// taken first; a socket that has too many of them is left to the lane.
+// Closes a connection to a program. Unread messages may hold descriptors, so they are read first; a
+// socket with too many of them is closed by the lane.
 void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane);
 
 class MessageSocket final : public MessageSink {
  public:
   enum class Outcome : uint8_t {
     kMessage,
-    kNothing,  // now
-    kClosed,   // the client is gone
-    kBroken,  // the client broke the rules of the connection: too long, or more than one descriptor
+    kNothing,  // no message now
+    kClosed,   // the client has closed
+    kBroken,   // the client broke the rules: message too long, or more than one descriptor
   };
   struct Received {
     Outcome outcome = Outcome::kNothing;
-    std::span<const uint8_t> bytes;  // until the next Receive
+    std::span<const uint8_t> bytes;  // valid until the next Receive
     ClientFd fd;
     const char* reason = "";
   };
@@ -52,16 +51,16 @@ class MessageSocket final : public MessageSink {
   Received Receive();
   void Send(std::span<const uint8_t> message, int fd) override;
 
-  // Sends what waits; to be called when the socket is writable, or after a while when
+  // Sends waiting messages. Call when the socket is writable, or after a while if
   // waits_for_descriptors().
   void Drain();
   bool has_backlog() const { return !backlog_.empty(); }
-  // The socket is writable, but the first message that waits carries a descriptor too many. No
-  // event reports when the kernel takes it.
+  // Returns true if the socket is writable but the kernel refuses the descriptor of the first
+  // waiting message. No event reports when the kernel accepts it.
   bool waits_for_descriptors() const { return waits_for_descriptors_; }
-  // A message could not be sent and never will: the connection is of no more use.
+  // Returns true if a message can never be sent: the connection is unusable.
   bool failed() const { return failed_; }
-  // The client sees the end of the connection; what waits is dropped.
+  // Closes the connection and drops waiting messages.
   void Close();
 
  private:

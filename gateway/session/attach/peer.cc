@@ -26,10 +26,10 @@ std::string ReadProcFile(pid_t pid, const char* name) {
   return length <= 0 ? std::string() : std::string(text, static_cast<size_t>(length));
 }
 
-// The process at the other end, whatever has its number by now (SO_PEERPIDFD, Linux 6.5); invalid
-// on older kernels. ESRCH: the process is gone.
+// Returns a descriptor of the process at the other end, even if its number was reused
+// (SO_PEERPIDFD, Linux 6.5); invalid on older kernels. ESRCH: the process has exited.
 StatusOr<UniqueFd> PeerProcess(int socket) {
-  constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, which older headers do not have
+  constexpr int kPeerPidfd = 77;  // value of SO_PEERPIDFD, which older headers lack
   int process = -1;
   socklen_t length = sizeof process;
   if (::getsockopt(socket, SOL_SOCKET, kPeerPidfd, &process, &length) == 0)
@@ -38,7 +38,7 @@ StatusOr<UniqueFd> PeerProcess(int socket) {
   return Status(errno, std::string("SO_PEERPIDFD: ") + std::strerror(errno));
 }
 
-// Whether the process that a descriptor names still has its number. EPERM says so, too.
+// Returns true if the process behind a descriptor still exists. EPERM proves it, too.
 bool HasItsNumber(int process) {
   return ::syscall(SYS_pidfd_send_signal, process, 0, nullptr, 0) == 0 || errno != ESRCH;
 }
@@ -47,8 +47,8 @@ bool HasItsNumber(int process) {
 
 std::optional<uint64_t> ProcessStartTime(pid_t pid) {
   const std::string stat = ReadProcFile(pid, "stat");
-  // The second field is the program's name in parentheses and may hold anything; the third follows
-  // the last ')'.
+  // The second field is the program's name in parentheses and may contain anything; the third
+  // follows the last ')'.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::string_view rest = std::string_view(stat).substr(name_end + 1);
@@ -109,16 +109,16 @@ StatusOr<Peer> IdentifyPeer(int socket) {
   if (!exact.ok()) return Status(ESRCH, is_gone);
   peer.process = std::move(*exact);
   const auto before = ProcessStartTime(peer.pid);
-  // On older kernels the process may have ended before this, and another may have its number.
+  // On older kernels the process may have exited before this, and another may have its number.
   if (!peer.process.valid())
     peer.process.Reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
   peer.cgroup = ForeignText(ProcessCgroup(peer.pid));
   const auto after = ProcessStartTime(peer.pid);
-  // The number named one process all the time, and still names that of the descriptor.
+  // The number named one process throughout, and still names the process of the descriptor.
   if (!before || !peer.process.valid() || before != after || !HasItsNumber(peer.process.get()))
     return Status(ESRCH, is_gone);
   peer.start_time = *before;
-  // The process chose its name. Behind it stands a line feed of the kernel.
+  // The process chose its name. The kernel appends a line feed.
   std::string comm = ReadProcFile(peer.pid, "comm");
   if (comm.ends_with('\n')) comm.pop_back();
   peer.comm = ForeignText(comm);

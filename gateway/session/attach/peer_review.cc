@@ -25,7 +25,7 @@ void PeerReview::OfPool(tenant::Pool& pool) {
   Disconnect(pool);
 }
 
-// The pool may be gone when the workers answer.
+// The pool may have been removed before the workers answer.
 void PeerReview::Tell(const tenant::Share* pool, const std::vector<worker::PeerRevoked>& revoked) {
   std::map<wire::Gid, uint32_t> by_peer;
   for (const worker::PeerRevoked& one : revoked) by_peer[one.peer] += one.queue_pairs;
@@ -35,13 +35,13 @@ void PeerReview::Tell(const tenant::Share* pool, const std::vector<worker::PeerR
   });
 }
 
-// Those that are on their way do not get their queue pairs ready (Services::CheckPeer).
+// Disconnects established connections. Those being set up fail by themselves (Services::CheckPeer).
 void PeerReview::Disconnect(const tenant::Pool& pool) {
   for (const cm::ConnectionRow& connection : services_.cm->engine().Connections()) {
     ClientSession* const session = attach_.Find(connection.owner);
     if (session == nullptr || &session->pool() != &pool || pool.MayTalkTo(connection.remote_gid))
       continue;
-    // Those that are not connected say so, which is no news.
+    // Unconnected ids return an error, which is expected.
     (void)services_.cm->Run(*session, connection.id, cm::Disconnect{});
   }
 }

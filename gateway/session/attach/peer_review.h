@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allowed peers of a pool that change while its programs run: who talks to somebody that it may not
-// talk to any more is cut off. A rule of who may talk to whom holds for what there is, unlike a
-// limit, which takes nothing away. Control thread.
+// Enforcement of changed peer rules on running programs: cuts off connections to peers that a pool
+// may not talk to any more. Such a rule holds for existing connections, unlike a limit, which takes
+// nothing away. Control thread.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ class PeerReview {
   PeerReview(Services& services, const AttachServer& attach)
       : services_(services), attach_(attach) {}
 
-  // After the settings of that tenant, or of one of its pools, have changed.
+  // Call after the settings of that tenant, or of one of its pools, have changed.
   void OfTenant(const std::string& tenant);
   void OfPool(tenant::Pool& pool);
 

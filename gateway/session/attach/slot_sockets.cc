@@ -17,11 +17,12 @@ namespace rocegw::session {
 namespace {
 
 constexpr size_t kFolderDigits = 8;
-// Above the pools' folders: whoever may use a pool must get there, but need not see the others.
+// Mode of the directory above the pools' directories: programs must be able to pass it, but not
+// list it.
 constexpr mode_t kTopMode = 0711;
 
-// Of a slot's folder: users who may connect to its socket may pass, others may not. The name of the
-// socket is known, so users besides owner and group need not read the folder.
+// Returns the mode of a slot's directory: passable for users who may connect to its socket. The
+// socket's name is known, so other users need not read the directory.
 mode_t DirectoryMode(uint32_t socket_mode) {
   constexpr mode_t kOwner = 0700;
   constexpr mode_t kGroupWrites = 0020;
@@ -30,7 +31,7 @@ mode_t DirectoryMode(uint32_t socket_mode) {
          ((socket_mode & kOthersWrite) != 0 ? 0001 : 0);
 }
 
-// FNV-1a.
+// FNV-1a hash.
 uint32_t Hash(const std::string& text) {
   uint32_t hash = 2166136261u;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
@@ -70,7 +71,7 @@ void SlotSockets::Set(const tenant::PoolSettings& pool, const SlotRights& rights
   const std::string folder = SlotFolder(pool);
   const auto known = pools_.find(pool.name);
   if (known != pools_.end() && (known->second.folder != folder || known->second.rights != rights)) {
-    // Other rights: the folders get them, the sockets are made anew.
+    // The rights changed: directories get them, sockets are created again.
     Remove(pool.name);
   }
   Entry& entry = pools_[pool.name];

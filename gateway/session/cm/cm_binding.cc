@@ -17,10 +17,10 @@
 namespace rocegw::session {
 namespace {
 
-// Of each kind; more grow the lists.
+// Initial capacity for each kind of action; more grow the lists.
 constexpr size_t kActionsAtOnce = 16;
 
-// What a step of a connection that failed is to a program; nothing for other requests.
+// Returns the event of a failed connection step; nothing for other requests.
 std::optional<cm::EventType> FailureOf(uint32_t request) {
   switch (request) {
     case ROCEGW_MSG_CM_RESOLVE_ADDR:
@@ -41,8 +41,8 @@ std::optional<cm::EventType> FailureOf(uint32_t request) {
 cm::CmConfig CmBinding::ConfigFor(const Services& services) {
   cm::CmConfig config;
   config.max_depth = static_cast<uint8_t>(services.options.device.max_rd_atomic);
-  // The pools' limits are kept here, with an answer to the peer; the engine's own only bound them,
-  // also when a configuration allows more than we started with.
+  // Pools' limits are enforced here, with an answer to the peer. The engine's limit is a fixed
+  // bound, so that a later configuration may raise the pools' limits.
   constexpr size_t kMost = size_t{1} << 20;
   config.max_ids = std::max<size_t>(services.options.limits.cm_ids, kMost) + 1024;
   config.max_ids_per_owner = config.max_ids;
@@ -79,7 +79,7 @@ void CmBinding::DevicesChanged() {
     const size_t count = std::min(device.gids.size(), verbs::GidTable::kSize);
     for (size_t i = 0; i < count; ++i) {
       if (device.gids[i].IsZero()) continue;
-      // As kernels have it: others are the same sockaddr_in6 that a program came with.
+      // As kernels do: for other addresses the program's sockaddr_in6 comes back unchanged.
       const uint32_t scope = wire::IsLinkLocal(device.gids[i]) ? device.interface_index : 0;
       addresses.push_back({device.gids[i], static_cast<int32_t>(d), static_cast<uint8_t>(i),
                            device.interface_mtu, scope, services_.OwnerOf(device.gids[i])});
@@ -109,7 +109,8 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
   const auto lookup = [&](const wire::Gid& to, uint32_t interface_index) -> StatusOr<wire::Gid> {
     auto found = sources_.Find(to, interface_index, ControlLoop::Now());
     if (!found.ok() || services_.MaySee(session.pool(), *found)) return found;
-    // The kernel prefers an address of another pool: one of ours on the same device does as well.
+    // The kernel prefers an address of another pool; an address of ours on the same device serves
+    // as well.
     for (size_t d = 0; d < devices.size(); ++d) {
       const auto& all = services_.devices[d].gids;
       if (std::find(all.begin(), all.end(), *found) == all.end()) continue;
@@ -148,8 +149,8 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
   if (known) Run(session, id, resolved);
 }
 
-// Own addresses and groups need no next hop, and ports of their own (interface_index 0) find theirs
-// without the kernel.
+// Returns true if the route has a next hop to wait for. Own addresses and groups have none, and
+// ports without a kernel interface (interface_index 0) resolve theirs without the kernel.
 bool CmBinding::MayWait(const Route& route) const {
   const int device = DeviceOf(route.source);
   return reachability_ && device >= 0 &&
@@ -186,7 +187,7 @@ CmId* CmBinding::Named(ClientSession& session, uint32_t handle) {
 int CmBinding::InitQpAttributes(const ClientSession& session, cm::CmHandle id, cm::QpState state,
                                 cm::QpAttributes& out) const {
   const int error = engine_.InitQpAttributes(session.id(), id, state, out);
-  // As Linux does where a device has FLUSH: for whoever may ask for answers.
+  // As Linux does if a device has FLUSH: for queue pairs that allow remote reads.
   if (services_.HasPlacement(session.pool()) && (out.access & verbs::kAccessRemoteRead) != 0)
     out.access |= verbs::kAccessFlushGlobal;
   return error;
@@ -196,7 +197,7 @@ void CmBinding::OnUnanswered(ClientSession& session, uint32_t request, uint32_t 
   const CmId* const id = session.objects().cm_ids.Find(handle);
   const auto type = FailureOf(request);
   if (id == nullptr || !type) return;
-  // A peer that was promised an answer gets one.
+  // The peer waits for an answer, so it gets one.
   if (request == ROCEGW_MSG_CM_ACCEPT || request == ROCEGW_MSG_CM_ESTABLISH)
     Run(session, id->engine, cm::Reject{});
   cm::CmEvent event;
@@ -252,7 +253,7 @@ void CmBinding::OnMad(const worker::MadReceived& mad) {
   CarryOut();
 }
 
-// Once in the time for which what was found out holds, for each peer.
+// Reports an unauthenticated peer once per peer while its discovery result is valid.
 void CmBinding::TellIfUnauthenticated(const wire::Gid& peer) {
   if (!engine_.discovery().IsUnauthenticated(peer)) return;
   services_.Tell("PEER_UNAUTHENTICATED", "", "peer",
@@ -261,7 +262,8 @@ void CmBinding::TellIfUnauthenticated(const wire::Gid& peer) {
 }
 
 void CmBinding::CarryOut() {
-  // Delivering may run commands, which come back here: the outermost call does it all, in order.
+  // Delivery may run commands, which come back here: the outermost call handles all actions in
+  // order.
   if (carrying_out_) return;
   carrying_out_ = true;
   while (true) {
@@ -277,7 +279,7 @@ void CmBinding::CarryOut() {
     for (const cm::CmEvent& event : now.events) Deliver(event);
     for (const wire::Gid& peer : now.settled) {
       TellIfUnauthenticated(peer);
-      // Those that begin to wait meanwhile wait for something else.
+      // Functions that are added meanwhile wait for another result.
       std::vector<std::function<void()>> due;
       const auto [first, last] = waiting_.equal_range(peer);
       for (auto at = first; at != last; ++at) due.push_back(std::move(at->second));
@@ -318,12 +320,12 @@ void CmBinding::SendMad(const cm::SendMad& mad) {
     return;
   }
   const int device = DeviceOf(mad.path.source);
-  // The address went away meanwhile; the engine gives up in its own time.
+  // The address was removed meanwhile; the engine's own deadline ends the attempt.
   if (device < 0) return;
   worker::SendMad message;
   message.path = mad.path;
-  // One for all that goes from here to that host: a receiver with several queues sees the end of
-  // one connection before the beginning of the next.
+  // The same port for all datagrams to that host: a receiver with several queues then sees the end
+  // of one connection before the start of the next.
   message.path.source_port =
       SourcePortFor(mad.path.source, mad.path.destination, mad.destination, 0);
   message.destination = mad.destination;
@@ -336,7 +338,7 @@ void CmBinding::Deliver(const cm::CmEvent& event) {
   ClientSession* const session = find_session(event.owner);
   if (session == nullptr || session->ending()) return;
   const bool is_request = event.type == cm::EventType::kConnectRequest;
-  // It may have gone meanwhile.
+  // The id may have been destroyed meanwhile.
   const CmId* const id = session->objects().cm_ids.Find(event.name);
   if (id == nullptr || id->engine != (is_request ? event.listener : event.id)) return;
   if (is_request) return DeliverRequest(*session, event.name, event);
@@ -354,7 +356,7 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
     later_.push_back({session.id(), event.id, cm::Reject{reason, {}}});
     later_.push_back({session.id(), event.id, cm::DestroyId{}});
   };
-  // It listens on all addresses, but this one is somebody else's.
+  // The listener has all addresses, but this address belongs to another pool.
   if (!event.info.source_gid.IsZero() && !services_.MaySee(pool, event.info.source_gid))
     return refuse(wire::RejectReason::kInvalidServiceId);
   if (services_.CheckPeer(pool, event.info.destination_gid) != 0)
@@ -382,7 +384,7 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
 
 void CmBinding::ArmTimer() {
   const TimePoint deadline = engine_.deadline();
-  // One that is early looks again: deadlines of single messages come and go all the time.
+  // An early timer looks again: deadlines of single messages come and go all the time.
   if (timer_at_ <= deadline) return;
   services_.loop.Cancel(timer_);
   timer_at_ = deadline;

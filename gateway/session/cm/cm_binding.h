@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection manager between its three neighbours: commands of the sessions in, events to their
-// channels out, datagrams to and from QP1 through the workers. Keeps which session has which id,
-// and the engine's next deadline. Owner: session server, control thread.
+// Connection manager between its three neighbours: passes commands from the sessions, events to
+// their channels, and datagrams from and to QP1 through the workers. Records which session owns
+// which id, and arms the engine's next deadline. Owner: session server, control thread.
 #pragma once
 
 #include <array>
@@ -33,60 +33,58 @@ class CmBinding {
   CmBinding(const CmBinding&) = delete;
   CmBinding& operator=(const CmBinding&) = delete;
 
-  // Finds the session of an owner; set once by the server.
+  // Returns the session of an owner; set once by the server.
   std::function<ClientSession*(SessionId)> find_session;
 
-  // Addresses of the devices and their owners, after they changed.
+  // Updates the addresses of the devices and their owners.
   void DevicesChanged();
 
-  // Runs a command for an id of the session; 0 or errno.
+  // Runs a command for an id of the session. Returns 0 or errno.
   using Body = decltype(cm::CmCommand::body);
   int Run(ClientSession& session, cm::CmHandle id, const Body& body);
-  // A name for an id that a client creates.
+  // Returns a handle for an id that a client creates.
   cm::CmHandle NextHandle() { return {next_handle_++}; }
-  // The client's handle for it.
+  // Sets the client's handle of an id.
   void Name(cm::CmHandle engine, uint32_t handle) { engine_.Name(engine, handle); }
 
-  // As CmEngine's.
+  // See CmEngine.
   void Keep(size_t connections) { engine_.Keep(connections); }
   bool Refill() { return engine_.Refill(); }
 
-  // From now on ids that resolve wait for the next hop of their destination; before, an address
-  // resolves without it.
+  // Enables waiting: from now on an id that resolves an address waits for the next hop of its
+  // destination.
   void WaitForNeighbours();
 
-  // By the client's handle; nullptr: there is none. A request that came in belongs to the program
-  // from the first time that it is named.
+  // Finds an id by the client's handle; nullptr: none. The first use of the handle marks a
+  // connection request's id as fetched.
   CmId* Named(ClientSession& session, uint32_t handle);
 
-  // Looks up the route of an id that resolves, waits at most `timeout` for the next hop, and
-  // answers the engine.
+  // Looks up the route of an id, waits at most `timeout` for the next hop, and answers the engine.
   void ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
                       const cm::Endpoint& destination, Duration timeout);
 
-  // 0, or EADDRNOTAVAIL when the address that a program names as its own is another pool's.
+  // Returns 0, or EADDRNOTAVAIL if another pool owns the address that the program uses as its own.
   int LocalAddress(ClientSession& session, const cm::Endpoint& address) const;
 
   bool Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const;
   int InitQpAttributes(const ClientSession& session, cm::CmHandle id, cm::QpState state,
                        cm::QpAttributes& out) const;
 
-  // A request about an id failed and nobody waits for its answer: the id's channel tells, if it was
-  // a step of a connection.
+  // Reports the failure of a request without an answer on the id's channel, if the request was a
+  // step of a connection.
   void OnUnanswered(ClientSession& session, uint32_t request, uint32_t handle, int error);
 
-  // The session is over: everything it had goes.
+  // Destroys everything of an ended session.
   void DropSession(ClientSession& session);
-  // Data came before the message that says the connection is there.
+  // Handles data that arrived before the RTU.
   void OnCommEstablished(ClientSession& session, Qpn qpn);
 
-  // What this gateway offers to others; acceptors by worker.
+  // Sets what this gateway offers to others; acceptor QPNs by worker.
   void OfferChannels(const std::vector<Qpn>& acceptors);
-  // `wait`: that is not known yet, and WithDataPath can wait for it.
+  // `wait` in the result: not known yet; WithDataPath waits for it.
   cm::DataPath ChooseDataPath(const wire::Path& path, Qpn destination, uint32_t allowed);
-  // Calls then(const cm::DataPath&) once, with where data to `destination` may go: at once, without
-  // allocating, when that is known, else when discovery has found out; the session may be ending
-  // then.
+  // Calls then(const cm::DataPath&) once with the data path to `destination`: at once and without
+  // allocating if it is known, else when discovery has finished; the session may be ending then.
   template <typename Then>
   void WithDataPath(const wire::Path& path, Qpn destination, uint32_t allowed, Then then) {
     const cm::DataPath chosen = ChooseDataPath(path, destination, allowed);
@@ -95,19 +93,19 @@ class CmBinding {
       then(ChooseDataPath(path, destination, allowed));
     });
   }
-  // A channel to the peer was reset: it may be another instance now.
+  // Forgets a peer after the reset of a channel to it: it may be another instance.
   void ForgetPeer(const wire::Gid& peer) {
     engine_.ForgetPeer(peer, actions_);
     CarryOut();
   }
-  // Whether the fleet says that the address is a gateway's.
+  // Records if the fleet's configuration names the address as a gateway.
   void SetMember(const wire::Gid& peer, bool member) { engine_.SetMember(peer, member); }
   void SetKeys(const FleetKeys& keys) { engine_.SetKeys(keys); }
 
   void OnMad(const worker::MadReceived& mad);
 
   const cm::CmEngine& engine() const { return engine_; }
-  // Datagrams to QP1 that were of no use, by reason.
+  // Returns the number of unused datagrams to QP1, by reason.
   uint64_t drops(metrics::DropReason reason) const { return drops_[static_cast<size_t>(reason)]; }
 
  private:
@@ -121,12 +119,12 @@ class CmBinding {
   };
 
   bool MayWait(const Route& route) const;
-  // By one of its addresses; -1: none.
+  // Returns the device that has this address; -1: none.
   int DeviceOf(const wire::Gid& gid) const;
   static cm::CmConfig ConfigFor(const Services& services);
   void WhenSettled(const wire::Gid& peer, std::function<void()> then);
   void TellIfUnauthenticated(const wire::Gid& peer);
-  // Carries out what the engine wants, until it wants nothing more; then sets the timer.
+  // Carries out the engine's actions until there are none, then arms the timer.
   void CarryOut();
   void Deliver(const cm::CmEvent& event);
   void DeliverRequest(ClientSession& session, uint32_t listener, const cm::CmEvent& event);
@@ -139,11 +137,12 @@ class CmBinding {
   EngineRandom random_;
   cm::CmEngine engine_;
   cm::CmActions actions_;
-  cm::CmActions carried_;  // those that are being carried out
+  cm::CmActions carried_;  // actions in progress
   bool carrying_out_ = false;
-  GrowingRing<cm::SendMad> looped_;   // to one of our own addresses
-  GrowingRing<cm::CmCommand> later_;  // commands that carrying out brought about
-  std::multimap<wire::Gid, std::function<void()>> waiting_;  // for what discovery finds out
+  GrowingRing<cm::SendMad> looped_;   // datagrams to one of our own addresses
+  GrowingRing<cm::CmCommand> later_;  // commands that the actions caused
+  std::multimap<wire::Gid, std::function<void()>>
+      waiting_;  // functions that wait for discovery of a peer
   uint64_t next_handle_ = 1;
   std::array<uint64_t, metrics::kDropReasonCount> drops_{};
   ControlLoop::TimerId timer_ = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection manager values between the attach protocol and the engine. Pure functions.
+// Conversion between connection manager values of the attach protocol and of the engine. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,16 @@ std::span<const uint8_t> BytesOf(const T& value) {
   return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
 }
 
-// Nothing for an address family that RoCEv2 does not have. Family 0 is a wildcard of IPv6 without a
-// port.
+// Returns nothing for an address family that RoCEv2 does not have. Family 0 is an IPv6 wildcard
+// without a port.
 std::optional<cm::Endpoint> EndpointOf(const rocegw_sockaddr& address);
-// An endpoint that was never set becomes family 0.
+// Converts an endpoint; an unset endpoint becomes family 0.
 rocegw_sockaddr SockaddrOf(const cm::Endpoint& endpoint);
 
 cm::ConnectParams ParamsOf(const rocegw_cm_param& param);
 
 rocegw_cm_id_reply ReplyOf(const cm::IdInfo& info);
-// Without cookie and handles.
+// Converts an event, without cookie and handles.
 rocegw_cm_event RecordOf(const cm::CmEvent& event);
 rocegw_cm_qp_attr_reply ReplyOf(const cm::QpAttributes& attributes);
 

@@ -4,7 +4,7 @@
 namespace rocegw::session {
 namespace {
 
-// As long and as many as the routes that are remembered (route_lookup.cc).
+// Lifetime and number of results, the same as for cached routes (route_lookup.cc).
 constexpr Duration kRecent = Milliseconds(50);
 constexpr size_t kMostRecent = 16;
 

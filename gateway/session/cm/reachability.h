@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids of the connection manager that wait until the next hop of their destination answers, as
-// rdma_resolve_addr(3) does on Linux. An id has at most one wait, so that the ids of a pool bound
-// what its programs make the gateway keep. Owner: the connection manager's binding, control thread.
+// Waits of connection manager ids for the next hop of their destination, as in rdma_resolve_addr(3)
+// on Linux. An id has at most one wait, so the limit of ids bounds the waits. Owner: the connection
+// manager's binding, control thread.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class Reachability {
   Reachability(const Reachability&) = delete;
   Reachability& operator=(const Reachability&) = delete;
 
-  // True when the destination answered a moment ago. Else calls `then` once, later, unless the wait
-  // is cancelled; a wait that the id has already is cancelled. True, too, when the system has no
-  // thread for it: sending shows then what is wrong.
+  // Returns true if the destination answered a moment ago. Else calls `then` once, later, unless
+  // the wait is cancelled; replaces an earlier wait of the id. Returns true also if the system has
+  // no thread for it: sending will then show the error.
   bool Check(SessionId owner, cm::CmHandle id, const port::NeighbourWaits::Wait& wait, Then then);
   void Cancel(SessionId owner, cm::CmHandle id);
   void Cancel(SessionId owner);
-  // Routes or addresses changed: nothing is known any more.
+  // Discards cached results after routes or addresses changed.
   void Forget() { known_.clear(); }
 
  private:
@@ -62,9 +62,9 @@ class Reachability {
   std::map<uint64_t, Key> by_number_;
   std::vector<Known> known_;
   uint64_t next_number_ = 1;
-  // Reports that arrive when this object is gone find the pointer expired.
+  // A report that arrives after this object is destroyed finds the pointer expired.
   const std::shared_ptr<Reachability*> self_;
-  // The last one: its thread ends before anything else does.
+  // Last member: its thread ends before the other members are destroyed.
   port::NeighbourWaits waits_;
 };
 

@@ -18,7 +18,7 @@ bool IsOurs(const wire::Gid& gid, const std::vector<Device>& devices) {
 constexpr Duration kRecent = Milliseconds(50);
 constexpr size_t kMostRecent = 16;
 
-// The first address of that family.
+// Returns the first address of that family.
 wire::Gid AnyOfFamily(bool v4, const std::vector<Device>& devices) {
   for (const Device& device : devices) {
     for (const wire::Gid& gid : device.gids) {
@@ -66,7 +66,7 @@ StatusOr<Route> ResolveRoute(const cm::Endpoint& source, const cm::Endpoint& des
   }
   if (destination.IsWildcard()) return Status(EINVAL, "destination is a wildcard");
   if (named) return Route{source.address, destination.address};
-  // One of our own addresses is reached from itself; the kernel would say the same where it has it.
+  // An own address is reached from itself; the kernel would say the same for addresses that it has.
   if (IsOurs(destination.address, devices)) return Route{destination.address, destination.address};
   auto found = lookup(destination.address, destination.scope_id);
   if (!found.ok()) return found.status();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a connection manager id gets from a destination address to a pair of GIDs: by the kernel's
-// routes, or by what the daemon knows where the kernel does not. Control thread; must not wait for
-// the network.
+// Route of a connection manager id: finds the pair of GIDs for a destination address, by the
+// kernel's routes, or by the daemon's own data for addresses that the kernel lacks. Control thread;
+// must not wait for the network.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace rocegw::session {
 
-// The address that this host would send from to `destination`; interface_index is needed for
-// link-local destinations only.
+// Returns the address that this host would send from to `destination`; interface_index is needed
+// for link-local destinations only.
 using SourceLookup =
     std::function<StatusOr<wire::Gid>(const wire::Gid& destination, uint32_t interface_index)>;
 
-// The kernel's answer (port/kernel/local_address.h).
+// Asks the kernel (port/kernel/local_address.h).
 StatusOr<wire::Gid> SourceByKernel(const wire::Gid& destination, uint32_t interface_index);
 
 struct Route {
@@ -28,8 +28,8 @@ struct Route {
   wire::Gid destination;
 };
 
-// Answers of a lookup for a moment: who connects many times to the same few hosts asks the system
-// once. A route that changes is followed within that moment.
+// Short-lived cache of a lookup's results: a program that connects many times to a few hosts
+// queries the system once. A changed route is followed after that time.
 class RecentSources {
  public:
   explicit RecentSources(SourceLookup lookup);
@@ -47,8 +47,8 @@ class RecentSources {
   std::vector<Known> known_;
 };
 
-// `source` may be a wildcard: then by lookup. A loopback destination becomes an address of this
-// gateway. ENODEV when the route does not lead through one of the devices.
+// Resolves a route. A wildcard `source` is looked up. A loopback destination becomes an address of
+// this gateway. ENODEV if the route does not use one of the devices.
 StatusOr<Route> ResolveRoute(const cm::Endpoint& source, const cm::Endpoint& destination,
                              const std::vector<Device>& devices, const SourceLookup& lookup);
 

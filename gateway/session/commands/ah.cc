@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Address handles, which the library makes by itself: only their number is known here.
+// Address handles: the library creates them itself; the daemon knows only their number.
 #include <algorithm>
 #include <cerrno>
 
@@ -9,8 +9,8 @@
 namespace rocegw::session {
 namespace {
 
-// A library asks for many at a time, to ask seldom. It gets no more than this part of what is left,
-// so that none is kept unused where others lack it.
+// A library asks for many at a time, so that it asks rarely. It gets at most this fraction of what
+// is left, so that others do not lack what it leaves unused.
 constexpr uint64_t kShare = 16;
 
 }  // namespace

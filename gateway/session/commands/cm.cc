@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection manager: ids and their channels. What takes time arrives as events; every command here
-// answers at once.
+// Commands of the connection manager on ids and their channels. Each command answers at once; later
+// results arrive as events.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -17,7 +17,7 @@
 namespace rocegw::session {
 namespace {
 
-// rdma_set_option: levels and names of rdma/rdma_cma.h.
+// Levels and names of rdma_set_option (rdma/rdma_cma.h).
 constexpr uint32_t kLevelId = 0;
 constexpr uint32_t kLevelIb = 1;
 constexpr uint32_t kOptionTos = 0;
@@ -26,7 +26,7 @@ constexpr uint32_t kOptionAfOnly = 2;
 constexpr uint32_t kOptionAckTimeout = 3;
 constexpr uint32_t kOptionIbPath = 1;
 
-// Beyond the time that a program gives to the resolution of an address.
+// Time added to the program's timeout of an address resolution.
 constexpr uint32_t kLookupMs = 500;
 
 void AnswerWithId(ClientSession& session, const CmId& id, int error) {
@@ -36,7 +36,7 @@ void AnswerWithId(ClientSession& session, const CmId& id, int error) {
   session.Reply(ReplyOf(info));
 }
 
-// qp_type: enum rocegw_qp_type; 0: what the port space is for.
+// `qp_type`: enum rocegw_qp_type; 0: the port space's usual type.
 std::optional<std::pair<cm::PortSpace, cm::QpType>> KindOf(uint32_t port_space, uint32_t qp_type) {
   switch (static_cast<cm::PortSpace>(port_space)) {
     case cm::PortSpace::kTcp:
@@ -69,7 +69,7 @@ bool IsRequest(const rocegw_cm_event& event) {
   return event.type == static_cast<uint32_t>(cm::EventType::kConnectRequest);
 }
 
-// Whose event a record is: that of a request is its listener's.
+// Returns the id to which a record belongs: for a connection request, its listener.
 EventChannel::Subject SubjectOf(std::span<const uint8_t> record) {
   const auto event = DecodeAs<rocegw_cm_event>(record);
   return IsRequest(event) ? event.listen_id : event.id;
@@ -83,7 +83,7 @@ std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {
   return value;
 }
 
-// Moves an id to another channel, and with it what waits on its channel.
+// Moves an id to another channel, together with its waiting events.
 void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
   Objects& objects = session.objects();
   CmId* const id = objects.cm_ids.Find(asked.id);
@@ -91,7 +91,8 @@ void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
   const uint32_t old = id->channel;
   CmChannel* const from = objects.cm_channels.Find(old);
   CmChannel* const to = objects.cm_channels.Find(asked.channel);
-  // Requests go with their listener; one that was read is where it was read.
+  // Connection requests move with their listener; an event that the client has read stays where it
+  // was read.
   std::vector<uint32_t> moved = {asked.id};
   from->events->MoveWaiting(*to->events,
                             [&](EventChannel::Subject subject, std::span<const uint8_t> record) {
@@ -101,7 +102,7 @@ void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
                               return std::ranges::find(moved, subject) != moved.end();
                             });
   for (const uint32_t handle : moved) {
-    // A request may have ended before anybody read of it.
+    // A request may have ended before the client read its event.
     CmId* const one = objects.cm_ids.Find(handle);
     if (one == nullptr || one->channel != old) continue;
     one->events_moved += from->events->Forget(handle);
@@ -164,7 +165,7 @@ void CmDestroyId(ClientSession& session, Request& request) {
   const CmId* const id = session.cm().Named(session, handle);
   if (id == nullptr) return session.ReplyError(EINVAL);
   session.cm().Run(session, id->engine, cm::DestroyId{});
-  // Requests that the program never named end with their listener.
+  // Requests that the program never used are destroyed with their listener.
   const auto unnamed = [&](const CmId& other) { return other.listener == handle; };
   if (id->listens) {
     for (const uint32_t child : objects.cm_ids.Select(unnamed)) DestroyOne(session, child);
@@ -207,12 +208,12 @@ void CmResolveAddr(ClientSession& session, Request& request) {
   resolve.has_source = asked.source.family != 0;
   resolve.source = *source;
   resolve.destination = *destination;
-  // The next hop is waited for as long as the program says. The engine's own deadline is for a
-  // kernel that does not tell.
+  // The program's timeout limits the wait for the next hop. The engine's own deadline is for a
+  // kernel that does not report.
   resolve.timeout_ms = asked.timeout_ms + std::min(kLookupMs, UINT32_MAX - asked.timeout_ms);
   if (const int error = session.cm().Run(session, id->engine, resolve))
     return session.ReplyError(error);
-  // It may have been bound before: then that is where it sends from.
+  // An id that was bound before sends from that address.
   cm::IdInfo info;
   session.cm().Query(session.id(), id->engine, info);
   session.cm().ResolveAddress(session, id->engine, info.local, *destination,
@@ -273,7 +274,7 @@ void CmSetOption(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_set_option>();
   const CmId* const id = session.cm().Named(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
-  // A path that the program brings along says nothing that the addresses do not.
+  // The path record of a program contains nothing that the addresses do not.
   if (asked.level == kLevelIb)
     return asked.option == kOptionIbPath ? session.ReplyDone() : session.ReplyError(ENOSYS);
   using Name = cm::SetOption::Name;
@@ -309,7 +310,7 @@ void CmMigrate(ClientSession& session, Request& request) {
     return session.ReplyError(EINVAL);
   if (id->channel == asked.channel) return session.ReplyDone();
   EventChannel& from = *objects.cm_channels.Find(id->channel)->events;
-  // An older client keeps its end to itself, and with it what it has not read.
+  // An older client passes no descriptor of its end, and keeps its unread events.
   if (!request.fd.valid() || !from.IsClientEnd(request.fd.get())) return MoveEvents(session, asked);
   struct Taken {
     ClientFd client_end;
@@ -320,7 +321,7 @@ void CmMigrate(ClientSession& session, Request& request) {
   session.RunBlocking(
       [taken] { taken->unread = EventChannel::ReadUnread(taken->client_end.get()); },
       [&session, asked, channel = id->channel, taken] {
-        // No other request was taken meanwhile, so the channel is there.
+        // No other request ran meanwhile, so the channel still exists.
         session.objects().cm_channels.Find(channel)->events->TakeBack(std::move(taken->unread),
                                                                       SubjectOf);
         MoveEvents(session, asked);

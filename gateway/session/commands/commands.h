@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per request of the attach protocol. A command checks what the request says, acts,
-// and answers exactly once: before it returns, or from the continuation of a message to the
-// workers. Wrong handles and values are the client's to hear about (an errno); what no correct
-// library does ends the session. Control thread.
+// Commands: one function per request type of the attach protocol. A command checks the request's
+// values, acts, and answers exactly once: before it returns, or from the continuation of a message
+// to the workers. Wrong handles and values are answered with an errno; a request that no correct
+// library sends ends the session. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class ClientSession;
 
 using Command = void (*)(ClientSession& session, Request& request);
 
-// nullptr for a type that this version does not know.
+// Returns nullptr for a type that this version does not know.
 Command FindCommand(uint32_t type);
 
 // commands_device.cc
@@ -68,7 +68,7 @@ void SetEce(ClientSession& session, Request& request);
 void OpenXrcd(ClientSession& session, Request& request);
 void CloseXrcd(ClientSession& session, Request& request);
 void OpenQp(ClientSession& session, Request& request);
-// For CreateQp, of that type.
+// Part of CreateQp for XRC_RECV queue pairs.
 void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked);
 
 // commands_multicast.cc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection manager: requests that connect, accept, refuse and end, alone or with the queue pair
-// that the connection is for.
+// Commands of the connection manager that connect, accept, reject and disconnect, with or without
+// the queue pair of the connection.
 #include <cerrno>
 #include <utility>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kEventCommEstablished = 4;  // enum ibv_event_type
 
-// Runs a command that has no more to say than that it went well.
+// Runs a command whose only result is success or an errno.
 void RunSimple(ClientSession& session, uint32_t handle, const CmBinding::Body& body) {
   const CmId* const id = session.cm().Named(session, handle);
   if (id == nullptr) return session.ReplyError(EINVAL);
@@ -30,7 +30,7 @@ void RememberQp(ClientSession& session, uint32_t handle, CmId& id, Qpn qpn) {
   by_qpn.Insert(qpn.value, handle);
 }
 
-// The id and the handle of the queue pair that it connects; nullptr: it has none.
+// Returns the id and the handle of its queue pair; nullptr: it has none.
 std::pair<CmId*, const uint32_t*> FindWithQp(ClientSession& session, uint32_t handle) {
   CmId* const id = session.cm().Named(session, handle);
   if (id == nullptr) return {nullptr, nullptr};
@@ -40,7 +40,7 @@ std::pair<CmId*, const uint32_t*> FindWithQp(ClientSession& session, uint32_t ha
 void Accept(ClientSession& session, const rocegw_cm_connect& asked) {
   const cm::ConnectParams param = ParamsOf(asked.param);
   CmId& id = *session.objects().cm_ids.Find(asked.id);
-  // Before the command: what the accept brings about already carries it.
+  // Set before the command, whose events already carry the cookie.
   const uint64_t cookie = std::exchange(id.cookie, asked.cookie);
   const int error = session.cm().Run(session, id.engine, cm::Accept{param});
   if (error != 0) {
@@ -51,7 +51,7 @@ void Accept(ClientSession& session, const rocegw_cm_connect& asked) {
   session.Answer(error);
 }
 
-// Goes on when the queue pair is where it was brought to, unless the session ended meanwhile.
+// Returns a continuation for a moved queue pair, which does nothing if the session ended meanwhile.
 template <typename Then>
 auto Before(ClientSession& session, Then then) {
   return [&session, then = std::move(then)](int error) {
@@ -136,7 +136,7 @@ void CmNotify(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_notify>();
   if (asked.event == kEventCommEstablished)
     return RunSimple(session, asked.id, cm::CommEstablished{});
-  // Other events of a QP are no news to the connection manager.
+  // Other QP events do not concern the connection manager.
   session.Answer(session.cm().Named(session, asked.id) != nullptr ? 0 : EINVAL);
 }
 

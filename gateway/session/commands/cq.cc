@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion queues: one ring of full depth per worker, merged by the library.
+// Commands on completion queues: one ring of full depth per worker, merged by the library.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -40,7 +40,7 @@ rocegw_cq_reply Describe(uint32_t handle, const Cq& cq, size_t workers) {
   return reply;
 }
 
-// All workers go on in these rings, unless more than `most` waits in one.
+// Moves all workers to these rings, unless one has more than `most` completions waiting.
 void MoveTo(ClientSession& session, uint32_t handle, uint32_t entries, uint32_t most,
             const shm::Block& rings, std::function<void(int error)> done) {
   session.services().workers.Broadcast(
@@ -53,9 +53,9 @@ void MoveTo(ClientSession& session, uint32_t handle, uint32_t entries, uint32_t 
 
 struct Resizing {
   uint32_t cq = 0;
-  uint32_t entries = 0;  // of the rings it is to have
-  uint32_t asked = 0;    // by the client: at most `entries`
-  bool fresh = false;    // these rings are not the present ones
+  uint32_t entries = 0;  // entries of the new rings
+  uint32_t asked = 0;    // requested by the client: at most `entries`
+  bool fresh = false;    // the new rings differ from the current ones
   shm::Block rings;
 };
 
@@ -73,7 +73,8 @@ void Resize(ClientSession& session, const Resizing& to) {
       known.entries = to.entries;
       return session.Reply(Describe(to.cq, known, session.services().workers.worker_count()));
     }
-    // Some worker has more than that: those that have moved go back, where all of it fits.
+    // A worker has more completions than fit: workers that have moved return to the old rings,
+    // which fit all of them.
     MoveTo(session, to.cq, known.entries, known.entries, known.rings,
            [&session, to, error](int) { Refuse(session, to, error); });
   });
@@ -151,9 +152,10 @@ void ResizeCq(ClientSession& session, Request& request) {
     if (!rings.ok()) return session.ReplyError(ENOMEM);
     to.rings = *rings;
   }
-  // Asked first where they are: what was posted before the call is then under way or done, and
-  // nobody has to move back for it. Rings are larger than programs ask for, but who asks for less
-  // than what waits is told so, as by other providers.
+  // First moves to the current rings with the new limit: completions of requests posted before the
+  // call are then visible, and no worker has to move back for them. Rings are larger than programs
+  // ask for, but a request for fewer entries than waiting completions fails, as with other
+  // providers.
   MoveTo(session, asked.cq, cq->entries, std::min(asked.entries, cq->entries), cq->rings,
          [&session, to](int error) {
            if (error != 0) return Refuse(session, to, error);

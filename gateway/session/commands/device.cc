@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greeting, devices, contexts and completion channels.
+// Commands for the greeting, devices, contexts and completion channels.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ const Device* FindDevice(ClientSession& session, uint32_t index) {
   return index < devices.size() ? &devices[index] : nullptr;
 }
 
-// A program may say anything there: what is no plain text is not repeated.
+// Returns the text if it is plain; a program may send any bytes there.
 std::string PlainText(std::span<const char> text) {
   std::string plain;
   for (const char letter : text) {
@@ -70,7 +70,7 @@ void Welcome(ClientSession& session, const rocegw_hello& hello, UniqueFd memory)
   reply.worker_count = static_cast<uint32_t>(session.services().workers.worker_count());
   reply.device_count = static_cast<uint32_t>(session.services().devices.size());
   CopyText(reply.sysfs_root, options.sysfs_root);
-  // A client may not make a full userfaultfd itself; one made through this descriptor is
+  // A client may not create a full userfaultfd itself, but through this descriptor it may
   // (userfaultfd(2)).
   UniqueFd userfaultfd;
   if (session.pool().settings().remap_allowed) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of endpoints: a number that leads to one worker, where all members will be.
+// Commands on groups of endpoints: a group has a QPN, which leads to one worker with all its
+// members.
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -26,7 +27,7 @@ void CreateGroup(ClientSession& session, Request& request) {
   if (pd == nullptr || asked.dispatch > ROCEGW_DISPATCH_DEPTH) return session.ReplyError(EINVAL);
   if (const int error = services.CheckDrain(session.pool(), "group"))
     return session.ReplyError(error);
-  // It has the number of a queue pair, so it counts as one.
+  // A group has a QPN, so it counts as a queue pair.
   if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
   const auto taken = services.TakeQpn();
   if (!taken) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protection domains, memory regions, and regions whose pages move (remapping).
+// Commands on protection domains, memory regions, and remapped regions.
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
@@ -14,8 +14,8 @@
 namespace rocegw::session {
 namespace {
 
-// enum ibv_access_flags beyond those that the data path looks at. Accepted because they ask for
-// nothing that is not so anyway: pages are never pinned, addresses are the library's business.
+// Flags of enum ibv_access_flags that the data path ignores. Accepted because they hold anyway:
+// pages are never pinned, and the library handles addresses.
 constexpr uint32_t kAccessOnDemand = 1u << 6;
 constexpr uint32_t kAccessHugetlb = 1u << 7;
 // Bits that a provider may ignore (IBV_ACCESS_OPTIONAL_RANGE).
@@ -30,13 +30,13 @@ bool AccessIsValid(uint32_t access, bool placement) {
                               kAccessOnDemand | kAccessHugetlb | kAccessOptional;
   if ((access & ~kKnown) != 0) return false;
   if (!placement && (access & verbs::kAccessFlushGlobal) != 0) return false;
-  // Who may write from afar may write here (IBTA 10.6.3.2).
+  // Remote write access requires local write access (IBTA 10.6.3.2).
   const bool remote_change =
       (access & (verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic)) != 0;
   return !remote_change || (access & verbs::kAccessLocalWrite) != 0;
 }
 
-// What a region is to be.
+// Requested properties of a region.
 struct Wish {
   template <typename Message>
   explicit Wish(const Message& asked)
@@ -49,7 +49,7 @@ struct Wish {
         kept(asked.kept),
         region_offset(asked.region_offset) {}
 
-  // Everything that the program has and will have mapped: an implicit on-demand region.
+  // Returns true for an implicit on-demand region: all present and future mappings of the program.
   bool IsImplicit() const {
     return (access & kAccessOnDemand) != 0 && address == 0 && iova == 0 &&
            length == Mr::kEverything;
@@ -69,14 +69,14 @@ bool FitsAddressSpace(uint64_t start, uint64_t length) {
   return length <= std::numeric_limits<uint64_t>::max() - start;
 }
 
-// The part of a registration that lies in a remapped region.
+// Part of a registration that lies in a remapped region.
 struct DirectPart {
   uint8_t* bytes = nullptr;
-  uint64_t from = 0;  // in the registration
+  uint64_t from = 0;  // offset in the registration
   uint64_t length = 0;
 };
 
-// The ends of both ranges fit the address space.
+// Both ranges end within the address space.
 DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t length) {
   const uint64_t begin = std::max(address, region.address());
   const uint64_t end = std::min(address + length, region.address() + region.length());
@@ -84,7 +84,7 @@ DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t le
   return {region.Find(begin, end - begin), begin - address, end - begin};
 }
 
-// Where a wish lies, and what it costs.
+// Location of a requested region, and its cost.
 struct Place {
   Pd* pd = nullptr;
   RemappedRegion* region = nullptr;
@@ -92,7 +92,7 @@ struct Place {
   uint64_t charged = 0;
 };
 
-// 0, or why there cannot be such a region.
+// Returns 0, or why the region is impossible.
 int Find(ClientSession& session, const Wish& wish, Place& place) {
   Objects& objects = session.objects();
   const Options& options = session.services().options;
@@ -112,12 +112,12 @@ int Find(ClientSession& session, const Wish& wish, Place& place) {
       return EINVAL;
   }
   if (place.direct.length != wish.length && !session.memory_reachable()) return EPERM;
-  // A limit counts what is registered by name.
+  // The limit counts explicitly registered bytes.
   place.charged = wish.IsImplicit() ? 0 : wish.length - place.direct.length;
   return 0;
 }
 
-// The region is that from now on; its key stays.
+// Applies the request to the region; its key stays.
 void Adopt(const Wish& wish, const Place& place, Mr& mr) {
   mr.context = place.pd->context;
   mr.pd = wish.pd;
@@ -238,7 +238,7 @@ void ReregMr(ClientSession& session, Request& request) {
   session.Give(Resource::kRegisteredBytes, less);
   --objects.pds.Find(mr->pd)->users;
   if (RemappedRegion* const region = objects.regions.Find(mr->region)) --region->users;
-  // Workers look at them until all have the new region.
+  // Workers use the windows until all of them have the new region.
   const std::shared_ptr<verbs::BoundWindows> windows = std::move(mr->windows);
   Adopt(wish, place, *mr);
   const verbs::RegionConfig config = ConfigOf(session, wish, place, asked.mr, *mr);

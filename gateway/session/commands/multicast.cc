@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datagram queue pairs in multicast groups. A group is an address: a pool that may only talk to
-// some addresses joins only groups among them.
+// Commands that attach datagram queue pairs to multicast groups. A group is an address: a pool with
+// peer rules joins only the groups that they allow.
 #include <algorithm>
 #include <cerrno>
 #include <functional>
@@ -16,7 +16,7 @@ constexpr char kKernelLimit[] =
     "net.ipv4.igmp_max_memberships (IPv6: net.core.optmem_max), which `sysctl -w` raises";
 
 struct Attachment {
-  uint32_t handle = 0;  // of the queue pair
+  uint32_t handle = 0;  // handle of the queue pair
   const Qp* qp = nullptr;
   uint32_t device = 0;
   wire::Gid group;
@@ -36,7 +36,7 @@ MulticastGroups::Attachment CountedAs(ClientSession& session, const Attachment& 
   return {session.pool().id(), what.device, what.group};
 }
 
-// 0, or the errno to answer with when the pool hears as many groups as it may.
+// Returns 0, or the errno if the pool has its share of groups.
 int CheckShare(ClientSession& session, const Attachment& wanted) {
   Services& services = session.services();
   size_t pools = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom endpoints name in their requests: the address is checked once, the gateway behind it is
-// found out about, and every worker is told.
+// Commands on peers of endpoints: checks the address once, discovers the gateway behind it, and
+// tells every worker.
 #include <cerrno>
 #include <functional>
 #include <memory>
@@ -15,8 +15,8 @@ namespace rocegw::session {
 namespace {
 
 constexpr uint32_t kPeerMask = verbs::kAttrAv | verbs::kAttrDestQpn;
-// A queue pair whose peer keeps silent goes on as plain RoCEv2. For an endpoint there is no other
-// way, and a first packet may have to wait for its neighbour's address, or a busy gateway.
+// Time for discovery of a peer. A queue pair with a silent peer uses plain RoCEv2, an endpoint
+// cannot; and a first packet may wait for its neighbour's address or for a busy gateway.
 constexpr Duration kPatience = Milliseconds(500);
 
 void DropPeer(ClientSession& session, uint32_t handle, std::function<void()> done) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs: rings and payload areas in the session's segment, a number that leads to a worker, a
-// doorbell bit there.
+// Commands on queue pairs: allocates rings and payload areas in the session's segment, a QPN of a
+// worker, and a doorbell bit there.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -21,13 +21,13 @@
 namespace rocegw::session {
 namespace {
 
-// Bytes per queue for payloads that travel in the rings.
+// Bytes per queue for inline payloads in the rings.
 constexpr uint32_t kPayloadBudget = 64 * 1024;
-constexpr uint32_t kListEntry = 16;  // bytes of one piece in a hardware's list
+constexpr uint32_t kListEntry = 16;  // bytes of a scatter list entry in hardware
 constexpr uint32_t kLine = ROCEGW_CACHE_LINE;
 constexpr uint32_t kGiveUpMs = 5000;
 
-// Only connected queue pairs and endpoints have an order to choose.
+// Only connected queue pairs and endpoints can choose an order.
 bool ValidOrdering(const rocegw_create_qp& asked) {
   if (asked.type == ROCEGW_QPT_ENDPOINT) {
     return asked.service_mode == ROCEGW_SERVICE_BY_INITIATOR ||
@@ -37,7 +37,7 @@ bool ValidOrdering(const rocegw_create_qp& asked) {
   return plain || (asked.type == ROCEGW_QPT_RC && asked.service_mode <= ROCEGW_SERVICE_UNORDERED);
 }
 
-// Of its own, or of a shared receive queue that it is born with.
+// Returns true if the queue pair has receives, of its own or of a shared receive queue.
 bool HasReceives(const rocegw_create_qp& asked) {
   return asked.type != ROCEGW_QPT_ENDPOINT && asked.type != ROCEGW_QPT_XRC_SEND;
 }
@@ -57,7 +57,7 @@ bool MayJoin(const EndpointGroup* group, const rocegw_create_qp& asked) {
   return asked.type == ROCEGW_QPT_ENDPOINT && asked.pd == group->pd;
 }
 
-// Heap of the worker for what programs post; receives of a shared queue are that queue's.
+// Heap of the worker for posted requests; receives of a shared queue are charged to that queue.
 uint64_t HeapOfQueues(const rocegw_create_qp& asked) {
   const uint32_t sends = std::bit_ceil(std::max(asked.max_send_wr, 1u));
   const bool receives = asked.srq == 0 && asked.type != ROCEGW_QPT_XRC_SEND;
@@ -80,7 +80,7 @@ bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
   return AllocateBlocks(session, wanted);
 }
 
-// A doorbell bit on the QP's worker; a new page is told to the worker before the QP is.
+// Takes a doorbell bit on the QP's worker. A new page is sent to the worker before the QP.
 bool TakeDoorbell(ClientSession& session, Qp& qp) {
   Doorbells& doorbells = session.doorbells();
   if (doorbells.NeedsPage(qp.worker) && !session.AddDoorbellPage(qp.worker).ok()) return false;
@@ -158,7 +158,7 @@ rocegw_qp_reply Describe(const Qp& qp, const shm::Block& doorbell_page) {
   return reply;
 }
 
-// Out of the session's reserve; nullptr: it has none, or none that can become this.
+// Takes a queue pair from the session's reserve; nullptr: none that fits.
 std::unique_ptr<Qp> TakeReady(ClientSession& session, const rocegw_create_qp& asked) {
   constexpr verbs::QpShape kMost = ReadyReserve::kShape;
   if (session.reserve() == nullptr || asked.type != ROCEGW_QPT_RC || asked.srq != 0 ||
@@ -178,7 +178,7 @@ rocegw_qp_path PathOf(const Qp& qp, const worker::QpSnapshot& now) {
   return qp.any_order ? ROCEGW_PATH_ANY_ORDER : ROCEGW_PATH_CHANNEL;
 }
 
-// Only channels have options, and only connected queue pairs have channels.
+// Options apply to channels, which only connected queue pairs have.
 void ReplyEce(ClientSession& session, const Qp& qp) {
   const uint32_t offered = qp.type == verbs::QpType::kRc
                                ? session.cm().engine().discovery().own().features &
@@ -236,14 +236,14 @@ void CreateQp(ClientSession& session, Request& request) {
   qp->rq_entries = has_rq ? std::bit_ceil(std::max(asked.max_recv_wr, 1u)) : 0;
   qp->max_send_sge = std::max(asked.max_send_sge, 1u);
   qp->max_recv_sge = has_rq ? std::max(asked.max_recv_sge, 1u) : 0;
-  // ibv_wr_atomic_write brings its eight bytes along, whatever the queue was made for.
+  // ibv_wr_atomic_write carries its eight bytes inline, whatever size was requested.
   const bool placement = services.HasPlacement(session.pool()) && asked.type == ROCEGW_QPT_RC;
   const uint32_t least_inline = placement ? std::max(asked.max_inline, 8u) : asked.max_inline;
   const uint32_t inline_stride = (least_inline + kLine - 1) / kLine * kLine;
   const uint32_t sq_payload_stride =
       std::max(PayloadStride(qp->sq_entries, kPayloadBudget), inline_stride);
-  // Who asks for none gets as much as a request's list would take, as from other devices, whose
-  // programs count on it (rdma_xclient); the room is there anyway.
+  // A program that requests no inline space gets the bytes of a request's list, as on other
+  // devices; some programs rely on it (rdma_xclient), and the space exists anyway.
   qp->max_inline =
       std::max(asked.max_inline, std::min(sq_payload_stride, qp->max_send_sge * kListEntry));
   const uint32_t rq_payload_stride = has_rq ? PayloadStride(qp->rq_entries, kPayloadBudget) : 0;
@@ -293,7 +293,7 @@ void CreateQp(ClientSession& session, Request& request) {
   reply.handle = objects.qps.Add(std::move(qp));
   objects.qp_by_number.Insert(kept.qpn.value, reply.handle);
   session.CountSetUp(reply.handle, false);
-  // Before a worker knows it, so that no packet of it escapes a capture.
+  // Before a worker knows the queue pair, so that a capture sees its first packet.
   services.captures->QpAdded(session.pool().name(), kept.qpn);
   const worker::LinkQp link{ConfigOf(session, kept, reply, asked)};
   const auto finish = [&session, reply](int error) {
@@ -301,7 +301,7 @@ void CreateQp(ClientSession& session, Request& request) {
     session.CountSetUp(0, false);
     session.DropQp(reply.handle, [&session, error](uint32_t) { session.ReplyError(error); });
   };
-  // Its completion queues are there, so no worker refuses it; what shares more is asked about.
+  // Its completion queues exist, so no worker can refuse it; shared objects need an answer.
   const bool plain = srq == nullptr && group == nullptr;
   if (plain && services.workers.TryTell(kept.worker, link, WorkerRequests::Haste::kWhenAwake)) {
     objects.qps.Find(reply.handle)->setting_up = true;

@@ -11,8 +11,8 @@
 namespace rocegw::session {
 namespace {
 
-// Programs fill in any hop limit (1 is common in examples); as in the kernel, the network's default
-// wins over less.
+// Programs set any hop limit (1 is common in examples); as in the kernel, a smaller value becomes
+// the network's default.
 constexpr uint8_t kLeastHopLimit = 64;
 
 bool Has(uint32_t mask, uint32_t bit) { return (mask & bit) != 0; }
@@ -64,7 +64,7 @@ StatusOr<verbs::QpAttributes> FromClient(const rocegw_qp_attr& attr, uint32_t ma
   to.current_state = static_cast<verbs::QpState>(attr.cur_qp_state);
   to.path_mtu = static_cast<uint8_t>(attr.path_mtu);
   to.port = attr.port_num;
-  // Programs ask for as many as the peer takes (perftest); fewer is always right.
+  // Programs ask for as many as the peer accepts (perftest); fewer is always correct.
   to.max_rd_atomic =
       static_cast<uint8_t>(std::min<uint32_t>(attr.max_rd_atomic, bounds.max_rd_atomic));
   to.max_dest_rd_atomic = attr.max_dest_rd_atomic;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pair attributes between the attach protocol and the data path: ranges checked, indices
-// turned into addresses. Which attributes a transition needs or allows is the business of the QP
-// itself (IBTA 11.2.5.2). Pure functions.
+// Conversion of queue pair attributes from the attach protocol to the data path: checks ranges and
+// turns indices into addresses. The QP itself checks which attributes a transition requires or
+// allows (IBTA 11.2.5.2). Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,13 @@
 
 namespace rocegw::session {
 
-// UDP source port of a path: from its flow label, the connection's owner's choice; else from the
-// addresses and the destination's bucket, so that the receiver's merged buffers belong to one
-// worker.
+// Returns the UDP source port of a path: from its flow label if set; else from the addresses and
+// the destination's bucket, so that a merged buffer of the receiver belongs to one worker.
 uint16_t SourcePortFor(const wire::Gid& source, const wire::Gid& destination, Qpn peer,
                        uint32_t flow_label);
 
-// EINVAL with the reason. `destination` is where the QP already goes, for masks with an address
-// vector but no QPN.
+// Returns EINVAL with a reason. `destination`: current destination QPN, for masks with an address
+// vector but without a QPN.
 StatusOr<verbs::QpAttributes> FromClient(const rocegw_qp_attr& attr, uint32_t mask,
                                          const Device& device, const DeviceBounds& bounds,
                                          Qpn destination);

@@ -16,10 +16,10 @@
 namespace rocegw::session {
 namespace {
 
-constexpr size_t kConnecting = 1;  // of the three moves of BeginReady
+constexpr size_t kConnecting = 1;  // index of the connecting move in BeginReady
 
-// The worker could only refuse what is known here: it need not be asked. A queue pair that has
-// failed meanwhile says so in memory that only the worker writes.
+// Returns true if the worker need not be asked, since every reason for a refusal is known here. A
+// queue pair that failed meanwhile reports it in memory that only the worker writes.
 bool NeedNotAsk(const Qp& qp, const QpMove& move) {
   if (!qp.setting_up || (move.asked.attr_mask & verbs::kAttrCurState) != 0) return false;
   const uint32_t published =
@@ -36,7 +36,7 @@ bool Becomes(const QpMove& move, verbs::QpState state) {
   return (move.asked.attr_mask & verbs::kAttrState) != 0 && move.to.state == state;
 }
 
-// The worker has taken it, or will: what is known of the queue pair here, too.
+// Updates the control thread's copy with a move that the worker accepted or will accept.
 void Remember(const QpMove& move, Qp& qp) {
   if ((move.asked.attr_mask & verbs::kAttrDestQpn) != 0) qp.peer = move.to.dest_qpn;
   if (!move.path) return;
@@ -45,13 +45,13 @@ void Remember(const QpMove& move, Qp& qp) {
   qp.data_path = move.path->reason;
 }
 
-// Asked again after whatever was waited for: rules change meanwhile.
+// Checked again after each wait, since rules may have changed.
 int CheckPeerOf(ClientSession& session, const QpMove& move) {
   if ((move.asked.attr_mask & verbs::kAttrAv) == 0) return 0;
   return session.services().CheckPeer(session.pool(), move.to.path.destination);
 }
 
-// What the client says, checked; 0 or errno.
+// Checks the client's values. Returns 0 or errno.
 int Check(ClientSession& session, QpMove& move) {
   Services& services = session.services();
   const rocegw_modify_qp& asked = move.asked;
@@ -68,7 +68,7 @@ int Check(ClientSession& session, QpMove& move) {
   return 0;
 }
 
-// The same for a state and the attributes that an id's connection gives it.
+// Checks a state with the attributes that an id's connection gives.
 int CheckFor(ClientSession& session, const CmId& id, uint32_t qp, cm::QpState state,
              const OwnDepths* depths, QpMove& move) {
   cm::QpAttributes attributes;
@@ -90,11 +90,12 @@ worker::ModifyQp MessageOf(ClientSession& session, const QpMove& move, const Qp&
           move.path ? move.path->channel : std::nullopt};
 }
 
-// False: its worker has to be asked, and has not been told yet.
+// Sends the move to the worker without waiting. Returns false, and sends nothing, if its answer is
+// needed.
 bool TellAtOnce(ClientSession& session, const QpMove& move) {
   using Haste = WorkerRequests::Haste;
   Qp& qp = *session.objects().qps.Find(move.asked.qp);
-  // A channel is opened before its first message, by who sends first and by who does not.
+  // A channel is opened before its first message, by either side.
   const bool opens = move.path && move.path->channel;
   if (!NeedNotAsk(qp, move) ||
       !session.services().workers.TryTell(qp.worker, MessageOf(session, move, qp),
@@ -128,8 +129,7 @@ std::optional<int> TellThoseAtOnce(ClientSession& session, IdMoves& moves) {
   return moves.told == moves.count ? std::optional<int>(0) : std::nullopt;
 }
 
-// All on their way at once: the worker takes them in order, and refuses what follows something that
-// it refused.
+// Sends all moves at once: the worker handles them in order, and refuses those after a refused one.
 void TellTheRest(ClientSession& session, const IdMoves& moves, MoveDone done) {
   const MoveDone each = WhenAll(static_cast<int>(moves.count - moves.told), std::move(done));
   for (size_t i = moves.told; i < moves.count; ++i) TellWorker(session, moves.all[i], each);
@@ -160,7 +160,7 @@ void MoveQp(ClientSession& session, const rocegw_modify_qp& asked, MoveDone done
                         (asked.attr_mask & verbs::kAttrAv) != 0;
   if (!connects) return TellWorker(session, move, std::move(done));
   const bool names_peer = (asked.attr_mask & verbs::kAttrDestQpn) != 0;
-  // One request at a time: nothing but the session's end comes between.
+  // Requests are processed one at a time: only the session's end can happen meanwhile.
   session.cm().WithDataPath(move.to.path, names_peer ? move.to.dest_qpn : qp.peer, qp.ece_allowed,
                             [&session, move, done = std::move(done)](const cm::DataPath& chosen) {
                               if (session.ending()) return done(ESHUTDOWN);
@@ -182,7 +182,7 @@ std::optional<int> BeginReady(ClientSession& session, const CmId& id, uint32_t q
                               const OwnDepths* depths, IdMoves& moves) {
   const Qp& known = *session.objects().qps.Find(qp);
   if (known.type != verbs::QpType::kRc) return EINVAL;
-  // INIT again: what a peer may do with the queue pair is known only now.
+  // INIT again: the peer's access rights are known only now.
   constexpr std::array kStates = {cm::QpState::kInit, cm::QpState::kRtr, cm::QpState::kRts};
   moves.count = kStates.size();
   for (size_t i = 0; i < moves.count; ++i) {
@@ -217,7 +217,7 @@ void BreakQp(ClientSession& session, uint32_t qp) {
   known.setting_up = false;
   verbs::QpAttributes to;
   to.state = verbs::QpState::kError;
-  // No worker refuses that.
+  // No worker refuses this move.
   session.services().workers.Tell(
       known.worker, worker::ModifyQp{session.id(), known.qpn, verbs::kAttrState, to, std::nullopt});
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests as they come from a client: checked for form here, once; what they say is checked by the
-// command. A message may be shorter or longer than the structure of its type (another minor
-// version): what is missing is zero, what is beyond is not looked at.
+// Requests of clients: their form is checked here once, their values by the command. A message may
+// be shorter or longer than the structure of its type (another minor version): missing bytes count
+// as zero, excess bytes are ignored.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ T DecodeAs(std::span<const uint8_t> bytes) {
   return value;
 }
 
-// nullptr when the message has the form of a request, else what is wrong with it.
+// Returns nullptr if the message is well-formed, else what is wrong with it.
 const char* CheckForm(std::span<const uint8_t> bytes);
 
 struct Request {
   rocegw_request header{};
   std::span<const uint8_t> bytes;  // the whole message; valid while the command runs
-  ClientFd fd;                     // what came with it
+  ClientFd fd;                     // descriptor that came with it
 
   template <typename T>
   T As() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared receive queues: slots and their order in the session's segment, on the worker that gets
-// all queue pairs of it.
+// Commands on shared receive queues: slots and their order are in the session's segment; all queue
+// pairs of the queue are on its worker.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -16,7 +16,7 @@
 namespace rocegw::session {
 namespace {
 
-// Bytes for payloads: more than a queue pair has, since many share it.
+// Bytes for payloads: more than for a queue pair, since many share them.
 constexpr uint32_t kPayloadOfAll = 256 * 1024;
 
 bool AllocateSrq(ClientSession& session, Srq& srq) {
@@ -41,7 +41,7 @@ void DropSrq(ClientSession& session, uint32_t handle, std::function<void(uint32_
                                   });
 }
 
-// Of receives that queue pairs have taken.
+// Heap for receives that queue pairs have taken.
 uint64_t HeapOf(uint32_t entries, uint32_t max_sge) {
   return transport::ReceiveQueue::HeapBytes(entries, max_sge);
 }
@@ -59,8 +59,8 @@ rocegw_srq_reply Describe(const Srq& srq) {
   return reply;
 }
 
-// What the old memory says, at the same indices; the client changes nothing meanwhile, and if it
-// does, only its own receives suffer.
+// Copies the old memory to the same indices. The client must not change it meanwhile; if it does,
+// only its own receives suffer.
 void CopyQueue(const Srq& srq, uint32_t entries, const shm::Block& order, const shm::Block& slots) {
   const uint32_t stride = rocegw_rq_stride(srq.max_sge);
   std::memcpy(slots.address, srq.slots.address, size_t{srq.entries} * stride);
@@ -71,8 +71,7 @@ void CopyQueue(const Srq& srq, uint32_t entries, const shm::Block& order, const 
     to[(producer - back) & (entries - 1)] = from[(producer - back) & (srq.entries - 1)];
 }
 
-// `done` gets an errno. Memory is never given back: slots keep their numbers as long as they are
-// used.
+// `done` gets an errno. Memory is never returned: slots keep their numbers while they are used.
 void Resize(ClientSession& session, uint32_t handle, uint32_t capacity,
             std::function<void(int error)> done) {
   Srq& srq = *session.objects().srqs.Find(handle);
@@ -89,7 +88,7 @@ void Resize(ClientSession& session, uint32_t handle, uint32_t capacity,
   if (const int error = session.Take(Resource::kHeapBytes, HeapOf(capacity, srq.max_sge), heap))
     return done(error);
   if (!AllocateBlocks(session, wanted)) return done(ENOMEM);
-  // Also when the worker refuses: what was charged more goes back with the queue.
+  // Also if the worker refuses: the additional charge ends with the queue.
   srq.heap = std::move(heap);
   CopyQueue(srq, capacity, order, slots);
   session.services().workers.Send(

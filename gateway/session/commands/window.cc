@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory windows. They count as regions against limits; binding them is the data path's.
+// Commands on memory windows. A window counts as a region; the data path binds it.
 #include <cerrno>
 
 #include "gateway/session/client_session.h"

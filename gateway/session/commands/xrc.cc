@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// XRC: domains that sessions of a pool share, and the queue pairs that receive in them. What a
-// session has of a domain goes before the domain does; its shared receive queues stand with the
-// others (commands_srq.cc).
+// Commands on XRC domains, which sessions of a pool share, and their receiving queue pairs. A
+// session's objects in a domain are destroyed before the domain; its shared receive queues are in
+// srq.cc.
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -24,7 +24,7 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, XrcDomain& domain
   return config;
 }
 
-// A queue pair of the domain becomes the session's too. Its handle.
+// Adds this session to the queue pair's openers and returns its handle.
 uint32_t AddOpener(ClientSession& session, uint32_t xrcd, Qpn qpn, uint64_t cookie) {
   Objects& objects = session.objects();
   Xrcd& known = *objects.xrcds.Find(xrcd);
@@ -114,7 +114,7 @@ void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
       *domain.targets.emplace(taken->qpn.value, std::make_unique<XrcTarget>()).first->second;
   const uint32_t handle = AddOpener(session, asked.xrcd, taken->qpn, asked.cookie);
   const Qp& qp = *session.objects().qps.Find(handle);
-  // Before a worker knows it, so that no packet of it escapes a capture.
+  // Before a worker knows the queue pair, so that a capture sees its first packet.
   services.captures->QpAdded(session.pool().name(), qp.qpn);
   services.workers.Send(
       domain.worker, worker::LinkQp{ConfigOf(session, qp, domain, target)},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doorbell bits of one session: pages of 4096 bits per worker, made when they are needed, in memory
+// Doorbell bits of one session: pages of 4096 bits per worker, allocated when needed, in memory
 // that the client writes. Owner: the session, control thread.
 #pragma once
 
@@ -22,9 +22,9 @@ class Doorbells {
 
   explicit Doorbells(size_t workers) : pages_(workers) {}
 
-  // Whether Take needs a page first.
+  // Returns true if Take needs another page.
   bool NeedsPage(WorkerIndex worker) const;
-  // Its index on that worker.
+  // Adds a page and returns its index on that worker.
   uint32_t AddPage(WorkerIndex worker, const shm::Block& memory);
   Bit Take(WorkerIndex worker);
   void Give(WorkerIndex worker, Bit bit);

@@ -16,7 +16,7 @@
 namespace rocegw::session {
 namespace {
 
-// Of any kind of event.
+// Longest record of any kind of event.
 constexpr size_t kLongestRecord = 1024;
 constexpr size_t kMostUnread = 4096;
 constexpr EventChannel::Subject kNobody = 0;
@@ -69,7 +69,8 @@ bool EventChannel::TrySend(Subject subject, std::span<const uint8_t> record) {
     sent = ::send(ours_.get(), record.data(), record.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)) return false;
-  // Any other error: the client closed its end. Its events go nowhere, as with a closed event file.
+  // Any other error: the client closed its end. The events are dropped, as with a closed event
+  // file.
   if (sent >= 0 && subject != kNobody) ++CountsOf(subject).sent;
   return true;
 }
@@ -77,7 +78,7 @@ bool EventChannel::TrySend(Subject subject, std::span<const uint8_t> record) {
 void EventChannel::Send(Subject subject, std::span<const uint8_t> record, bool once) {
   if (!held_ && waiting_.empty() && TrySend(subject, record)) return;
   Counts& counts = CountsOf(subject);
-  // The search is for a subject that has few records: thousands of others may wait.
+  // Searches only if the subject has records waiting: thousands of others may wait.
   if (once && counts.waiting != 0 &&
       std::any_of(waiting_.begin(), waiting_.end(), [&](const Record& r) {
         return r.subject == subject && std::ranges::equal(r.bytes, record);
@@ -115,7 +116,7 @@ uint32_t EventChannel::Forget(Subject subject) {
   if (known == nullptr) return 0;
   const Counts counts = *known;
   counts_.Erase(subject);
-  // Thousands may wait for a program that is slow to read, of others.
+  // Thousands of records may wait for a slow program.
   if (counts.waiting != 0)
     std::erase_if(waiting_, [&](const Record& r) { return r.subject == subject; });
   CountWaiting();
@@ -134,7 +135,8 @@ EventChannel::Unread EventChannel::ReadUnread(int client_end) {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     unread.emplace_back(buffer.begin(), buffer.begin() + got);
-    // No more than a socket holds, else a program that puts records there keeps its lane busy.
+    // Limited to what a socket holds, so that a program that adds records cannot keep its lane
+    // busy.
     if (unread.size() == kMostUnread) break;
   }
   return unread;
@@ -147,8 +149,8 @@ void EventChannel::TakeBack(Unread taken, SubjectOf subject_of) {
     const Subject subject = subject_of(bytes);
     unread.push_back({subject, std::move(bytes)});
   }
-  // Records of an object that is gone are nobody's. Another may have its number: the latest are of
-  // that one, as many as it has sent.
+  // Records of a destroyed object belong to no object. A new object may have its number: its
+  // records are the latest, as many as it has sent.
   for (auto record = unread.rbegin(); record != unread.rend(); ++record) {
     Counts* const counts = counts_.Find(record->subject);
     if (counts == nullptr || counts->sent == 0) {

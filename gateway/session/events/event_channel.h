@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events for a client, one record each, through a pair of SEQPACKET sockets (unix(7)): the client
-// polls and reads its end as it would a device's event file. A socket holds only some 280 records,
-// so what does not fit waits here and goes out when the client has read. Counts what each object
-// has put there, since destroying an object waits until the program has acknowledged that many.
-// What a client has not read can be taken back through its end of the pair, of which both have a
-// descriptor then. Control thread.
+// Event channel of a client, one record per event, through a pair of SEQPACKET sockets (unix(7)):
+// the client polls and reads its end like a device's event file. A socket holds only about 280
+// records; further records wait here until the client has read. The channel counts the events of
+// each object, since destroying an object waits until the program has acknowledged that many.
+// Records that a client has not read can be taken back through the client's end, of which both
+// sides then have a descriptor. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 
 namespace rocegw::session {
 
-// Records of one session that wait in the daemon, over all of its channels. A program that lets
-// more wait than its objects may have is not asked for further requests (attach_server.h).
+// Number of one session's records that wait in the daemon, over all its channels. The requests of a
+// program that lets more wait than its objects may have are not read (attach_server.h).
 struct EventBacklog {
   size_t waiting = 0;
   std::function<void()> on_fewer;  // may be empty
@@ -31,48 +31,48 @@ struct EventBacklog {
 
 struct EventPair {
   UniqueFd ours;
-  UniqueFd client;  // to be sent; blocking, as programs expect
+  UniqueFd client;  // end to send to the client; blocking, as programs expect
 };
-// A connected pair; what a client writes into its end is refused.
+// Creates a connected pair; writing to the client's end is refused.
 StatusOr<EventPair> MakeEventPair();
 
 class EventChannel {
  public:
-  // Names an object whose events are counted together; not 0.
+  // Identifies an object whose events are counted together; not 0.
   using Subject = uint64_t;
 
   // The backlog outlives the channel.
   EventChannel(ControlLoop& loop, EventBacklog& backlog, UniqueFd ours)
       : loop_(loop), backlog_(backlog), ours_(std::move(ours)) {}
-  // Of a pair whose client end may come back.
+  // Creates a channel whose client end may come back.
   EventChannel(ControlLoop& loop, EventBacklog& backlog, UniqueFd ours, int client_end);
   ~EventChannel();
   EventChannel(const EventChannel&) = delete;
   EventChannel& operator=(const EventChannel&) = delete;
 
-  // So many objects can have events without another allocation.
+  // Allocates space for the counts of so many objects.
   void Reserve(size_t subjects) { counts_.Reserve(subjects); }
 
-  // Puts a record on the channel. With `once`, not again while an equal one of the subject waits.
+  // Sends a record. `once`: not if an equal record of the subject waits already.
   void Send(Subject subject, std::span<const uint8_t> record, bool once = false);
 
-  // Withdraws what still waits for the subject; yields how many of its records the client could
-  // read, and forgets it.
+  // Withdraws waiting records of the subject and its counts. Returns how many of its records the
+  // client could read.
   uint32_t Forget(Subject subject);
 
-  // Whether the descriptor is the client's end of this channel.
+  // Returns true if the descriptor is the client's end of this channel.
   bool IsClientEnd(int descriptor) const;
-  // Takes back what the client has not read, from its end: it waits again then, before whatever
-  // waits already. Nobody may read there meanwhile, or what is left to read changes its order.
-  // ReadUnread may block, while the program reads there into memory that makes it wait: not on the
-  // control thread. Hold comes before it, and keeps new records here until TakeBack.
+  // Take back the records that the client has not read, from its end, in front of those that wait
+  // already. No reader may be active meanwhile, or the order of the rest changes. ReadUnread may
+  // block while the program reads there into memory that blocks it: not for the control thread.
+  // Hold must be called before; it keeps new records here until TakeBack.
   using SubjectOf = Subject (*)(std::span<const uint8_t> record);
   using Unread = std::vector<std::vector<uint8_t>>;
   void Hold() { held_ = true; }
   static Unread ReadUnread(int client_end);
   void TakeBack(Unread unread, SubjectOf subject_of);
-  // Moves what waits, and is `chosen`, to another channel; then sends what is left, as far as the
-  // client's end holds it.
+  // Moves waiting records that are `chosen` to another channel, then sends the others as far as
+  // they fit.
   using Choice = std::function<bool(Subject, std::span<const uint8_t> record)>;
   void MoveWaiting(EventChannel& to, const Choice& chosen);
 
@@ -92,14 +92,14 @@ class EventChannel {
   bool TrySend(Subject subject, std::span<const uint8_t> record);
   void Await();
   void Drain();
-  // After waiting_ changed.
+  // Call after a change of waiting_.
   void CountWaiting();
 
   ControlLoop& loop_;
   EventBacklog& backlog_;
-  size_t counted_ = 0;  // of waiting_, in the backlog
+  size_t counted_ = 0;  // part of waiting_ in the backlog count
   UniqueFd ours_;
-  std::optional<uint64_t> client_cookie_;  // of the socket that is the client's end
+  std::optional<uint64_t> client_cookie_;  // socket cookie of the client's end
   ControlLoop::WatchId watch_ = 0;
   std::deque<Record> waiting_;
   bool held_ = false;

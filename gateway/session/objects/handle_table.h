@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects of one kind of one session by handle. Handles are small numbers from 1 (0 means "none" in
-// the attach protocol); one that was freed comes back late, so that a completion or event still
-// under way does not meet the next owner. Owns the objects. Control thread.
+// the attach protocol). A freed handle is reused late, so that a pending completion or event does
+// not reach the next owner. Owns the objects. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rocegw::session {
 template <typename T>
 class HandleTable {
  public:
-  // So many handles stay unused before the first comes back.
+  // Number of freed handles that stay unused before the first is reused.
   static constexpr size_t kResting = 64;
 
   uint32_t Add(std::unique_ptr<T> object) {
@@ -31,13 +31,13 @@ class HandleTable {
     return static_cast<uint32_t>(slots_.size());
   }
 
-  // So many objects fit without another allocation, however often they come and go.
+  // Allocates space for so many objects at a time.
   void Reserve(size_t count) {
     slots_.reserve(count + kResting);
     free_.Reserve(count + kResting);
   }
 
-  // nullptr for a handle that names nothing.
+  // Returns nullptr for an unused handle.
   T* Find(uint32_t handle) const {
     return handle == 0 || handle > slots_.size() ? nullptr : slots_[handle - 1].get();
   }
@@ -51,7 +51,7 @@ class HandleTable {
 
   size_t size() const { return size_; }
 
-  // f(handle, object); f must not add or remove.
+  // Calls f(handle, object); f must not add or remove objects.
   template <typename F>
   void ForEach(F&& f) const {
     for (size_t i = 0; i < slots_.size(); ++i) {
@@ -59,7 +59,7 @@ class HandleTable {
     }
   }
 
-  // Handles of the objects for which f(object) holds.
+  // Returns the handles of the objects for which f(object) holds.
   template <typename F>
   std::vector<uint32_t> Select(F&& f) const {
     std::vector<uint32_t> handles;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which multicast groups a port must hear because some queue pair of some session is attached:
-// counted per device, and per pool. The kernel bounds the groups of a socket, so each pool may hear
-// an equal share of what the device can hear. Control thread.
+// Multicast groups that the ports must receive because queue pairs are attached, counted per device
+// and per pool. The kernel limits the groups of a socket, so each pool may use an equal share of
+// the device's limit. Control thread.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace rocegw::session {
 
 class MulticastGroups {
  public:
-  // Makes a port hear a group, or no longer. Not set: ports hear everything anyway.
+  // Joins or leaves a group on a port. Unset: ports receive all groups.
   using Membership = std::function<Status(size_t device, const wire::Gid& group, bool joined)>;
   Membership membership;
-  // The most groups of one address family that a port can hear. Nothing, or not set: no bound.
+  // Returns the port's limit of groups of one address family. Nothing, or unset: no limit.
   using Capacity = std::function<std::optional<size_t>(size_t device, bool ipv4)>;
   Capacity capacity;
 
-  // An attachment of a queue pair of a pool.
+  // Attachment of a pool's queue pair.
   struct Attachment {
     uint64_t pool = 0;
     uint32_t device = 0;
@@ -34,9 +34,9 @@ class MulticastGroups {
     auto operator<=>(const Attachment&) const = default;  // NOLINT(modernize-use-nullptr)
   };
 
-  // The share of each of `pools` pools if this attachment is beyond it; nothing if it is not.
+  // Returns the share of each of `pools` pools if this attachment exceeds it; otherwise nothing.
   std::optional<size_t> ShareExceeded(const Attachment& wanted, size_t pools) const;
-  // One more attachment; an error is the port's, and nothing is counted then.
+  // Adds an attachment; on an error of the port nothing is counted.
   Status Add(const Attachment& wanted);
   void Remove(const Attachment& known);
 
@@ -47,7 +47,7 @@ class MulticastGroups {
 
   std::map<std::pair<uint32_t, wire::Gid>, uint32_t> users_;
   std::map<Attachment, uint32_t> of_pools_;
-  std::map<Share, size_t> groups_;  // that a pool hears
+  std::map<Share, size_t> groups_;  // number of groups per share
 };
 
 }  // namespace rocegw::session

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one client owns, as the control thread keeps it. References between objects are handles of
-// the same session; `users` counts those that must go first. Memory blocks belong to the session's
-// segment.
+// Objects of one client, as the control thread keeps them. References between objects are handles
+// of the same session; `users` counts objects that must be destroyed first. Memory blocks belong to
+// the session's segment.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ struct Pd {
 struct CompletionChannel {
   uint32_t context = 0;
   tenant::Charge descriptors;
-  UniqueFd ours;  // workers write into it
+  UniqueFd ours;  // end that workers write into
   uint32_t users = 0;
 };
 
@@ -54,38 +54,38 @@ struct Cq {
   uint64_t cookie = 0;
   shm::Block control;
   shm::Block rings;
-  std::unique_ptr<verbs::CqModeration> moderation;  // once the client has asked for it
-  uint32_t users = 0;                               // QPs, a QP that uses it twice counts twice
+  std::unique_ptr<verbs::CqModeration> moderation;  // set when the client has requested it
+  uint32_t users = 0;                               // QPs; a QP that uses it twice counts twice
 };
 
-// An XRC domain that the session has open.
+// XRC domain that the session has open.
 struct Xrcd {
   uint32_t context = 0;
   XrcDomain* domain = nullptr;
   uint32_t users = 0;               // SRQs and receiving QPs of the session
-  bool left = false;                // it is about to go
-  std::unique_ptr<XrcDomain> last;  // and nobody else has it
+  bool left = false;                // is being closed
+  std::unique_ptr<XrcDomain> last;  // set if no other session has the domain open
 };
 
-// With all its queue pairs on one worker.
+// Shared receive queue, on one worker together with its queue pairs.
 struct Srq {
   uint32_t context = 0;
   uint32_t pd = 0;
   WorkerIndex worker = 0;
   uint64_t cookie = 0;
-  uint32_t xrcd = 0;           // 0: it is a basic one
-  uint32_t cq = 0;             // with an xrcd: of its receives
-  uint32_t number = 0;         // same: by which peers name it
-  uint32_t entries = 0;        // slots
+  uint32_t xrcd = 0;           // 0: basic shared receive queue
+  uint32_t cq = 0;             // with an xrcd: completion queue of its receives
+  uint32_t number = 0;         // with an xrcd: number by which peers name it
+  uint32_t entries = 0;        // number of slots
   uint32_t capacity = 0;       // receives that may be posted
-  uint32_t payload_slots = 0;  // the first so many slots have room for a payload
+  uint32_t payload_slots = 0;  // number of first slots with space for a payload
   uint32_t max_sge = 0;
   uint32_t payload_stride = 0;
   shm::Block control;
   shm::Block order;
   shm::Block slots;
   shm::Block payload;
-  tenant::Charge heap;  // of receives that the worker has taken
+  tenant::Charge heap;  // charge of receives that the worker has taken
   uint32_t users = 0;   // QPs
 };
 
@@ -96,10 +96,10 @@ struct Qp {
   uint32_t recv_cq = 0;
   uint32_t srq = 0;
   uint32_t group = 0;  // 0: none
-  uint32_t xrcd = 0;   // XRC_RECV: its domain, to which it belongs; it has nothing of the session's
+  uint32_t xrcd = 0;   // XRC_RECV: its domain, which owns it; it uses nothing of the session
   verbs::QpType type = verbs::QpType::kRc;
   Qpn qpn;
-  Qpn peer;  // as last set, whether or not the QP took it
+  Qpn peer;  // as last set, even if the QP refused it
   WorkerIndex worker = 0;
   uint64_t cookie = 0;
   uint32_t sq_entries = 0;
@@ -115,22 +115,23 @@ struct Qp {
   shm::Block rq_payload;
   uint32_t doorbell_page = 0;
   uint32_t doorbell_bit = 0;
-  tenant::Charge heap;  // of the worker's copies of the queues
-  // It is on its way to RTS: nothing that the worker could refuse, so programs need not wait for
-  // it. `state` is as told to the worker last.
+  tenant::Charge heap;  // charge of the worker's copies of the queues
+  // Its moves to RTS are under way; the worker cannot refuse them, so programs need not wait.
+  // `state` is the last one sent to the worker.
   bool setting_up = false;
   verbs::QpState state = verbs::QpState::kReset;
-  // Options of gateway to gateway that the program allows (ibv_set_ece).
+  // Gateway options that the program allows (ibv_set_ece).
   uint32_t ece_allowed = UINT32_MAX;
-  // On a channel: the other end lets messages take effect as they ask for.
+  // On a channel: the peer applies messages in the order that they ask for.
   bool any_order = false;
-  const char* data_path = "";       // why; static text, one line
-  Duration set_up;                  // what its commands took until now
-  bool was_set_up = false;          // it has been in RTS
-  std::unique_ptr<XrcTarget> last;  // XRC_RECV: nobody else has it, and it is about to go
+  const char* data_path = "";  // reason; static text, one line
+  Duration set_up;             // duration of its commands so far
+  bool was_set_up = false;     // has been in RTS
+  std::unique_ptr<XrcTarget>
+      last;  // XRC_RECV: set if no other session has it open and it is being closed
 };
 
-// Whom endpoints name.
+// Peer that endpoints name in requests.
 struct EndpointPeer {
   uint32_t context = 0;
   uint32_t pd = 0;
@@ -141,7 +142,7 @@ struct EndpointGroup {
   uint32_t context = 0;
   uint32_t pd = 0;
   Qpn number;
-  WorkerIndex worker = 0;  // its members', too
+  WorkerIndex worker = 0;  // also of its members
   uint32_t key = 0;
   uint32_t users = 0;  // members
 };
@@ -154,16 +155,16 @@ struct Mr {
   uint64_t address = 0;
   uint64_t length = 0;
   uint32_t access = 0;
-  uint64_t charged = 0;  // of registered_bytes: what lies in a region is counted there
-  uint32_t region = 0;   // remapped; 0: none
-  uint32_t kept = 0;     // enum rocegw_kept: what the library says about it
-  std::unique_ptr<verbs::BoundWindows> windows;  // nullptr: none may be bound to it
+  uint64_t charged = 0;  // part of registered_bytes: bytes in a remapped region are charged there
+  uint32_t region = 0;   // remapped region; 0: none
+  uint32_t kept = 0;     // enum rocegw_kept: set by the library
+  std::unique_ptr<verbs::BoundWindows> windows;  // nullptr: no window may be bound to it
 };
 
 struct Mw {
   uint32_t context = 0;
   uint32_t pd = 0;
-  MemoryKey key;  // the first
+  MemoryKey key;  // first key
   std::unique_ptr<verbs::MemoryWindow> window;
 };
 
@@ -181,14 +182,14 @@ struct CmChannel {
 };
 
 struct CmId {
-  cm::CmHandle engine;  // its name in the connection manager
+  cm::CmHandle engine;  // its handle in the connection manager
   uint32_t channel = 0;
-  Qpn qpn;  // that it connects
+  Qpn qpn;  // queue pair that it connects
   uint64_t cookie = 0;
   cm::PortSpace port_space = cm::PortSpace::kTcp;
-  uint32_t listener = 0;  // of an id that came with a request and was not named by the client yet
+  uint32_t listener = 0;  // set for a connection request's id that the client has not used yet
   bool listens = false;
-  uint32_t events_moved = 0;  // reported on channels that it was on before
+  uint32_t events_moved = 0;  // reported on its earlier channels
 };
 
 struct Objects {
@@ -206,11 +207,11 @@ struct Objects {
   HandleTable<RemappedRegion> regions;
   HandleTable<CmChannel> cm_channels;
   HandleTable<CmId> cm_ids;
-  uint64_t ahs = 0;  // address handles that the library may make
+  uint64_t ahs = 0;  // address handles that the library may create
   // Attachments of queue pairs to multicast groups: handle, group.
   std::set<std::pair<uint32_t, wire::Gid>> multicast;
   KeyMap<uint32_t> qp_by_number;  // QPN to handle
-  KeyMap<uint32_t> cm_id_by_qpn;  // QPN to handle, of ids that connect or are connected
+  KeyMap<uint32_t> cm_id_by_qpn;  // QPN to handle, for ids that connect or are connected
 };
 
 }  // namespace rocegw::session

@@ -7,7 +7,7 @@ namespace rocegw::session {
 namespace {
 
 constexpr uint32_t kMostStride = 1024;
-constexpr uint32_t kLeastStride = 256;  // smaller ones hold too few messages to be worth it
+constexpr uint32_t kLeastStride = 256;  // smaller payload areas hold too few messages to be useful
 
 }  // namespace
 

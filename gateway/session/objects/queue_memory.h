@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory of a queue: its blocks, and how much of it carries payloads. Control thread.
+// Shared memory of a queue: its blocks, and their payload space. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct WantedBlock {
   uint64_t bytes;  // 0: none is needed
 };
 
-// All or none: false leaves nothing allocated.
+// Allocates all blocks or none; returns false for none.
 bool AllocateBlocks(ClientSession& session, std::span<const WantedBlock> wanted);
 
-// Bytes for a payload beside each entry, where so many in all are worth it; 0: none.
+// Returns the payload bytes per entry within a total budget; 0: too few to be useful.
 uint32_t PayloadStride(uint32_t entries, uint32_t budget);
 
 }  // namespace rocegw::session

@@ -10,7 +10,8 @@
 namespace rocegw::session {
 namespace {
 
-// Of what is known here, so that no file system of a program's own is asked.
+// Asks only for attributes that the kernel has cached, so that no file system of the program is
+// asked.
 std::optional<std::pair<uint64_t, uint64_t>> InodeOf(int fd) {
   struct statx known {};
   if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &known) != 0)

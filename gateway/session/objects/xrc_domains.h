@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// XRC domains of a gateway. A domain is shared by the sessions of one pool that show the same file:
-// its inode is the key, and the domain keeps it open so that nobody else's file gets that number
-// meanwhile. Workers know a domain as a session of its own, to which its receiving queue pairs
-// belong: they live on as long as anybody has them open, whoever has made them. Shared receive
-// queues of the domain belong to their makers. Control thread.
+// XRC domains of a gateway. Sessions of one pool share a domain if they show the same file: its
+// inode is the key, and the domain keeps the file open so that no other file gets the number
+// meanwhile. Workers see a domain as a session of its own that owns the receiving queue pairs: a
+// queue pair lives while any session has it open, not only its creator. Shared receive queues of
+// the domain belong to their creators. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@
 
 namespace rocegw::session {
 
-// A queue pair as one of the sessions that have it open knows it.
+// Session that has a queue pair open, with its own handle.
 struct XrcOpener {
   SessionId session;
   uint32_t handle = 0;
   uint64_t cookie = 0;
 };
 
-// A receiving queue pair: it has no queues, and so no client's memory.
+// Receiving queue pair: it has no queues, and so no memory of a client.
 struct XrcTarget {
   rocegw_qp_control control{};
   rocegw_qp_status status{};
@@ -37,14 +37,14 @@ struct XrcTarget {
 };
 
 struct XrcDomain {
-  SessionId id;  // as workers know it
+  SessionId id;  // id that the workers use
   tenant::Pool* pool = nullptr;
   uint32_t device = 0;
-  WorkerIndex worker = 0;  // of everything in it
+  WorkerIndex worker = 0;  // worker of all its objects
   uint32_t openers = 0;
-  ClientFd file;  // invalid: it is one session's own
+  ClientFd file;  // invalid: private to one session
   std::pair<uint64_t, uint64_t> inode;
-  rocegw_worker_line line{};                                         // no client looks at it
+  rocegw_worker_line line{};                                         // not mapped by any client
   std::unordered_map<uint32_t, std::unique_ptr<XrcTarget>> targets;  // by QPN
 };
 
@@ -56,29 +56,30 @@ class XrcDomains {
     ClientFd file;       // invalid: a new one
     uint32_t flags = 0;  // enum rocegw_xrcd_flags
   };
-  // One more opener. EBADF: what the file is cannot be found out; EAGAIN, EINVAL: as the flags say.
-  // `made`: it is new, on that worker, which does not know it yet.
+  // Adds an opener. EBADF: the file cannot be identified; EAGAIN, EINVAL: forbidden by the flags.
+  // `made`: the domain is new, and its worker does not know it yet.
   struct Opened {
     XrcDomain* domain = nullptr;
     bool made = false;
   };
   StatusOr<Opened> Open(Wanted wanted, WorkerIndex worker);
-  // One opener less. The last one gets the domain, which nobody finds any more, and keeps it until
-  // the worker has forgotten it; else nullptr.
+  // Removes an opener. After the last one, returns the domain, which cannot be found any more; the
+  // caller keeps it until the worker has unlinked it. Else nullptr.
   std::unique_ptr<XrcDomain> Close(XrcDomain& domain);
 
-  // nullptr: no domain is known as that.
+  // Returns nullptr for an unknown id.
   XrcDomain* Find(SessionId id) const;
-  // A queue pair of that domain; nullptr: there is none.
+  // Returns a queue pair of that domain; nullptr: none.
   XrcTarget* FindTarget(SessionId id, Qpn qpn) const;
   static bool IsDomain(SessionId id) { return (id.value & kDomain) != 0; }
 
-  // Of shared receive queues, by which peers name them: 24 bits, no two at a time. 0: none is left.
+  // Returns a number for a shared receive queue, by which peers name it: 24 bits, unique. 0: none
+  // left.
   uint32_t TakeNumber();
   void GiveNumber(uint32_t number) { numbers_.erase(number); }
 
  private:
-  // No client's session is called so.
+  // Bit that distinguishes domains from clients' sessions.
   static constexpr uint32_t kDomain = 1u << 31;
   static constexpr uint32_t kMostNumbers = 1u << 20;
 

@@ -8,7 +8,7 @@ namespace rocegw::session {
 using verbs::MemoryWindow;
 
 MemoryKey KeyGenerator::Take() {
-  // Far fewer than 2^32 regions fit any limit, so this ends after a try or two.
+  // All limits allow far fewer than 2^32 regions, so this ends after a try or two.
   while (true) {
     const MemoryKey key{random_.Next()};
     if (key.value == 0 || key.value == 0xFFFFFFFF) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of memory regions (L_Key and R_Key are one number here) and of memory windows: 32
-// unpredictable bits, unique in the daemon, and resting for a while after their region is gone, so
-// that a peer which still holds one never meets somebody else's memory. A window has all keys that
-// differ from its first in the low 8 bits. Owner: session server, control thread.
+// Keys of memory regions (L_Key and R_Key are equal) and memory windows: 32 unpredictable bits,
+// unique in the daemon. A freed key rests for a while, so that a peer that still has it does not
+// reach another region. A window owns all keys that differ from its first only in the low 8 bits.
+// Owner: session server, control thread.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ namespace rocegw::session {
 
 class KeyGenerator {
  public:
-  // Keys given back rest until this many others have been given back after them.
+  // Number of later freed keys after which a freed key may be reused.
   static constexpr size_t kResting = size_t{1} << 16;
 
   explicit KeyGenerator(Random& random) : random_(random) {}
 
-  // Never 0 or 0xFFFFFFFF, which programs use for "none".
+  // Returns a key, never 0 or 0xFFFFFFFF, which programs use for "none".
   MemoryKey Take();
   void Give(MemoryKey key);
-  // Any of the window's keys.
+  // Frees a window by any of its keys.
   MemoryKey TakeForWindow();
   void GiveFromWindow(MemoryKey key);
 

@@ -98,7 +98,8 @@ std::optional<Qpn> QpnAllocator::Take(WorkerIndex worker, TimePoint now) {
 }
 
 void QpnAllocator::RestUntil(Qpn qpn, TimePoint until, TimePoint now) {
-  // Kept apart from the queue of those that rest: it is looked at when the number's turn comes.
+  // Kept apart from the queue of resting numbers: it is checked when the number is next in the
+  // queue.
   TimePoint& known = longer_rest_[qpn];
   known = std::max(known, until);
   if (longer_rest_.size() < sweep_longer_rest_at_) return;

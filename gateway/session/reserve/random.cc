@@ -10,13 +10,13 @@ namespace rocegw::session {
 
 uint32_t Random::Next() {
   if (left_ == 0) {
-    // Requests of up to 256 bytes are never cut short once the generator is seeded (getrandom(2)).
+    // Requests of up to 256 bytes are never truncated once the generator is seeded (getrandom(2)).
     static_assert(sizeof batch_ <= 256);
     ssize_t got = 0;
     do {
       got = ::getrandom(batch_.data(), sizeof batch_, 0);
     } while (got < 0 && errno == EINTR);
-    // Without unpredictable keys the gateway must not run at all.
+    // Without unpredictable keys the gateway must not run.
     if (got != static_cast<ssize_t>(sizeof batch_)) std::abort();
     left_ = batch_.size();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unpredictable numbers from the kernel (getrandom(2)), fetched in batches. For keys, QPNs and
-// packet sequence numbers, which a peer must not be able to guess. Control thread.
+// Unpredictable numbers from the kernel (getrandom(2)), fetched in batches: for keys, QPNs and
+// PSNs, which a peer must not be able to guess. Control thread.
 #pragma once
 
 #include <array>

@@ -19,9 +19,9 @@ constexpr uint64_t kChunk = tenant::kReadyChunkBytes;
 static_assert(kChunk == shm::Segment::kFirstChunk);
 constexpr uint32_t kQpsPerTurn = 16;
 constexpr size_t kCmIdsPerTurn = 64;
-// Between two turns, so that requests have theirs.
+// Pause between two refill steps, in which requests are served.
 constexpr Duration kTurn = Microseconds(200);
-// A reserve that could not be filled.
+// Pause after a reserve could not be filled.
 constexpr Duration kShortRetry = Seconds(1);
 
 }  // namespace
@@ -82,7 +82,7 @@ std::optional<shm::ReadyChunk> ReadyReserve::TakeChunk(shm::Writer writer, uint6
   if (wanted_ == 0 || chunks.empty() || bytes > kChunk) return std::nullopt;
   shm::ReadyChunk chunk = std::move(chunks.back());
   chunks.pop_back();
-  // The session that has it now pays for it.
+  // The session that takes the chunk pays for it.
   charged_ -= kChunk;
   services_.reserves.RefillLater();
   return chunk;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool keeps ready (spec.ready_qps), so that setting up a queue pair or a connection
-// allocates nothing and waits for no worker: RC queue pairs that are linked to their workers and
-// nobody's, chunks of shared memory, zero-filled and sealed, ids of the connection manager. Chunks
-// are given away whole, to one process. A reserve is filled up again in small steps, some time
-// after something was taken. Its shared memory is charged to its pool. What the connection manager
-// itself needs it keeps for all pools together (CmEngine::Keep). Owner: the services of the session
-// layer, and sessions that take from it; control thread.
+// Reserve of a pool (spec.ready_qps), so that setting up a queue pair or connection allocates
+// nothing and waits for no worker: RC queue pairs that are linked to their workers but have no
+// session, chunks of shared memory, zero-filled and sealed, and ids of the connection manager. A
+// chunk is given to one process as a whole. The reserve is refilled in small steps, some time after
+// a use. Its shared memory is charged to its pool. The connection manager's own memory is reserved
+// for all pools together (CmEngine::Keep). Owner: the services of the session layer, and sessions
+// that take from it; control thread.
 #pragma once
 
 #include <array>
@@ -30,29 +30,29 @@ struct Services;
 class ReadyReserve final : public shm::ChunkSource,
                            public std::enable_shared_from_this<ReadyReserve> {
  public:
-  // What a ready queue pair can become: programs that want more get one that is made for them.
+  // Largest queue pair that a ready one can become; for larger requests a new one is created.
   static constexpr verbs::QpShape kShape = {256, 4, 16};
 
-  // Both outlive the reserve, or its Close.
+  // Both arguments outlive the reserve, or its Close.
   ReadyReserve(Services& services, tenant::Pool& pool) : services_(services), pool_(&pool) {}
   ~ReadyReserve() override { GiveBack(); }
 
   void SetWanted(uint32_t wanted);
-  // Nothing is kept any more; sessions may still ask, and get nothing.
+  // Empties the reserve for good; sessions may still ask and get nothing.
   void Close();
 
-  // With its number, on its worker; nullptr: there is none. Allocates nothing.
+  // Returns a queue pair with its number, on its worker; nullptr: none. Allocates nothing.
   std::unique_ptr<Qp> TakeQp();
-  // It was not used.
+  // Returns an unused queue pair to the reserve.
   void PutBack(std::unique_ptr<Qp> qp);
-  // Of the connection manager; a new one when there is none.
+  // Returns an id of the connection manager; a new one if the reserve has none.
   std::unique_ptr<CmId> TakeCmId();
   void PutBack(std::unique_ptr<CmId> id);
   std::optional<shm::ReadyChunk> TakeChunk(shm::Writer writer, uint64_t bytes) override;
 
-  // A bounded piece of work towards what is wanted. False: there was nothing to do.
+  // Does a bounded piece of the refill. Returns false if nothing was missing.
   bool Refill();
-  // It could not be filled: a limit of the pool, or the memory of the system.
+  // Returns true if it could not be filled: by a limit of the pool, or the system's memory.
   bool is_short() const { return short_; }
 
   void CountHit() { ++hits_; }
@@ -90,27 +90,27 @@ class ReadyReserve final : public shm::ChunkSource,
   uint64_t misses_ = 0;
 };
 
-// The reserves of all pools that have one, and when they are filled.
+// Reserves of all pools that have one, and the timer of their refill.
 class ReadyReserves {
  public:
   explicit ReadyReserves(Services& services) : services_(services) {}
   ~ReadyReserves();
 
-  // As the pool says now.
+  // Follows the pool's current settings.
   void Set(tenant::Pool& pool);
-  // The pool goes, or another comes in its place.
+  // Closes the reserve of a pool that is removed or replaced.
   void Close(const tenant::Pool& pool);
-  // nullptr: the pool keeps nothing ready.
+  // Returns nullptr if the pool keeps no reserve.
   std::shared_ptr<ReadyReserve> Of(const tenant::Pool& pool) const;
-  // Something was taken: fill up when it has been quiet for a while. Allocates nothing.
+  // Schedules a refill after a quiet time. Allocates nothing.
   void RefillLater();
-  // A turn of filling is to come, now or after `refill_after`.
+  // Returns true if a refill step is scheduled.
   bool refill_due() const { return armed_; }
 
  private:
   void Arm(Duration after);
   void OnTimer();
-  // The sum of what is wanted, for the connection manager.
+  // Passes the total to the connection manager.
   void KeepConnections();
 
   Services& services_;

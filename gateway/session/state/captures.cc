@@ -31,7 +31,7 @@ bool Captures::Exists(const std::string& scope) {
 }
 
 size_t Captures::FreePlace(const std::string& pool) const {
-  // The first place is never a tenant's.
+  // The first tap is never used for a tenant.
   size_t free = port::kCaptureTaps;
   for (size_t i = pool.empty() ? 0 : 1; i < running_.size(); ++i) {
     if (running_[i].sink == nullptr) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures of the running gateway: starts and ends them, has the workers use the recording queues
-// only while one runs, and keeps the filters of those that are for one tenant up to date as its
-// queue pairs and addresses come and go. At most four at a time, one for each tenant, and one place
-// is kept for captures that are not a tenant's. Owner: session server, control thread.
+// Captures of the running gateway: starts and ends them, switches the workers to recording queues
+// only during a capture, and updates the filters of a tenant's capture as queue pairs and addresses
+// change. At most four at a time, one per tenant; one tap is reserved for captures without a
+// tenant. Owner: session server, control thread.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@
 namespace rocegw::session {
 
 struct CaptureOrder {
-  // "tenants/T/pools/P", "tenants/T/pools/-": only what is theirs; empty: everything.
+  // "tenants/T/pools/P", "tenants/T/pools/-": packets of these pools only; empty: all.
   std::string pool;
   Qpn qpn;         // 0: all
   wire::Gid peer;  // zero: all
   port::CaptureConfig bounds;
 };
 
-// A worker's queues, by device: as they are, and with what captures put around them.
+// Queues of a worker by device: the plain ones, and their recording decorators.
 struct CaptureQueues {
   std::vector<port::PacketPort*> plain;
   std::vector<port::PacketPort*> recording;
@@ -37,16 +37,16 @@ class Captures {
  public:
   Captures(Services& services, AttachServer& attach) : services_(services), attach_(attach) {}
 
-  // Before the first Start. The taps are the queues'; by worker.
+  // Sets taps and the queues by worker. Call before the first Start.
   void SetQueues(port::CaptureTaps& taps, std::vector<CaptureQueues> queues);
 
-  // started: later, when all workers record; or with why not (ENOENT: no such pool here, EBUSY: too
-  // many captures, ENOTSUP: no queues). Then the sink gets the file.
+  // Starts a capture. `started` is called when all workers record, or with the error (ENOENT: no
+  // such pool here, EBUSY: too many captures, ENOTSUP: no queues). Then the sink gets the file.
   void Start(const CaptureOrder& order, std::shared_ptr<port::CaptureSink> sink,
              std::function<void(const Status&)> started);
-  // Nobody reads it any more.
+  // Ends a capture that has no reader any more.
   void Abort(const std::shared_ptr<port::CaptureSink>& sink);
-  // All; the sinks' threads have ended afterwards.
+  // Ends all captures; the sinks' threads have ended afterwards.
   void StopAll();
 
   void QpAdded(const std::string& pool, Qpn qpn);
@@ -56,13 +56,13 @@ class Captures {
  private:
   struct Running {
     std::string pool;
-    std::shared_ptr<port::CaptureSink> sink;  // empty: the place is free
+    std::shared_ptr<port::CaptureSink> sink;  // empty: unused
     uint64_t number = 0;
   };
 
   std::vector<wire::Gid> AddressesOf(const std::string& scope);
   bool Exists(const std::string& scope);
-  // A place for it; kCaptureTaps: none.
+  // Returns a free tap; kCaptureTaps: none.
   size_t FreePlace(const std::string& pool) const;
   void UseQueues(bool recording, std::function<void()> done);
   void Ended(size_t place, uint64_t number);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened that a person may want to know: refusals and their reasons. Repetitions are
-// counted, not listed, and what does not fit pushes out what has not happened for longest, so a
-// hostile program can neither fill memory nor the log. Owner: session server, control thread.
+// Log of events for operators: refusals with their reasons. Repetitions are counted, not listed,
+// and a new event replaces the one that has not occurred for longest, so a hostile program can fill
+// neither memory nor the log. Owner: session server, control thread.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ class EventLog {
   static constexpr size_t kMost = 256;
   static constexpr Duration kSayEvery = Seconds(10);
 
-  // Events with the same reason, object and subject ("qps") are one. True: worth a line in the log;
-  // so is the first one, and then one every ten seconds.
+  // Adds an event; those with the same reason, object and subject ("qps") are combined. Returns
+  // true if it deserves a line in the log: the first one, and then one every ten seconds.
   bool Add(const std::string& reason, const std::string& object, const std::string& subject,
            const std::string& text, int64_t wall_ns, TimePoint now);
 
-  // The latest first.
+  // Returns the events, latest first.
   std::vector<EventRow> Rows() const;
 
  private:
@@ -37,7 +37,7 @@ class EventLog {
     TimePoint said;
   };
 
-  std::list<Entry> entries_;  // the latest first
+  std::list<Entry> entries_;  // latest first
   std::map<Key, std::list<Entry>::iterator> by_key_;
   uint64_t next_id_ = 1;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines that clients can bring about, at a bounded rate: whoever attaches and leaves all the time
-// must not fill the log. How many were left out is told with the next one that is not. Owner:
-// session server, control thread.
+// Rate limit for log lines that clients cause: a program that attaches and detaches all the time
+// must not fill the log. The next line that passes states how many were left out. Owner: session
+// server, control thread.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// State for the service: rows from what the control thread knows, and for QPs from what the workers
-// answer.
+// Snapshots for the state service: rows from the control thread's data, and for QPs from the
+// workers' answers.
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -42,7 +42,7 @@ MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   return row;
 }
 
-// Windows look like the part of the region that they open. regions: handles by key.
+// A window's row shows the part of the region that it opens. `regions`: handles by key.
 MrRow RowOf(const ClientSession& session, uint32_t handle, const Mw& mw,
             const std::unordered_map<uint32_t, uint32_t>& regions) {
   MrRow row;
@@ -57,7 +57,7 @@ MrRow RowOf(const ClientSession& session, uint32_t handle, const Mw& mw,
   row.length = binding->length;
   row.access = binding->access;
   if (row.window == 2) row.window_qpn = binding->qpn.value;
-  // Gone, or going, when it was read.
+  // The region was, or is being, destroyed when the window was read.
   const auto region = regions.find(binding->region.value);
   if (region != regions.end()) row.bound_to = region->second;
   return row;
@@ -145,7 +145,7 @@ ChannelRow RowOf(const channel::ChannelSnapshot& channel, WorkerIndex worker) {
   return row;
 }
 
-// Why the channel that was meant for a queue pair is not used.
+// Returns why the channel that was chosen for a queue pair is not used.
 const char* DeclinedText(wire::ChannelReason reason) {
   switch (reason) {
     case wire::ChannelReason::kNotAllowed:
@@ -212,7 +212,7 @@ PoolRow RowOf(const tenant::Pool& pool) {
     }
     row.limits.push_back(std::move(limit));
   }
-  // No numbers of the pool, but what requests are refused for.
+  // These are no limits of the pool, but other reasons for refusals.
   const auto add_rule = [&row](std::string_view rule, uint64_t refused) {
     LimitRow limit;
     limit.limit = rule;
@@ -267,7 +267,7 @@ void FillHolders(const AttachServer& attach, DrainRow& drain) {
   drain.empty = drain.qps == 0;
 }
 
-// Who is silent for so long is not slow.
+// A worker that is silent for so long hangs.
 constexpr Duration kHung = Seconds(5);
 
 }  // namespace
@@ -358,7 +358,7 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
     if (query.OfWorkers()) snapshot->unanswered = std::move(hung);
     return done(std::move(*snapshot));
   }
-  // A list of its own each; queue pairs also tell what a drain waits for.
+  // Channels have a list of their own; queue pairs also give what a drain waits for.
   if (query.channels) return AddChannels(snapshot, std::move(done));
   if (query.peers) return AddPeers(snapshot, std::move(done));
   if (query.srqs) return AddSrqs(snapshot, std::move(done));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon tells about itself: plain rows, a copy of live state taken on the control thread
-// at one moment. The session server fills sessions, QPs and MRs; whoever owns ports and workers
-// fills those. The gRPC service and rocegwctl only ever see these rows, never live objects. Numbers
-// are in host order, times in nanoseconds since 1970 (CLOCK_REALTIME), enumerations carry the
-// values of rocegw_abi.h, that is of libibverbs.
+// State of the daemon as plain rows: a copy, taken on the control thread at one moment. The session
+// server fills sessions, QPs and MRs; the owner of ports and workers fills theirs. The gRPC service
+// and rocegwctl use these rows only, never live objects. Numbers are in host order, times in ns
+// since 1970 (CLOCK_REALTIME); enumerations have the values of rocegw_abi.h, which are those of
+// libibverbs.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@
 
 namespace rocegw::session {
 
-// One attached process.
+// Attached process.
 struct SessionRow {
   uint32_t id = 0;
-  int32_t pid = 0;   // as the daemon's pid namespace sees it; 0: not visible from here
+  int32_t pid = 0;   // in the daemon's PID namespace; 0: not visible
   uint32_t uid = 0;  // effective user id at attach
   std::string comm;  // /proc/PID/comm at attach
   std::string pool;  // "tenants/T/pools/P"
@@ -34,14 +34,14 @@ struct SessionRow {
   uint32_t mrs = 0;
   uint32_t cm_ids = 0;
   uint64_t registered_bytes = 0;
-  uint64_t segment_bytes = 0;                          // shared memory given to this process
-  uint32_t library_minor = 0;                          // of ROCEGW_ABI_MINOR, as it greeted
-  rocegw_memory_way memory_way = ROCEGW_MEMORY_CROSS;  // how MRs that are not remapped are reached
-  bool trusted = false;  // client memory is touched on the worker itself, not on a copier thread
-  uint64_t descriptors = 0;     // of the daemon
-  uint64_t waiting_events = 0;  // in the daemon, unread
-  // Calls of an ended session that the memory or a descriptor of its program still blocks; 0 while
-  // the program is attached.
+  uint64_t segment_bytes = 0;                          // shared memory of this process
+  uint32_t library_minor = 0;                          // from its greeting, see ROCEGW_ABI_MINOR
+  rocegw_memory_way memory_way = ROCEGW_MEMORY_CROSS;  // access mode of MRs that are not remapped
+  bool trusted = false;         // workers access client memory themselves, without a copier thread
+  uint64_t descriptors = 0;     // descriptors of the daemon
+  uint64_t waiting_events = 0;  // unread events in the daemon
+  // Calls of an ended session that its program's memory or descriptors still block; 0 while the
+  // program is attached.
   uint32_t blocked_calls = 0;
 };
 
@@ -54,8 +54,8 @@ struct QpRow {
   wire::Gid local_gid;
   wire::Gid remote_gid;
   uint32_t path_mtu = 0;      // bytes of payload per packet, 0: not set yet
-  uint32_t send_psn = 0;      // next PSN that a request takes
-  uint32_t unacked_psn = 0;   // oldest PSN not acknowledged
+  uint32_t send_psn = 0;      // next PSN of a request
+  uint32_t unacked_psn = 0;   // oldest unacknowledged PSN
   uint32_t expected_psn = 0;  // next PSN expected from the peer
   uint16_t worker = 0;
   uint64_t sends_posted = 0;
@@ -63,16 +63,16 @@ struct QpRow {
   uint64_t receives_posted = 0;
   uint64_t receives_completed = 0;
   uint32_t outstanding = 0;      // send requests taken from the ring and not completed
-  std::string error;             // why it is in ERR, one line; empty otherwise
+  std::string error;             // reason for ERR, one line; empty otherwise
   std::string transport;         // "native", "channel"; empty: not connected
-  std::string transport_reason;  // one line
-  uint32_t channel = 0;          // on a channel: our number of it
-  std::vector<uint32_t> beside;  // channels that it is spread over as well
+  std::string transport_reason;  // text of one line
+  uint32_t channel = 0;          // on a channel: our number of the channel
+  std::vector<uint32_t> beside;  // further channels that it uses
 };
 
-// A connection of the connection manager; addresses and numbers as cm/describe.h has them.
+// Connection of the connection manager; addresses and numbers as in cm/describe.h.
 struct ConnectionRow {
-  uint32_t session = 0;  // 0: its program is gone
+  uint32_t session = 0;  // 0: its program has exited
   bool active = false;
   std::string state;
   uint32_t local_comm_id = 0;  // unique
@@ -87,11 +87,11 @@ struct ConnectionRow {
   uint32_t received_vendor = 0;
   uint32_t received_options = 0;
   std::vector<std::string> agreed;  // names of options
-  std::string reason;               // one line
-  std::string rejected;             // of a REJ either way; empty: none
+  std::string reason;               // text of one line
+  std::string rejected;             // reason of a REJ in either direction; empty: none
 };
 
-// A channel to another gateway.
+// Channel to another gateway.
 struct ChannelRow {
   uint32_t number = 0;  // unique
   uint32_t peer_number = 0;
@@ -106,7 +106,7 @@ struct ChannelRow {
   std::string congestion;           // algorithm
   uint64_t window_bytes = 0;
   uint64_t in_flight_bytes = 0;
-  uint64_t rtt_ns = 0;  // 0: not known
+  uint64_t rtt_ns = 0;  // 0: unknown
   uint64_t min_rtt_ns = 0;
   uint32_t users = 0;
   uint32_t waiting = 0;
@@ -119,19 +119,19 @@ struct ChannelRow {
 struct MrRow {
   uint32_t session = 0;
   uint32_t handle = 0;
-  uint32_t rkey = 0;  // the service shows the index part only
+  uint32_t rkey = 0;  // the service shows only the index part
   uint64_t address = 0;
   uint64_t length = 0;
   uint32_t access = 0;  // enum ibv_access_flags
   rocegw_memory_way way = ROCEGW_MEMORY_CROSS;
-  std::string reason;       // why this way and no faster one; empty for remapped
-  uint32_t windows = 0;     // bound to it
-  uint8_t window = 0;       // of a window: its type, 1 or 2; its binding is above and below
-  uint32_t bound_to = 0;    // of a bound window: handle of the region
-  uint32_t window_qpn = 0;  // of a bound window of type 2: whose queue pair may use it
+  std::string reason;       // reason for this access mode and no faster one; empty for remapped
+  uint32_t windows = 0;     // windows bound to it
+  uint8_t window = 0;       // window: type 1 or 2; its binding is in the fields above and below
+  uint32_t bound_to = 0;    // bound window: handle of the region
+  uint32_t window_qpn = 0;  // bound window of type 2: queue pair that may use it
 };
 
-// A shared receive queue.
+// Shared receive queue.
 struct SrqRow {
   uint32_t session = 0;
   uint32_t handle = 0;
@@ -139,7 +139,7 @@ struct SrqRow {
   uint32_t size = 0;  // receives that may be posted
   uint32_t max_sge = 0;
   uint32_t limit = 0;  // 0: not armed
-  uint32_t held = 0;   // receives that wait for messages
+  uint32_t held = 0;   // taken receives that wait for messages
   uint32_t qps = 0;
   uint64_t taken = 0;
   uint64_t limit_events = 0;
@@ -147,19 +147,19 @@ struct SrqRow {
 
 struct PortRow {
   std::string device;     // "rocegw0"
-  std::string name;       // as in the configuration
+  std::string name;       // name in the configuration
   std::string mode;       // "udp", "af_packet", "vdev"
   std::string interface;  // netdev; empty: none
   bool up = false;
   uint32_t interface_mtu = 0;         // bytes
   uint32_t path_mtu = 0;              // largest RoCE payload that fits
-  uint64_t receive_buffer_bytes = 0;  // as granted by the system; 0: not applicable
+  uint64_t receive_buffer_bytes = 0;  // granted by the system; 0: not applicable
   std::string segmentation;           // "on", "off (reason)"
   std::vector<wire::Gid> gids;        // by index; zero: unused
-  std::string note;                   // what is degraded and how to cure it; empty: nothing
+  std::string note;                   // degradation and its remedy; empty: none
 };
 
-// One queue of a port.
+// Queue of a port.
 struct PortQueueRow {
   std::string port;  // PortRow::name
   uint16_t worker = 0;
@@ -168,15 +168,15 @@ struct PortQueueRow {
 
 struct WorkerRow {
   uint16_t index = 0;
-  int32_t cpu = -1;  // pinned to, -1: not pinned
+  int32_t cpu = -1;  // pinned CPU, -1: not pinned
   uint32_t qps = 0;
-  uint32_t channels = 0;           // to other gateways
-  Duration silent;                 // how long it has owed answers without giving any
+  uint32_t channels = 0;           // channels to other gateways
+  Duration silent;                 // how long it has not answered, while it owes an answer
   std::vector<uint64_t> counters;  // in the order of metrics::AllCounters()
   std::vector<uint64_t> drops;     // by metrics::DropReason, kNone first
 };
 
-// What one limit of a pool is and how far it is used; rates are not held.
+// Limit of a pool and its use; a rate has no held amount.
 struct LimitRow {
   std::string limit;  // "qps"
   uint64_t used = 0;
@@ -185,7 +185,7 @@ struct LimitRow {
   uint64_t refused = 0;
 };
 
-// Queue pairs that a pool keeps ready; nothing wanted: it keeps none.
+// Queue pairs that a pool keeps ready; 0 wanted: no reserve.
 struct ReadyRow {
   uint32_t wanted = 0;
   uint32_t ready = 0;
@@ -199,22 +199,23 @@ struct PoolRow {
   std::string name;  // "tenants/T/pools/P"
   std::string uid;
   bool leaving = false;     // removed, waits for its last session
-  bool trusted = false;     // workers touch its programs' memory themselves
+  bool trusted = false;     // workers access its programs' memory themselves
   uint64_t sent_bytes = 0;  // headers included
   uint64_t sent_packets = 0;
   std::vector<LimitRow> limits;
   ReadyRow ready;
-  metrics::DurationHistogram set_up;      // queue pairs, from creation until they could send
-  metrics::DurationHistogram operations;  // requests, from when they were taken until completion
+  metrics::DurationHistogram set_up;  // queue pairs, from creation until they could send
+  metrics::DurationHistogram
+      operations;  // requests, from the time they were taken until completion
   tenant::AttachCounts attaches{};
   std::vector<std::string> sockets;
 };
 
-// An attach that waits for the agent's verdict.
+// Attach that waits for the agent's verdict.
 struct HeldRow {
   uint64_t id = 0;
   std::string pool;
-  std::string socket;  // path; empty: none
+  std::string socket;  // path of the attach socket; empty: none
   int32_t pid = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
@@ -223,7 +224,7 @@ struct HeldRow {
   std::string comm;
 };
 
-// Something that a person may want to know.
+// Event for operators.
 struct EventRow {
   uint64_t id = 0;  // counts up
   int64_t first_ns = 0;
@@ -231,28 +232,29 @@ struct EventRow {
   uint64_t count = 0;
   std::string reason;  // "QUOTA_EXCEEDED"
   std::string object;  // "tenants/T/pools/P"
-  std::string text;    // of the last time, one line
+  std::string text;    // text of the last occurrence, one line
 };
 
-// What discovery has done and knows (cm/path/discovery.h).
+// Activity and results of discovery (cm/path/discovery.h).
 struct DiscoveryRow {
   uint64_t asked = 0;
   uint64_t answered_as_gateway = 0;
   uint64_t refused = 0;
   uint64_t silent = 0;
-  uint64_t answers = 0;       // to questions of others
-  uint64_t not_answered = 0;  // beyond the rate
-  uint64_t not_asked = 0;     // the table was full
-  uint64_t gateways = 0;      // known now
+  uint64_t answers = 0;       // answers to questions of others
+  uint64_t not_answered = 0;  // questions beyond the rate limit
+  uint64_t not_asked = 0;     // not asked because the table was full
+  uint64_t gateways = 0;      // currently known
   uint64_t rdma_devices = 0;
-  // Addresses of the fleet's other gateways: those that answer as such, and those that do not.
+  // Addresses of the fleet's other gateways: those that answered as gateways, and the others.
   uint64_t members_answering = 0;
   uint64_t members_mute = 0;
   uint64_t members_not_asked = 0;
-  uint64_t unauthenticated = 0;  // of answered_as_gateway: without a tag, which this gateway makes
+  uint64_t unauthenticated =
+      0;  // part of answered_as_gateway: answered without a tag although this gateway has keys
 };
 
-// What channels to another gateway of the fleet do.
+// Traffic of the channels to another gateway of the fleet.
 struct PeerRow {
   uint64_t channels = 0;
   uint64_t in_flight_bytes = 0;
@@ -268,7 +270,7 @@ struct PeerRow {
   }
 };
 
-// How far a drain is.
+// Progress of a drain.
 struct DrainRow {
   bool active = false;
   int64_t start_ns = 0;
@@ -276,7 +278,7 @@ struct DrainRow {
   uint64_t sessions = 0;
   uint64_t qps = 0;
   uint64_t outstanding = 0;          // send requests
-  std::vector<std::string> holders;  // the first few sessions with queue pairs, for people
+  std::vector<std::string> holders;  // the first sessions with queue pairs, for display
 };
 
 struct Totals {
@@ -290,13 +292,13 @@ struct Totals {
   uint64_t segment_bytes = 0;
 };
 
-// What a caller wants of the tables; the rest is cheap and always there. Of qps, channels, peers,
-// srqs and outstanding the workers know. While one of them hangs, the answer waits for it, for so
-// long that the daemon takes it for hung; from then on answers come without.
+// Tables that a caller needs; other data is cheap and always included. For qps, channels, peers,
+// srqs and outstanding the workers are asked. If one hangs, the answer waits until the daemon
+// counts it as hung; later answers come without them.
 struct StateQuery {
   bool sessions = false;
   bool qps = false;
-  uint32_t qpn = 0;  // of these only this one; 0: all
+  uint32_t qpn = 0;  // only this one; 0: all
   bool mrs = false;
   bool connections = false;
   bool channels = false;
@@ -306,7 +308,7 @@ struct StateQuery {
   bool srqs = false;
   bool outstanding = false;  // requests that a drain waits for; asks the workers, as qps does
 
-  // Lists that only workers know.
+  // Returns true if lists of the workers are needed.
   bool OfWorkers() const { return qps || channels || peers || srqs; }
 };
 
@@ -317,14 +319,13 @@ struct StateSnapshot {
   std::vector<WorkerRow> workers;
   std::vector<uint32_t> qps_by_worker;
   std::vector<Duration> silent_by_worker;
-  // "worker 1 has not answered for 12 s": qps, channels, peers or srqs were asked for, and are
-  // missing.
+  // "worker 1 has not answered for 12 s": requested qps, channels, peers or srqs are missing.
   std::string unanswered;
-  // Management datagrams that the connection manager did not use, by metrics::DropReason.
+  // Management datagrams that the connection manager ignored, by metrics::DropReason.
   std::vector<uint64_t> control_drops;
   DiscoveryRow discovery;
   DrainRow drain;
-  // Of the configuration that runs.
+  // Name of the running configuration.
   std::string config_source;
   int64_t applied_revision = 0;
   tenant::Amounts capacity = tenant::Amounts::Of(tenant::kUnlimited);
