@@ -15,6 +15,10 @@
 #include "gateway/flow/cc_profile.h"
 #include "gateway/wire/gateway_mad.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::flow {
 
 // Returns the bit by which gateways offer the algorithm to each other (wire::GatewayOption).
@@ -80,10 +84,17 @@ struct CcAlgorithm {
   SendGate (*gate)(const CcState&, uint64_t in_flight);
   // Returns the bytes that may be in the network during a round trip of `rtt`.
   uint64_t (*window)(const CcState&, Duration rtt);
+  // Writes or reads the algorithm's own state.
+  void (*hand_over)(CcState&, hand_over::StateStream&);
 };
 
 const CcAlgorithm& AlgorithmOf(CcKind kind);
 // Returns kCount if there is no algorithm of this name.
 CcKind FindCcKind(std::string_view name);
+
+// Writes or reads a configuration; its profile stays.
+void HandOver(hand_over::StateStream& state, CcConfig& config);
+// Writes or reads the state; a flow that is read uses `profile` from now on.
+void HandOver(hand_over::StateStream& state, CcState& cc, const CcProfile& profile);
 
 }  // namespace rocegw::flow

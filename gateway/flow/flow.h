@@ -112,6 +112,9 @@ class Flow {
   LossVerdict OnDeadline(TimePoint now);
   TimePoint deadline() const;
 
+  // Writes or reads the state; `profile` is the one that the flow uses from now on.
+  void HandOver(hand_over::StateStream& state, const CcProfile& profile);
+
  private:
   struct Record {
     Psn first;

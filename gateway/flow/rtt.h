@@ -6,6 +6,10 @@
 
 #include "gateway/base/time.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::flow {
 
 class RttEstimator {
@@ -28,6 +32,9 @@ class RttEstimator {
   Duration ProbeTimeout() const;
   // Returns the probe timeout after the peer has just sent something, so it is awake.
   Duration RecoveryTimeout() const;
+
+  // Writes or reads the state (hand_over/state_stream.h).
+  void HandOver(hand_over::StateStream& state);
 
  private:
   // Unit of all three: ns.

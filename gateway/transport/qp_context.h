@@ -21,6 +21,10 @@
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/datagram.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::transport {
 
 class SharedReceives;
@@ -42,6 +46,7 @@ class CarriedCount {
       carried += sum - low_;
   }
   uint64_t With(uint64_t carried) const { return carried + low_; }
+  void HandOver(hand_over::StateStream& state, uint64_t& carried);
 
  private:
   uint32_t low_ = 0;
@@ -212,6 +217,9 @@ struct QpContext {
   // Returns the ticket, or a newer one if it is done. Storing the result keeps the distance between
   // tickets small, so that comparisons never wrap around.
   uint32_t Near(uint32_t ticket) const { return IsDone(ticket) ? tickets_done : ticket; }
+
+  // Writes or reads the state (hand_over/state_stream.h), without configuration and links.
+  void HandOver(hand_over::StateStream& state);
 };
 
 }  // namespace rocegw::transport

@@ -121,6 +121,9 @@ class alignas(64) QueuePair {
   // Returns receives that it took from a shared receive queue to that queue. Called before
   // destruction.
   virtual void GiveBackReceives() {}
+  // Writes the state, or reads it into a queue pair that was made and linked with the same
+  // configuration (hand_over/state_stream.h). All memory operations are done then.
+  void HandOver(hand_over::StateStream& state);
   // Returns true in SQD while requests that began are incomplete.
   bool draining() const { return qp_.state() == verbs::QpState::kSqd && !Drained(); }
 
@@ -159,6 +162,7 @@ class alignas(64) QueuePair {
   virtual void DoMemoryDone(Outbox& outbox) = 0;
   virtual void DoMemoryFault(Outbox& outbox, const AccessTag& tag) = 0;
   virtual void DoDeadline(Outbox&, TimePoint) {}
+  virtual void DoHandOver(hand_over::StateStream& state);
 
   QpContext qp_;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/transport/message/frame_packet.h"
 #include "gateway/transport/message/message_requester.h"
 #include "gateway/transport/message/message_responder.h"
@@ -292,6 +293,19 @@ class RcQueuePair final : public QueuePair {
     } else {
       requester_.OnDeadline(qp_, outbox, now);
     }
+  }
+
+  void DoHandOver(hand_over::StateStream& state) override {
+    // All members of the class; a new member changes the size of most builds.
+    state.Require(
+        qp_.carrier == nullptr && !message_requester_.active() && !message_responder_.active(),
+        "queue pairs on channels are not handed over");
+    receives_.HandOver(state, qp_);
+    send_.HandOver(state, qp_);
+    flow::HandOver(state, cc_);
+    requester_.HandOver(state, qp_, cc_);
+    responder_.HandOver(state, qp_);
+    cnps_.HandOver(state);
   }
 
  private:

@@ -94,6 +94,13 @@ class Worker final : private transport::Outbox, private channel::Owner {
   TimePoint NextDeadline() const;
 
   size_t qp_count() const { return qps_.size(); }
+  // Calls each(std::unique_ptr<transport::QueuePair>&) for every queue pair of a session: tests
+  // exchange them for others with the same links and state.
+  template <typename F>
+  void ForEachQueuePair(F each) {
+    for (QpSlot& slot : slots_)
+      if (slot.session != nullptr) each(slot.qp);
+  }
   // Memory of channels, and of queue pairs for their use of channels.
   struct StateBytes {
     channel::ChannelBytes channels;

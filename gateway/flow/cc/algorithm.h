@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base for congestion control algorithms: a class with its state as plain members, and functions
 // that get the flow's context. ROCEGW_CC_DEFINE makes the algorithm table's entry from the class.
-// CcBase has defaults for events that an algorithm ignores. Runs on one worker; an algorithm uses
+// CcBase has defaults for events that an algorithm ignores. HandOver(StateStream&) writes or reads
+// the members (hand_over/state_stream.h). Runs on one worker; an algorithm uses
 // no clock, allocates nothing and calls nobody.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <type_traits>
 
 #include "gateway/flow/congestion.h"
+#include "gateway/hand_over/state_stream.h"
 
 namespace rocegw::flow {
 
@@ -26,6 +28,8 @@ struct CcContext {
 
 struct CcBase {
   static constexpr bool kUsesMarks = false;
+  // Limit of the windows that are taken from foreign state, in bytes. Larger than any window_limit.
+  static constexpr double kMostWindow = 4294967296.0;
   static constexpr std::span<const CcParameter> kParameters{};
 
   void TakeOver(const CcContext&, const CcOperatingPoint&, TimePoint) {}
@@ -86,6 +90,11 @@ struct CcAdapter {
         .gate = [](const CcState& s,
                    uint64_t in_flight) { return Own(s).Gate(Context(s), in_flight); },
         .window = [](const CcState& s, Duration rtt) { return Own(s).Window(Context(s), rtt); },
+        .hand_over =
+            [](CcState& s, hand_over::StateStream& state) {
+              if (state.reading()) std::construct_at(reinterpret_cast<Algorithm*>(s.own));
+              Own(s).HandOver(state);
+            },
     };
   }
 };

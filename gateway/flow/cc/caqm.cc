@@ -85,6 +85,13 @@ class Caqm : public CcBase {
     return static_cast<uint64_t>(std::max(window_, 1.0));
   }
 
+  void HandOver(hand_over::StateStream& state) {
+    auto& [window, shortest, round_left, acked, marked, share, remainder, starting, stamped, cut] =
+        *this;
+    state(window, shortest, round_left, acked, marked, share, remainder, starting, stamped, cut);
+    state.Require(window >= 0 && window <= kMostWindow, "a flow's window is out of range");
+  }
+
  private:
   enum Parameter : uint8_t { kStep, kBeta, kInitialPackets };
 

@@ -164,6 +164,26 @@ class Dcqcn : public CcBase {
     return static_cast<uint64_t>(std::clamp(bytes, 1.0, c.window_limit));
   }
 
+  void HandOver(hand_over::StateStream& state) {
+    auto& [pacer, next_rise, last_cut, alpha_time, current, target, sent, used, window, path_us,
+           no_queue, alpha, limited, increased, cnp_seen, time_stage, byte_stage] = *this;
+    pacer.HandOver(state);
+    state(next_rise);
+    state.LowTime(last_cut);
+    state.LowTime(alpha_time);
+    state(current, target, sent, used, window);
+    path_us = state.Carry<uint16_t>(path_us, kLongPath) & kLongPath;
+    no_queue = state.Carry<bool>(no_queue);
+    alpha = state.Carry<uint32_t>(alpha, (1u << (10 + kAlphaFraction)) - 1);
+    limited = state.Carry<bool>(limited);
+    increased = state.Carry<bool>(increased);
+    cnp_seen = state.Carry<bool>(cnp_seen);
+    time_stage = state.Carry<uint32_t>(time_stage, kMostStages);
+    byte_stage = state.Carry<uint32_t>(byte_stage, kMostStages);
+    // The waiting times of packets are divided by the rate.
+    state.Require(current != 0, "a flow has no rate");
+  }
+
  private:
   enum Parameter : uint8_t {
     kClampTarget,

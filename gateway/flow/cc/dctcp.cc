@@ -59,6 +59,12 @@ class Dctcp : public CcBase {
   }
   uint64_t Window(const CcContext&, Duration) const { return static_cast<uint64_t>(window_); }
 
+  void HandOver(hand_over::StateStream& state) {
+    auto& [window, threshold, acked, marked, round_left, alpha, lost] = *this;
+    state(window, threshold, acked, marked, round_left, alpha, lost);
+    state.Require(window >= 0 && window <= kMostWindow, "a flow's window is out of range");
+  }
+
  private:
   enum Parameter : uint8_t { kGain, kInitialPackets, kIncreasePackets };
 

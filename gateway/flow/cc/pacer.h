@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "gateway/base/time.h"
+#include "gateway/hand_over/state_stream.h"
 
 namespace rocegw::flow {
 
@@ -29,6 +30,7 @@ class Pacer {
     next_ = now + Duration{static_cast<int64_t>(std::min(left, kLongest))};
   }
   TimePoint next() const { return next_; }
+  void HandOver(hand_over::StateStream& state) { state(next_); }
 
  private:
   // Longest wait in nanoseconds, whatever the rate.

@@ -18,6 +18,8 @@ class Static : public CcBase {
   uint64_t Window(const CcContext& c, Duration) const {
     return static_cast<uint64_t>(c.window_limit);
   }
+
+  void HandOver(hand_over::StateStream&) {}
 };
 
 }  // namespace

@@ -83,6 +83,14 @@ class Swift : public CcBase {
     return static_cast<uint64_t>(std::max(window_, 1.0));
   }
 
+  void HandOver(hand_over::StateStream& state) {
+    auto& [window, pacer, last_cut, smoothed, path, starting] = *this;
+    state(window);
+    pacer.HandOver(state);
+    state(last_cut, smoothed, path, starting);
+    state.Require(window >= 0 && window <= kMostWindow, "a flow's window is out of range");
+  }
+
  private:
   enum Parameter : uint8_t {
     kTargetDelay,

@@ -22,6 +22,7 @@ class CnpSender {
   // port has no buffer for is dropped, because CNPs may be lost.
   void OnPacket(QpContext& qp, Outbox& outbox, const flow::CcConfig& cc,
                 const wire::RxPacket& packet, TimePoint now);
+  void HandOver(hand_over::StateStream& state);
 
  private:
   TimePoint next_;

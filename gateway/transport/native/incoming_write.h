@@ -21,6 +21,7 @@ class IncomingWrite {
   Refusal Place(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   // Returns the length of the whole message in bytes.
   uint32_t length() const { return length_; }
+  void HandOver(hand_over::StateStream& state);
 
  private:
   uint64_t address_ = 0;

@@ -53,6 +53,8 @@ class Requester {
   TimePoint deadline() const;
   const flow::Flow& flow() const { return flow_; }
   flow::Flow& flow() { return flow_; }
+  // Writes or reads the state, after that of the send queue.
+  void HandOver(hand_over::StateStream& state, const QpContext& qp, const flow::CcConfig& cc);
 
  private:
   // Request that was sent and has responses of its own, matched PSN by PSN.
@@ -65,6 +67,8 @@ class Requester {
   uint32_t OffsetOf(const QpContext& qp, const SendEntry& o, Psn psn) const {
     return static_cast<uint32_t>(PsnDistance(psn, o.first)) * qp.mtu();
   }
+
+  bool IsPossible(const QpContext& qp) const;
 
   // requester.cc
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };

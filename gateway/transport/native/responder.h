@@ -82,6 +82,8 @@ class Responder {
 
   bool has_replies() const { return !replies_.empty(); }
   Psn expected() const { return Psn(static_cast<uint32_t>(next_)); }
+  // Writes or reads the state, after that of the receive queue.
+  void HandOver(hand_over::StateStream& state, const QpContext& qp);
 
  private:
   enum class ReplyKind : uint8_t { kAck, kRead, kAtomic, kAtomicWrite, kFlush };

@@ -114,6 +114,7 @@ class ReceiveQueue {
   // Completes every open or posted receive as flushed, once `ticket` is done. Called in the error
   // state.
   void Flush(QpContext& qp, Outbox& outbox, uint32_t ticket);
+  void HandOver(hand_over::StateStream& state, const QpContext& qp);
 
  private:
   static uint32_t Stride(uint32_t max_sge) { return std::bit_ceil(max_sge == 0 ? 1 : max_sge); }

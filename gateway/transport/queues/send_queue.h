@@ -142,6 +142,8 @@ class SendQueue {
   void Flush(QpContext& qp, Outbox& outbox);
   // Completes requests that waited for memory operations.
   void OnMemoryDone(QpContext& qp, Outbox& outbox);
+  // Writes or reads the state; the size is set before.
+  void HandOver(hand_over::StateStream& state, QpContext& qp);
 
  private:
   std::span<rocegw_sge> SgesOf(uint32_t index) {

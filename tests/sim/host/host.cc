@@ -102,9 +102,8 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     options.inboxes = all;
     options.steering = steering_;
     options.counters = &one.counters;
-    options.congestion = config.congestion;
+    options.congestion = Congestion();
     options.congestion_policy = config.congestion_policy;
-    if (config.congestion.profile == nullptr) options.congestion.profile = &cc_profile_;
     options.channel_congestion = options.congestion;
     options.channel_policy = config.channel_policy;
     options.start = network.now();

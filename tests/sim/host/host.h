@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -110,6 +111,18 @@ class Host final : public Endpoint, public EventHandler {
   void Ring(RingEnd& end);
   void Add(Program& program) { programs_.push_back(&program); }
 
+  // Objects that HandOver wrote, and those that it left.
+  struct HandedOver {
+    uint64_t objects = 0;
+    uint64_t left = 0;
+    uint64_t bytes = 0;
+    std::string failure;  // empty: none
+  };
+  // Writes the state of each object (gateway/hand_over), destroys the object and reads the state
+  // into a fresh one, as if another gateway took over. Objects with outstanding memory operations,
+  // and kinds that are not handed over yet, are left. Called between iterations of the workers.
+  HandedOver HandOver();
+
   worker::ControlReply Call(WorkerIndex worker, worker::ControlMessage message);
   worker::Worker& worker(size_t index) { return *workers_[index]->worker; }
   SimPort& port(size_t index) { return workers_[index]->port; }
@@ -150,6 +163,8 @@ class Host final : public Endpoint, public EventHandler {
   WorkerIndex WorkerOf(const RingEnd& end) const {
     return steering_.WorkerOf(Qpn{end.options().qpn});
   }
+  void Exchange(std::unique_ptr<transport::QueuePair>& queue_pair, HandedOver& result);
+  flow::CcConfig Congestion() const;
   void Schedule(size_t worker, TimePoint when);
   void Turn(size_t worker);
   void TakeNotices(One& one);

@@ -20,10 +20,12 @@ constexpr Duration kLongest = Seconds(300);
 // Late copies may still be in flight when all speakers are done.
 constexpr Duration kAfterwards = Milliseconds(20);
 constexpr uint64_t kMostEvents = 20'000'000;
+// Hand-overs are at most so many events apart.
+constexpr uint64_t kEventsBetween = 100;
 
 class World {
  public:
-  World(uint64_t seed, Sabotage sabotage, OracleChannels channels)
+  World(uint64_t seed, Sabotage sabotage, OracleChannels channels, OracleHandOvers hand_overs)
       : random_(seed),
         channel_random_(Mix(~seed)),
         order_random_(Mix(Mix(seed) + 1)),
@@ -32,8 +34,10 @@ class World {
         endpoint_random_(Mix(Mix(seed) + 4)),
         window_random_(Mix(Mix(seed) + 5)),
         endpoint_window_random_(Mix(Mix(seed) + 6)),
+        hand_over_random_(Mix(Mix(seed) + 7)),
         network_({.seed = Mix(seed)}),
-        sabotage_(sabotage) {
+        sabotage_(sabotage),
+        hand_overs_(hand_overs) {
     const bool drawn = channel_random_.Below(2) != 0;
     channels_ = channels == OracleChannels::kBySeed ? drawn : channels == OracleChannels::kAlways;
     MakeLinks();
@@ -63,6 +67,7 @@ class World {
     while (!done && network_.queue().fired() < kMostEvents && network_.RunOne(end)) {
       // State changes only with events; checking after every one would cost more than the events.
       if (network_.queue().fired() % 64 == 0) done = Done();
+      if (hand_overs_ == OracleHandOvers::kRandom && !HandOverSome(result)) return result;
     }
     done = Done();
     network_.RunFor(kAfterwards);
@@ -376,6 +381,20 @@ class World {
     }
   }
 
+  // Hands over a random host after a random number of events. Returns false if that failed.
+  bool HandOverSome(OracleResult& result) {
+    if (network_.queue().fired() < next_hand_over_) return true;
+    next_hand_over_ = network_.queue().fired() + 1 + hand_over_random_.Below(kEventsBetween);
+    const size_t host = hand_over_random_.Below(hosts_.size());
+    const Host::HandedOver done = hosts_[host]->HandOver();
+    result.hand_overs += done.objects != 0 ? 1 : 0;
+    result.handed_over += done.objects;
+    result.not_handed_over += done.left;
+    if (done.failure.empty()) return true;
+    result.failure = Format("hand-over of host %zu: %s", host + 1, done.failure.c_str());
+    return false;
+  }
+
   // The first failure ends a world.
   bool Done() const {
     const auto failed = [](const Speaker* speaker) { return !speaker->failure().empty(); };
@@ -466,8 +485,11 @@ class World {
   Random endpoint_random_;
   Random window_random_;
   Random endpoint_window_random_;
+  Random hand_over_random_;
   Network network_;
   const Sabotage sabotage_;
+  const OracleHandOvers hand_overs_;
+  uint64_t next_hand_over_ = 0;  // in events
   bool channels_ = false;
   size_t on_channels_ = 0;
   size_t declined_ = 0;
@@ -499,8 +521,9 @@ class World {
 
 }  // namespace
 
-OracleResult RunOracle(uint64_t seed, Sabotage sabotage, OracleChannels channels) {
-  return World(seed, sabotage, channels).Run();
+OracleResult RunOracle(uint64_t seed, Sabotage sabotage, OracleChannels channels,
+                       OracleHandOvers hand_overs) {
+  return World(seed, sabotage, channels, hand_overs).Run();
 }
 
 }  // namespace rocegw::sim

@@ -22,7 +22,10 @@ struct OracleResult {
   uint64_t declined = 0;        // connections that were to have a channel and did not get one
   uint64_t shared = 0;          // connection ends that take receives from a shared queue
   uint64_t endpoint_requests = 0;
-  uint64_t less_order = 0;  // connections with requests that ask for less order than verbs
+  uint64_t less_order = 0;       // connections with requests that ask for less order than verbs
+  uint64_t hand_overs = 0;       // hosts handed over with at least one object
+  uint64_t handed_over = 0;      // objects
+  uint64_t not_handed_over = 0;  // objects of these hosts that were left
   uint64_t trace_hash = 0;
   double virtual_seconds = 0;
 
@@ -41,7 +44,12 @@ enum class Sabotage : uint8_t {
 // either way.
 enum class OracleChannels : uint8_t { kBySeed, kNever, kAlways };
 
+// Hand-overs of hosts to fresh objects (Host::HandOver): at random moments, or none. They change
+// nothing in a world: its trace is the same either way.
+enum class OracleHandOvers : uint8_t { kNone, kRandom };
+
 OracleResult RunOracle(uint64_t seed, Sabotage sabotage = Sabotage::kNone,
-                       OracleChannels channels = OracleChannels::kBySeed);
+                       OracleChannels channels = OracleChannels::kBySeed,
+                       OracleHandOvers hand_overs = OracleHandOvers::kNone);
 
 }  // namespace rocegw::sim

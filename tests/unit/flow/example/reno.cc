@@ -41,6 +41,12 @@ class Reno : public CcBase {
     return WindowGate(window_, in_flight);
   }
   uint64_t Window(const CcContext&, Duration) const { return static_cast<uint64_t>(window_); }
+  // Writes or reads all members, for a gateway that takes over (hand_over/state_stream.h).
+  void HandOver(hand_over::StateStream& state) {
+    auto& [window, cut_again, rtt] = *this;
+    state(window, cut_again, rtt);
+    state.Require(window >= 0 && window <= kMostWindow, "a flow's window is out of range");
+  }
 
  private:
   enum Parameter : uint8_t { kInitialPackets, kDecrease };

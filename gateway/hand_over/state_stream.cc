@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/hand_over/state_stream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace rocegw::hand_over {
+namespace {
+
+constexpr uint32_t kMostDepth = 16;
+// Times that are no distance from now: "never", and the initial value, which several classes
+// compare with.
+constexpr int64_t kNeverMark = std::numeric_limits<int64_t>::max();
+constexpr int64_t kUnsetMark = std::numeric_limits<int64_t>::min();
+constexpr const char* kNotFinite = "number is not finite";
+
+}  // namespace
+
+StateStream::StateStream(std::vector<uint8_t>& out, TimePoint now, const StateVersions& reader)
+    : out_(&out), reader_(&reader), now_(now) {}
+
+StateStream::StateStream(std::span<const uint8_t> in, TimePoint now)
+    : in_(in), end_(in.size()), now_(now) {}
+
+void StateStream::Fail(const char* reason) {
+  if (failure_ == nullptr) failure_ = reason;
+}
+
+void StateStream::Bytes(std::span<uint8_t> bytes) {
+  if (!reading()) {
+    out_->insert(out_->end(), bytes.begin(), bytes.end());
+    return;
+  }
+  if (ok() && bytes.size() <= end_ - at_) {
+    std::memcpy(bytes.data(), in_.data() + at_, bytes.size());
+    at_ += bytes.size();
+    return;
+  }
+  Fail("record is shorter than its fields");
+  std::fill(bytes.begin(), bytes.end(), uint8_t{0});
+}
+
+void StateStream::Value(float& value) {
+  value = std::bit_cast<float>(Carry(std::bit_cast<uint32_t>(value)));
+  if (!Require(std::isfinite(value), kNotFinite)) value = 0;
+}
+
+void StateStream::Value(double& value) {
+  value = std::bit_cast<double>(Carry(std::bit_cast<uint64_t>(value)));
+  if (!Require(std::isfinite(value), kNotFinite)) value = 0;
+}
+
+void StateStream::Value(TimePoint& value) {
+  int64_t ahead = 0;
+  if (value == kNever) {
+    ahead = kNeverMark;
+  } else if (value == TimePoint{}) {
+    ahead = kUnsetMark;
+  } else if (__builtin_sub_overflow(value.ns, now_.ns, &ahead)) {
+    // More than 292 years away: as far as a time can be.
+    ahead = value.ns < 0 ? kUnsetMark + 1 : kNeverMark - 1;
+  }
+  Value(ahead);
+  if (!reading()) return;
+  if (ahead == kNeverMark) {
+    value = kNever;
+  } else if (ahead == kUnsetMark) {
+    value = TimePoint{};
+  } else {
+    value = now_ + Duration{ahead};
+  }
+}
+
+void StateStream::LowTime(uint32_t& low) {
+  const auto now = static_cast<uint32_t>(now_.ns);
+  low = now - Carry(now - low);
+}
+
+uint32_t StateStream::Count(size_t count, uint32_t most) {
+  if (!reading()) {
+    Require(count <= most, "more elements than a reader takes");
+    return Carry(static_cast<uint32_t>(count));
+  }
+  const uint32_t number = Carry(uint32_t{0}, most);
+  // Each element has at least one byte, so no input makes a reader allocate more than its length
+  // times the size of an element.
+  return Require(number <= end_ - at_, "more elements than bytes") ? number : 0;
+}
+
+StateRecord::StateRecord(StateStream& state, StateKind kind) : state_(state) {
+  const StateKindInfo& info = kStateKinds[*IndexOf(kind)];
+  state.Require(++state.depth_ <= kMostDepth, "records are nested too deeply");
+  if (!state.reading()) {
+    version_ = std::min(info.version, state.reader_->Of(kind));
+    state.Require(version_ >= info.oldest, "the reader's version of a record is too old");
+  }
+  const uint16_t number = state.Carry(static_cast<uint16_t>(kind));
+  version_ = state.Carry(version_);
+  const uint32_t length = state.Carry(uint32_t{0});
+  fields_at_ = state.reading() ? state.at_ : state.out_->size();
+  if (!state.reading()) return;
+  outer_end_ = state.end_;
+  state.Require(number == static_cast<uint16_t>(kind), "record of another kind");
+  state.Require(version_ <= info.version, "record of a newer version");
+  state.Require(version_ >= info.oldest, "record of a version that is too old");
+  if (state.Require(length <= state.end_ - state.at_, "record is longer than the state"))
+    state.end_ = state.at_ + length;
+}
+
+StateRecord::~StateRecord() {
+  --state_.depth_;
+  if (state_.reading()) {
+    state_.Require(state_.at_ == state_.end_, "record is longer than its fields");
+    state_.end_ = outer_end_;
+    return;
+  }
+  const size_t length = state_.out_->size() - fields_at_;
+  state_.Require(length <= std::numeric_limits<uint32_t>::max(), "record is too long");
+  for (size_t i = 0; i < sizeof(uint32_t); ++i)
+    (*state_.out_)[fields_at_ - sizeof(uint32_t) + i] = static_cast<uint8_t>(length >> 8 * i);
+}
+
+}  // namespace rocegw::hand_over

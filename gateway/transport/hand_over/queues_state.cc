@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of send and receive queues for a gateway that takes over
+// (gateway/hand_over/state_stream.h).
+#include "gateway/hand_over/state_stream.h"
+#include "gateway/transport/queues/receive_queue.h"
+#include "gateway/transport/queues/send_queue.h"
+#include "gateway/verbs/work_request_state.h"
+
+namespace rocegw::transport {
+
+using hand_over::StateKind;
+using hand_over::StateRecord;
+using hand_over::StateStream;
+
+namespace {
+
+// Limit of the entries of a ring (verbs/qp_config.h).
+constexpr uint32_t kMostEntries = 1u << 15;
+
+void HandOverEntry(StateStream& state, SendEntry& entry, const QpContext& qp) {
+  auto& [request, ticket, first, psns, sent, received, receive, taken, failed, attempt, has_ticket,
+         started, answered, handed_over, asked, completed] = entry;
+  verbs::HandOver(state, request, qp.payload);
+  state(ticket, first, psns, sent, received, receive);
+  // The time of the fetch, in ticks before now.
+  const uint32_t now = SendEntry::TicksAt(state.now());
+  taken = now - state.Carry(now - taken);
+  state.Enum(failed, verbs::WcStatus::kGeneral);
+  state(attempt);
+  has_ticket = state.Carry<bool>(has_ticket);
+  started = state.Carry<bool>(started);
+  answered = state.Carry<bool>(answered);
+  handed_over = state.Carry<bool>(handed_over);
+  asked = state.Carry<bool>(asked);
+  completed = state.Carry<bool>(completed);
+}
+
+}  // namespace
+
+void SendQueue::HandOver(StateStream& state, QpContext& qp) {
+  const StateRecord record(state, StateKind::kSendQueue);
+  auto& [ring, sges, head, tail, mask, reading, max_sge, flushing, room, flush_ticket, sge_room,
+         early] = *this;
+  (void)ring, (void)sges, (void)mask, (void)max_sge, (void)room, (void)sge_room;  // configuration
+  state(head, tail, reading, flushing, flush_ticket);
+  state.Require(
+      tail - head <= mask + 1u && head == qp.send_ring.released && tail == qp.send_ring.fetched,
+      "indices of the send queue are impossible");
+  for (uint32_t i = head; state.ok() && i != tail; ++i) {
+    if (state.reading()) std::construct_at(&At(i));
+    HandOverEntry(state, At(i), qp);
+    verbs::HandOver(state, SgesOf(i), At(i).request.sge_count);
+  }
+  state.Ring(early, 2 * kMostEntries, [&](uint32_t& index) { state(index); });
+}
+
+void ReceiveQueue::HandOver(StateStream& state, const QpContext& qp) {
+  const StateRecord record(state, StateKind::kReceiveQueue);
+  auto& [first, next, under_way, out_of_turn] = *this;
+  state(first, next);
+  const uint32_t count =
+      state.Count(under_way == nullptr ? 0 : under_way->open.size(), 2 * kMostEntries);
+  state.Require(count == next - first, "numbers of receives are impossible");
+  // A completion is pending only while memory operations are outstanding.
+  state.Require(under_way == nullptr || under_way->pending.empty(), "receives are being completed");
+  if (state.reading()) {
+    under_way.reset();
+    if (count != 0 && state.ok()) under_way = std::make_unique<ReceivesUnderWay>();
+  }
+  for (uint32_t i = 0; state.ok() && i < count; ++i) {
+    if (state.reading()) {
+      under_way->open.push_back({});
+      for (uint32_t k = Stride(qp.config.max_recv_sge); k != 0; --k) under_way->sges.push_back({});
+    }
+    auto& [request, received, status, closed] = under_way->open[i];
+    verbs::HandOver(state, request);
+    verbs::HandOver(state, SgesOf(qp, first + i).first(qp.config.max_recv_sge), request.sge_count);
+    state(received);
+    state.Enum(status, verbs::WcStatus::kGeneral);
+    state(closed);
+  }
+  if (!state.Carry(out_of_turn != nullptr) || !state.ok()) return;
+  if (out_of_turn == nullptr) out_of_turn = std::make_unique<OutOfTurn>();
+  auto& [order, newest, unused, early, early_count] = *out_of_turn;
+  (void)order;  // fixed by the type of the queue pair
+  state(newest, early_count);
+  state.Vector(unused, 2 * kMostEntries, [&](uint32_t& number) { state(number); });
+  const uint32_t slots = state.Count(early.size(), kMostEntries);
+  if (state.reading()) early.assign(slots, false);
+  uint32_t set = 0;
+  for (uint32_t i = 0; i < slots; ++i) {
+    early[i] = state.Carry<bool>(early[i]);
+    set += early[i] ? 1 : 0;
+  }
+  state.Require(set == early_count && (slots == 0 || slots == qp.receive_ring.entries),
+                "slots of receives are impossible");
+}
+
+}  // namespace rocegw::transport
