@@ -10,6 +10,7 @@ NARROW = 120
 DONE = (
     "gateway/base/",
     "gateway/channel/",
+    "gateway/client/",
     "gateway/cm/",
     "gateway/daemon/",
     "gateway/datapath/",

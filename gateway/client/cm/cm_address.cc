@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an id is and where it leads: binding, resolving, listening, and the device that an address
-// belongs to.
+// Addresses of an id: binding, resolving, listening, and the device that an address belongs to.
 #include <arpa/inet.h>
 #include <infiniband/sa.h>
 #include <netinet/in.h>
@@ -18,7 +17,7 @@ namespace rocegw::client {
 
 namespace {
 
-constexpr uint8_t kEqualTo = 2;  // selectors in path records
+constexpr uint8_t kEqualTo = 2;  // selector in path records
 constexpr uint8_t kPort = 1;
 
 void FromWire(const rocegw_sockaddr& from, sockaddr_storage* to) {
@@ -68,8 +67,8 @@ int TakeReply(CmId* id, const rocegw_cm_id_reply& reply) {
                         reply.path_mtu, reply.traffic_class, reply.flow_label});
 }
 
-// Requests whose answer says where the id is now. Older daemons may answer without saying: then
-// they are asked.
+// Sends a request whose answer states the id's addresses. Older daemons may leave them out; then
+// they are queried.
 template <typename Request>
 int CallForPlace(CmId* id, uint32_t type, Request* request) {
   request->id = id->handle;
@@ -175,11 +174,11 @@ ROCEGW_EXPORT int rdma_resolve_addr(rdma_cm_id* rdma, sockaddr* source, sockaddr
   int error = source != nullptr ? ToWire(source, &request.source) : 0;
   if (error == 0) error = ToWire(destination, &request.destination);
   if (error != 0) return CmError(error);
-  // Before the event is there, which another thread may take.
+  // Set before the event exists, which another thread may take.
   const size_t length =
       destination->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   memcpy(&rdma->route.addr.dst_storage, destination, length);
-  // An address of its own may be none, which is an error of the call.
+  // An own address that belongs to no device is an error of the call.
   const CmStage right = source == nullptr ? CmStage::kNew : CmStage::kAsked;
   error = CmStep(id, right, ROCEGW_MSG_CM_RESOLVE_ADDR, &request);
   return error != 0 ? CmError(error) : Complete(id);
@@ -206,7 +205,7 @@ ROCEGW_EXPORT int rdma_listen(rdma_cm_id* rdma, int backlog) {
   rocegw_cm_listen request = {};
   request.backlog = backlog > 0 ? static_cast<uint32_t>(backlog) : 0;
   int error = CmCall(id, ROCEGW_MSG_CM_LISTEN, &request);
-  // An id that was not bound has a port now.
+  // An unbound id has a port now.
   if (error == 0) error = QueryPlace(id);
   if (error == 0) error = ListenBeside(id, backlog);
   return CmError(error);
@@ -214,7 +213,7 @@ ROCEGW_EXPORT int rdma_listen(rdma_cm_id* rdma, int backlog) {
 
 namespace {
 
-// The ports of IPv4 and IPv6 addresses lie at the same place.
+// The ports of IPv4 and IPv6 addresses have the same offset.
 __be16 PortOf(const sockaddr* address) {
   if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return 0;
   return reinterpret_cast<const sockaddr_in*>(address)->sin_port;

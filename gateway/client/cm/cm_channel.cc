@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event channels of the connection manager. Programs poll, read (through us) and close nothing but
-// the channel's descriptor. It is readable when the socket is that the daemon writes one record per
-// event to, or the channel of the machine's own devices.
+// Event channels of the connection manager. Programs poll and close only the channel's descriptor,
+// and read events through the library. The descriptor is readable when the daemon has written an
+// event record to the socket, or when the channel of the machine's own devices is readable.
 #include <sys/epoll.h>
 
 #include <cerrno>
@@ -20,7 +20,8 @@ namespace rocegw::client {
 namespace {
 
 SpinLock g_lock;
-// By descriptor. A channel of the installed library has another one as long as both are open.
+// Table by descriptor. While both are open, a channel of the installed library has another
+// descriptor.
 rdma_event_channel** g_channels = nullptr;
 size_t g_channel_count = 0;
 
@@ -78,7 +79,7 @@ void LeaveChannel(CmChannel* channel) {
   free(channel);
 }
 
-// In a fork's child the lock may be that of a thread which is not there.
+// In a forked child the lock may be held by a thread that does not exist there.
 void StopTaking(CmChannel* channel) {
   if (channel->forks == ForkCount()) pthread_mutex_lock(&channel->taking);
 }
@@ -104,7 +105,7 @@ int CreateAtDaemon(Session* session, uint32_t* handle, OwnDescriptor* events) {
   return error;
 }
 
-// Under `taking`.
+// Requires `taking`.
 void Serve(CmChannel* channel, Session* session, uint32_t handle, OwnDescriptor events) {
   channel->session = session;
   channel->handle = handle;
@@ -128,8 +129,8 @@ CmChannel* MakeChannel(Session* session) {
   channel->users = 1;
   channel->events = channel->lost = kNoDescriptor;
   pthread_mutex_init(&channel->taking, nullptr);
-  // librspreload.so until 2024 mistakes a program's descriptor for that of a socket's channel where
-  // the channel's is the lower one, so that select() names neither.
+  // librspreload.so until 2024 mistakes a program's descriptor for a socket's channel if the
+  // channel has the lower number, so that select() reports neither.
   channel->channel.fd = MoveAside(static_cast<int>(RawSyscall(SYS_epoll_create1, EPOLL_CLOEXEC)));
   channel->waits = Own(channel->channel.fd);
   int error = channel->channel.fd >= 0 ? 0 : -channel->channel.fd;
@@ -165,7 +166,7 @@ int JoinGateway(CmChannel* channel, Session** session, uint32_t* handle) {
       old->Release();
       fresh->AddReference();
     } else {
-      error = EAGAIN;  // another thread was sooner
+      error = EAGAIN;  // another thread was faster
     }
     ResumeTaking(channel);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connecting, accepting, refusing and ending.
+// Calls that connect, accept, reject and disconnect.
 #include <cerrno>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace rocegw::client {
 
 namespace {
 
-// What is left of a message's private data behind the header of rdma_cm for IP addresses.
+// Private data behind the header that rdma_cm adds for IP addresses.
 constexpr uint8_t kConnectData = 56;
 constexpr uint8_t kAcceptData = 196;
 constexpr uint8_t kRejectData = 148;
@@ -122,7 +122,7 @@ ROCEGW_EXPORT int rdma_accept(rdma_cm_id* rdma, rdma_conn_param* param) {
   const int error =
       rocegw::client::Accept(id, param != nullptr ? *param : rocegw::client::kDefaults);
   if (error != 0) return CmError(error);
-  // Nothing follows on a datagram service's answer.
+  // The answer of a datagram service has no later event.
   return rdma->qp_type == IBV_QPT_UD ? 0 : Complete(id);
 }
 
@@ -139,7 +139,7 @@ ROCEGW_EXPORT int rdma_reject_ece(rdma_cm_id* rdma, const void* data, uint8_t le
 
 ROCEGW_EXPORT int rdma_establish(rdma_cm_id* rdma) {
   if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_establish)(real);
-  if (rdma->qp != nullptr) return CmError(EINVAL);  // then it is done before ESTABLISHED is told
+  if (rdma->qp != nullptr) return CmError(EINVAL);  // otherwise done before ESTABLISHED is reported
   CmId* id = FromRdma(rdma);
   return CmError(id->session->CallObject(ROCEGW_MSG_CM_ESTABLISH, id->handle));
 }
@@ -147,7 +147,7 @@ ROCEGW_EXPORT int rdma_establish(rdma_cm_id* rdma) {
 ROCEGW_EXPORT int rdma_disconnect(rdma_cm_id* rdma) {
   if (rdma_cm_id* real = RealOf(rdma)) return FinishReal(rdma, ROCEGW_REAL(rdma_disconnect)(real));
   CmId* id = FromRdma(rdma);
-  // Who waits for the event has to know that there will be one.
+  // A call that waits for the event must know that there will be one.
   const CmStage right = id->synchronous == 0 ? CmStage::kConnected : CmStage::kAsked;
   const int error = rocegw::client::StepWithQp(id, right, ROCEGW_MSG_CM_DISCONNECT, IBV_QPS_ERR);
   return error != 0 ? CmError(error) : Complete(id);

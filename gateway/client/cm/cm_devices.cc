@@ -17,8 +17,8 @@ namespace rocegw::client {
 
 namespace {
 
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // the table and all reference counts
-CmDevice* g_devices[kMaxDevices];                    // by number at the daemon
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // guards the table and all reference counts
+CmDevice* g_devices[kMaxDevices];                    // by the daemon's device number
 
 CmDevice* Open(Session* session, Device* device) {
   auto* opened = MakeObject<CmDevice>();
@@ -48,7 +48,7 @@ CmDevice* OpenByNumber(Session* session, uint32_t index) {
   return nullptr;
 }
 
-// Without the lock: the daemon is asked.
+// Called without the lock, since it asks the daemon.
 void Close(CmDevice* device) {
   if (device->xrcd != nullptr) ibv_close_xrcd(device->xrcd);
   ibv_dealloc_pd(device->pd);
@@ -56,13 +56,12 @@ void Close(CmDevice* device) {
   free(device);
 }
 
-// The one in the table if it is of that session; nullptr: there is none. The caller gets a
-// reference.
+// Returns the table's device if it belongs to that session, with a reference for the caller;
+// otherwise nullptr.
 CmDevice* FindOpen(const Session* session, uint32_t index) {
   pthread_mutex_lock(&g_lock);
   CmDevice* device = g_devices[index];
-  // Its context holds a reference to the session, so an address that is equal means the same
-  // session.
+  // The context holds a reference to its session, so equal addresses mean the same session.
   if (device != nullptr && device->session != session) device = nullptr;
   if (device != nullptr) ++device->references;
   pthread_mutex_unlock(&g_lock);
@@ -77,7 +76,7 @@ CmDevice* AcquireCmDevice(Session* session, uint32_t index) {
     return nullptr;
   }
   if (CmDevice* open = FindOpen(session, index)) return open;
-  // Opened without the lock, which fork takes. Of two threads that do so one is too late.
+  // Opened without the lock, which fork takes. If two threads do this, one result is discarded.
   CmDevice* device = OpenByNumber(session, index);
   if (device == nullptr) return nullptr;
   pthread_mutex_lock(&g_lock);
@@ -135,11 +134,11 @@ using rocegw::client::SpinLock;
 
 namespace {
 
-// A list that a program holds: it points to `entry`.
+// List held by a program: it points to `entry`.
 struct ContextList {
   ContextList* next;
-  ibv_context** real;  // nullptr: there are none
-  int count;           // of ours, which come first
+  ibv_context** real;  // nullptr: none
+  int count;           // number of our contexts, which come first
   CmDevice* device[kMaxDevices];
   ibv_context* entry[];
 };
@@ -147,7 +146,7 @@ struct ContextList {
 SpinLock g_lists_lock;
 ContextList* g_lists = nullptr;
 
-// The list of ours that begins there, taken out; nullptr: it is not ours.
+// Removes and returns our list that begins there; nullptr: not ours.
 ContextList* TakeList(ibv_context** entries) {
   SpinGuard guard(g_lists_lock);
   for (ContextList** link = &g_lists; *link != nullptr; link = &(*link)->next) {
@@ -185,7 +184,7 @@ ROCEGW_EXPORT ibv_context** rdma_get_devices(int* num_devices) {
   if (list != nullptr) {
     list->real = real;
     list->count = count;
-    // The installed library lists what libibverbs does, which is ours as well.
+    // The installed library lists the devices of libibverbs, which includes ours.
     for (int i = 0; i < real_count; ++i) {
       if (!IsOurs(real[i]->device)) list->entry[count++] = real[i];
     }

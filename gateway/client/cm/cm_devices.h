@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contexts on which ids live: one per device, opened at first use and kept while its session
-// lives and an id uses it, with a protection domain for programs that bring none. Any thread.
+// Contexts for ids: one per device, opened at first use and kept while its session lives and an id
+// uses it, with a protection domain for programs that pass none. Any thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,17 +10,18 @@
 namespace rocegw::client {
 
 struct CmDevice {
-  Session* session;  // that the context belongs to
+  Session* session;  // session of the context
   ibv_context* context;
   ibv_pd* pd;
-  ibv_xrcd* xrcd;       // once somebody wants one
-  uint32_t references;  // ids, lists of devices, and one while it is the current one for its number
+  ibv_xrcd* xrcd;       // created at first use
+  uint32_t references;  // ids, lists of devices, and the table while it is the current device of
+                        // its number
 };
 
-// The caller gets a reference; nullptr and errno.
+// Returns a device with a reference for the caller; nullptr and errno.
 CmDevice* AcquireCmDevice(Session* session, uint32_t index);
 void ReleaseCmDevice(CmDevice* device);
-// The XRC domain for programs that bring none; nullptr and errno.
+// Returns the XRC domain for programs that pass none; nullptr and errno.
 ibv_xrcd* XrcdOfCmDevice(CmDevice* device);
 
 void LockCmDevices();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints: rdma_cm's short form, where calls wait for their events and requests come from
-// rdma_get_request.
+// Endpoints of rdma_cm (rdma_create_ep): calls wait for their events, and connection requests come
+// from rdma_get_request.
 #include <netinet/in.h>
 
 #include <cerrno>
@@ -104,7 +104,7 @@ ROCEGW_EXPORT int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** result) {
     if (rdma_create_qp(event->id, listen->pd, &attr) != 0) {
       error = errno;
       rdma_destroy_id(event->id);
-      // The event's id is gone; what is kept for the next call must name one that is there.
+      // The event's id is destroyed; the kept event must name an existing id.
       event->id = listen;
     }
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of the connection manager: from the daemon's record to what a program gets, including the
-// steps that rdma_cm takes on its own before it tells (a QP on the id is made ready when the peer
-// has accepted).
+// Events of the connection manager: converts the daemon's records for programs, and takes the steps
+// that rdma_cm takes by itself first (when the peer has accepted, the id's QP is made ready).
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -65,8 +64,8 @@ int RejectQuietly(CmId* id) {
   return CmCall(id, ROCEGW_MSG_CM_REJECT, &request);
 }
 
-// The peer has accepted: our QP gets ready, the peer is told, and the program learns of it as
-// ESTABLISHED. Without a QP of ours the program does all that.
+// Completes the active side after the peer accepted: makes our QP ready and notifies the peer; the
+// program gets ESTABLISHED. Without a QP on the id the program does all that.
 void FinishActiveSide(CmId* id, CmEvent* event) {
   if (id->id.qp == nullptr) return;
   SetStage(id, CmStage::kAnswered);
@@ -82,8 +81,8 @@ void FinishActiveSide(CmId* id, CmEvent* event) {
   event->event.status = -error;
 }
 
-// A new id for a request to `listener`, on the channel that brought it; the daemon has made its
-// part already.
+// Creates an id for a request to `listener`, on the channel of its event; the daemon has its part
+// already.
 CmId* AdoptRequest(CmId* listener, rdma_event_channel* channel, const rocegw_cm_event& record) {
   CmId* id = MakeId(listener->session, channel, static_cast<rdma_port_space>(record.port_space));
   if (id == nullptr) return nullptr;
@@ -95,8 +94,8 @@ CmId* AdoptRequest(CmId* listener, rdma_event_channel* channel, const rocegw_cm_
   id->initiator_depth = record.param.initiator_depth;
   id->remote_ece = {record.param.ece_vendor, record.param.ece_options, 0};
   EnterId(id, record.id);
-  // Named to the daemon, the request is the program's: it outlives its listener, and counts against
-  // the backlog no more.
+  // Using the request's handle tells the daemon that the program has it: it outlives its listener
+  // and does not count in the backlog.
   int error = SavesRequests(id) ? id->session->TellObject(ROCEGW_MSG_CM_QUERY_ID, id->handle)
                                 : id->session->CallObject(ROCEGW_MSG_CM_QUERY_ID, id->handle);
   if (error == 0) error = TakePlace(id, PlaceOf(record));
@@ -109,7 +108,7 @@ CmId* AdoptRequest(CmId* listener, rdma_event_channel* channel, const rocegw_cm_
   return nullptr;
 }
 
-// Fills in the event; `id` has it counted as delivered.
+// Fills in the event; `id` counts it as delivered.
 Outcome Translate(CmId* id, rdma_event_channel* channel, const rocegw_cm_event& record,
                   CmEvent* event) {
   event->counted_on = id;
@@ -162,28 +161,29 @@ Outcome Translate(CmId* id, rdma_event_channel* channel, const rocegw_cm_event& 
   return Outcome::kTell;
 }
 
-// A request whose listener is gone: nobody will ever answer it.
+// Drops a request whose listener is destroyed: the program cannot answer it.
 void DropRequest(Session* session, const rocegw_cm_event& record) {
   if (record.type == RDMA_CM_EVENT_CONNECT_REQUEST && !IsKnown(session, record.id)) {
     session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, record.id);
   }
 }
 
-// What a channel had for the caller.
+// Record taken from a channel.
 struct Taken {
-  long size;  // of the record; -errno: -EAGAIN: nothing now
+  long size;  // size of the record, or -errno; -EAGAIN: none now
   rocegw_cm_event record;
-  CmId* id;          // with the event counted as delivered; nullptr: gone
-  Session* session;  // of a record without an id, with a reference; else nullptr
+  CmId* id;          // counts the event as delivered; nullptr: destroyed
+  Session* session;  // session of a record without an id, with a reference; else nullptr
 };
 
-// Under `taking`. The size of the record, or -errno; the end of the channel is nothing now.
+// Returns the size of the record, or -errno; the end of the channel counts as no record. Requires
+// `taking`.
 long Receive(CmChannel* channel, msghdr* message) {
   if (channel->events.number < 0) return -EAGAIN;
   const bool open = IsStillOwn(channel->events);
   const long size = open ? RawReceiveMessage(channel->events.number, message, MSG_DONTWAIT) : 0;
   if (size != 0) return size;
-  // Closed by the daemon, or by the program without our knowledge.
+  // Closed by the daemon, or by the program without a call to the library.
   channel->session->OnChannelEnd();
   LoseGateway(channel);
   return -EAGAIN;
@@ -210,8 +210,8 @@ void Take(CmChannel* channel, Taken* taken) {
   ResumeTaking(channel);
 }
 
-// A gateway is gone, and with it its devices: each id is told once. EAGAIN: all are, and the
-// channel is quiet until it serves another gateway.
+// Reports the device removal of a lost gateway to one more id. EAGAIN: all ids have got it, and the
+// channel has no events until it serves another gateway.
 int TellRemoval(CmChannel* channel, CmEvent* event) {
   StopTaking(channel);
   CmId* removed = channel->lost.number >= 0 ? FindForRemoval(&channel->channel) : nullptr;
@@ -228,7 +228,7 @@ int TellRemoval(CmChannel* channel, CmEvent* event) {
   return 0;
 }
 
-// The next event of the daemon's, without waiting; 0 or an errno value.
+// Returns the daemon's next event without waiting: 0 or an errno value.
 int NextRecord(CmChannel* channel, CmEvent* event) {
   for (;;) {
     Taken taken;
@@ -246,8 +246,7 @@ int NextRecord(CmChannel* channel, CmEvent* event) {
   }
 }
 
-// The next event of the channel, without waiting; 0 or an errno value. Neither side waits for the
-// other to have none.
+// Returns the channel's next event without waiting: 0 or an errno value. The two sources alternate.
 int NextEvent(CmChannel* channel, CmEvent* event) {
   if (!IsStillOwn(channel->waits)) return EBADF;
   if (!RealCmHasDevices()) return NextRecord(channel, event);
@@ -257,8 +256,8 @@ int NextEvent(CmChannel* channel, CmEvent* event) {
   return real_first ? NextRecord(channel, event) : NextRealEvent(channel, event);
 }
 
-// Until there is something to take: 0 or an errno value. A function of the C library: programs end
-// threads that wait here with pthread_cancel.
+// Waits until there is an event: 0 or an errno value. Calls the C library: programs end threads
+// that wait here with pthread_cancel.
 int Await(int descriptor) {
   if ((RawFcntl(descriptor, F_GETFL, 0) & O_NONBLOCK) != 0) return EAGAIN;
   pollfd readable = {descriptor, POLLIN, 0};
@@ -310,8 +309,8 @@ ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** re
       return 0;
     }
     free(event);
-    // Another thread has destroyed the channel. With a kernel device this one would wait on, and
-    // programs (rping) rely on it: they take an error here for a failure.
+    // Another thread destroyed the channel. With a kernel device this call would keep waiting, and
+    // programs (rping) rely on that: they take an error for a failure.
     while (!rocegw::client::IsOpen(rdma, descriptor)) pause();
     return rocegw::client::CmError(error);
   }
@@ -319,7 +318,7 @@ ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** re
 
 ROCEGW_EXPORT int rdma_ack_cm_event(rdma_cm_event* rdma) {
   if (rdma == nullptr) return rocegw::client::CmError(EINVAL);
-  // A request counts on the listener, and its new id may have been destroyed before.
+  // A request counts on the listener, since its new id may be destroyed before.
   const rdma_cm_id* alive = rdma->listen_id != nullptr ? rdma->listen_id : rdma->id;
   if (!IsOurs(alive)) return ROCEGW_REAL(rdma_ack_cm_event)(rdma);
   auto* event = reinterpret_cast<CmEvent*>(rdma);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kBuckets = 1024;
 
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // table, events_delivered
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // guards the table and events_delivered
 CmId* g_buckets[kBuckets];
 
 CmId** BucketOf(uint32_t handle) { return &g_buckets[handle % kBuckets]; }
@@ -95,8 +95,8 @@ void FreeId(CmId* id) {
 CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie) {
   pthread_mutex_lock(&g_lock);
   CmId* id = FindLocked(session, handle);
-  // The daemon may have given the handle of a destroyed id to a new one while an event was under
-  // way. An id that came with a request has no number of ours at the daemon until it is accepted.
+  // The daemon may have given the handle of a destroyed id to a new one while an event was waiting.
+  // The id of a request has no cookie at the daemon until it is accepted.
   if (id != nullptr && !id->passive && id->cookie != cookie) id = nullptr;
   if (id != nullptr) ++id->events_delivered;
   pthread_mutex_unlock(&g_lock);
@@ -163,8 +163,9 @@ void ResetIdsLock() { pthread_mutex_init(&g_lock, nullptr); }
 
 namespace {
 
-// As rdma_create_id, for queue pairs of that type; 0: as the port space has it. Without a channel,
-// whose handle is that at the session, the id gets one of its own. -1 and errno.
+// Implements rdma_create_id for queue pairs of that type; 0: the port space's type. Without a
+// channel, the id gets its own. `handle`: the channel's handle in the session. Returns -1 and
+// errno.
 int CreateId(Session* session, rdma_event_channel* channel, uint32_t handle, rdma_cm_id** result,
              void* context, rdma_port_space port_space, uint32_t qp_type) {
   CmChannel* own = nullptr;
@@ -198,7 +199,7 @@ int CreateId(Session* session, rdma_event_channel* channel, uint32_t handle, rdm
   return 0;
 }
 
-// To another channel with all events that nobody has read. Yields how many were read.
+// Moves the id to another channel with all unread events; *delivered is the number of read ones.
 int MoveEvents(CmId* id, CmChannel* to, uint32_t* delivered) {
   constexpr uint32_t kUnreadEventsMove = 14;
   CmChannel* from = FromRdma(id->id.channel);
@@ -210,7 +211,7 @@ int MoveEvents(CmId* id, CmChannel* to, uint32_t* delivered) {
   if (const int failure = ReadyToMigrate(id, to)) return failure;
   StopTaking(from);
   *delivered = EventsDelivered(id);
-  // One that came with a request to the installed library is nothing to the daemon.
+  // A request to the installed library has no handle at the daemon.
   int error = id->handle == 0 ? 0
                               : id->session->Call(ROCEGW_MSG_CM_MIGRATE, &request, &reply, nullptr,
                                                   unread ? from->events.number : -1);
@@ -307,12 +308,12 @@ ROCEGW_EXPORT int rdma_migrate_id(rdma_cm_id* rdma, rdma_event_channel* channel)
     }
     DestroyChannel(FromRdma(rdma->channel));
   }
-  // Other threads may be in calls of the id, and see no write where nothing changes.
+  // Other threads may be in calls of the id, so an unchanged value is not written.
   const int synchronous = own != nullptr ? 1 : 0;
   if (id->synchronous != synchronous) id->synchronous = synchronous;
   rdma->channel = channel;
-  // What was read from the old channel belongs to its users; once they are through, all that
-  // follows is on the new one.
+  // Events read from the old channel belong to its users; when they are acknowledged, all later
+  // ones are on the new channel.
   WaitForAcknowledgements(id, delivered);
   return 0;
 }

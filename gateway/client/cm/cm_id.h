@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// rdma_cm ids, event channels and events as programs hold them, and how they are found again when
-// an event arrives. What programs hold is ours whenever a gateway is reachable (ROCEGW_CM=real:
-// never), else the installed librdmacm's; behind an id of ours may be one of that library's
-// (cm_real.h). Control path; any thread.
+// rdma_cm ids, event channels and events as programs hold them, and the search for their id when an
+// event arrives. These objects are ours if a gateway is reachable (never with ROCEGW_CM=real), else
+// the installed librdmacm's. An id of ours may have one of that library behind it (cm_real.h).
+// Control path; any thread.
 #pragma once
 
 #include <pthread.h>
@@ -21,37 +21,38 @@ struct CmJoin;
 
 struct CmChannel {
   rdma_event_channel channel;  // first: programs hold it
-  // The program's descriptor is an epoll one, over the next two and the descriptor of `real`. Thus
-  // a channel outlives its gateway and serves the ids of the next one.
-  OwnDescriptor events;  // the daemon's records; kNoDescriptor: no gateway. Under `taking`
-  OwnDescriptor lost;    // the same of a gateway that is gone, until all ids were told. Same lock
+  // Program's descriptor: an epoll descriptor over the next two and the descriptor of `real`, so
+  // that a channel outlives its gateway and serves the ids of the next one.
+  OwnDescriptor events;  // the daemon's records; kNoDescriptor: no gateway. Guarded by `taking`
+  OwnDescriptor lost;    // the same of a lost gateway, until all ids were notified. Same lock
   OwnDescriptor waits;   // the program's descriptor
-  rdma_event_channel* real;  // of the machine's own devices; nullptr: none yet. Under `taking`
-  uint32_t turn;             // odd: the real part's
-  uint32_t handle;           // under `taking`
-  Session* session;          // the newest that the channel served; under `taking`
-  uint32_t forks;            // ForkCount() of the process that made the channel
-  // Held while a record is taken out of the socket, with no wait, and counted on its id: what is
-  // still in there when somebody else holds it, nobody has.
+  rdma_event_channel*
+      real;          // channel of the machine's own devices; nullptr: none yet. Guarded by `taking`
+  uint32_t turn;     // odd: `real` is asked first
+  uint32_t handle;   // guarded by `taking`
+  Session* session;  // latest session that the channel served; guarded by `taking`
+  uint32_t forks;    // ForkCount() of the process that created the channel
+  // Held without waiting while a record is read from the socket and counted on its id. When another
+  // thread has the lock, the records still in the socket are unread.
   pthread_mutex_t taking;
-  uint32_t users;  // threads in rdma_get_cm_event, and one until it is destroyed; cm_channel.cc
+  uint32_t users;  // threads in rdma_get_cm_event, plus one until it is destroyed; cm_channel.cc
 };
 
-// Where a connection stands as far as this side knows. A step that can only be right where it is
-// asked for wants no answer; all others are asked, and get their errno.
+// Known state of a connection. A step that is valid only in the current state needs no answer from
+// the daemon; all others are asked and get their errno.
 enum class CmStage : uint8_t {
   kNew,
   kAddressKnown,
   kRouteKnown,
-  kRequested,  // came with a connection request
-  kAnswered,   // the peer has accepted, and waits for a word
+  kRequested,  // created for a connection request
+  kAnswered,   // the peer has accepted and waits for the answer
   kConnected,
-  kBetween,  // under way, over, or another kind of id
-  kAsked,    // nowhere: a step that is right there always asks
+  kBetween,  // in progress, ended, or another kind of id
+  kAsked,    // no state of an id: a step with it always asks
 };
 
 struct CmOption {
-  int name;  // RDMA_OPTION_ID_TOS ..
+  int name;  // RDMA_OPTION_ID_TOS and so on
   size_t length;
   uint8_t value[sizeof(int)];
 };
@@ -59,49 +60,49 @@ constexpr uint32_t kMaxCmOptions = 4;
 
 struct CmId {
   rdma_cm_id id;  // first: programs hold it
-  // librdmacm's rsockets cast an id to the library's private structure, which has begun with these
-  // seven members in every release: with ours laid out alike they run on our functions.
+  // librdmacm's rsockets cast an id to the library's private structure, which begins with these
+  // seven members in every release. With the same layout they work on our functions.
   void* device;
   void* connect_data;
   size_t connect_length;
   uint32_t events_completed;
   uint32_t connect_error;
-  int synchronous;  // has a channel of its own, calls wait for their events
-  // From here on ours alone.
+  int synchronous;  // has its own channel; calls wait for their events
+  // Members of this library only.
   uint64_t mark;  // kCmIdMark
   Session* session;
-  CmDevice* cm_device;  // nullptr: bound to none
+  CmDevice* cm_device;  // nullptr: not bound to a device
   uint32_t handle;
   uint64_t cookie;
-  uint32_t events_delivered;  // under the table's lock
-  pthread_mutex_t lock;       // events_completed, joins
+  uint32_t events_delivered;  // guarded by the table's lock
+  pthread_mutex_t lock;       // guards events_completed and joins
   pthread_cond_t acknowledged;
-  CmStage stage;                // by StageOf and SetStage
-  bool passive;                 // came with a connection request
-  bool removal_told;            // under the table's lock
-  uint8_t responder_resources;  // passive: what the request offers
+  CmStage stage;                // accessed by StageOf and SetStage
+  bool passive;                 // created for a connection request
+  bool removal_told;            // guarded by the table's lock
+  uint8_t responder_resources;  // passive: values of the request
   uint8_t initiator_depth;
-  ibv_qp_init_attr* qp_init_attr;  // of rdma_create_ep, for the ids that rdma_get_request makes
+  ibv_qp_init_attr* qp_init_attr;  // from rdma_create_ep, for the ids that rdma_get_request creates
   ibv_ece local_ece;
   ibv_ece remote_ece;
-  rdma_cm_id* real;  // of the installed library, behind this one; cm_real.h
-  bool delegated;    // calls go there; else it only listens beside ours
+  rdma_cm_id* real;  // id of the installed library behind this one; cm_real.h
+  bool delegated;    // calls go to `real`; otherwise it only listens beside ours
   uint32_t option_count;
-  CmOption options[kMaxCmOptions];  // for an id of the installed library to come
-  CmJoin* joins;                    // multicast groups; under `lock`
+  CmOption options[kMaxCmOptions];  // for a later id of the installed library
+  CmJoin* joins;                    // multicast groups; guarded by `lock`
   uint32_t last_join;
-  CmId* next;  // in its bucket of the table
+  CmId* next;  // in its hash bucket
 };
 static_assert(offsetof(CmId, device) == sizeof(rdma_cm_id));
 static_assert(offsetof(CmId, synchronous) == sizeof(rdma_cm_id) + 3 * sizeof(void*) + 8);
 
 struct CmEvent {
   rdma_cm_event event;  // first: programs hold it
-  CmId* counted_on;     // whose count an acknowledgement raises
+  CmId* counted_on;     // id whose counter an acknowledgement increments
   uint8_t private_data[ROCEGW_CM_PRIVATE_MAX];
 };
 
-// One thread may take events while another goes on with what they brought.
+// Atomic: one thread may take events while another handles theirs.
 inline CmStage StageOf(const CmId* id) {
   CmStage stage;
   __atomic_load(&id->stage, &stage, __ATOMIC_ACQUIRE);
@@ -122,11 +123,11 @@ inline CmChannel* FromRdma(rdma_event_channel* channel) {
   return reinterpret_cast<CmChannel*>(channel);
 }
 
-// A session when new connection manager objects are to be ours, else nullptr. The caller gets a
-// reference.
+// Returns a session if new connection manager objects are to be ours, else nullptr. The caller gets
+// a reference.
 Session* AcquireForCm();
 
-// Results as librdmacm has them: -1 and errno, or 0.
+// Returns results as librdmacm does: -1 and errno, or 0.
 inline int CmError(int error) {
   if (error == 0) return 0;
   errno = error;
@@ -135,53 +136,53 @@ inline int CmError(int error) {
 
 // --- channels (cm_channel.cc): nullptr or errno value
 CmChannel* MakeChannel(Session* session);
-// The session that new ids of the channel are made with, and the channel's handle there. After the
-// end of its gateway the channel joins the next one, if there is one. The caller gets a reference.
+// Returns the session for the channel's new ids, and the channel's handle in it. After the end of
+// its gateway the channel joins the next one, if there is one. The caller gets a reference.
 int JoinGateway(CmChannel* channel, Session** session, uint32_t* handle);
-// The channel's gateway is gone: its ids are told. Under `taking`.
+// Handles the loss of the channel's gateway: its ids are notified. Requires `taking`.
 void LoseGateway(CmChannel* channel);
 void DestroyChannel(CmChannel* channel);
-// For those who have waited, and what they waited for may be gone: the address is only compared.
+// For threads that have waited: the channel may be destroyed, so only the address is compared.
 bool IsOpen(const rdma_event_channel* channel, int descriptor);
-// The same, with the channel there until it is left; nullptr: it is not open any more.
+// Enters the channel, which exists until it is left; nullptr: it is not open any more.
 CmChannel* EnterChannel(const rdma_event_channel* channel, int descriptor);
 void LeaveChannel(CmChannel* channel);
-// That descriptor makes the channel readable.
+// Makes the channel readable when that descriptor is.
 void WatchToo(const CmChannel* channel, int descriptor);
 void WatchNoMore(const CmChannel* channel, int descriptor);
 void StopTaking(CmChannel* channel);
 void ResumeTaking(CmChannel* channel);
 
-// --- ids (cm_id.cc)
-// In the table, but unknown to the daemon yet; nullptr: out of memory.
+// --- ids (cm_id.cc). Adds an id to the table that the daemon does not know yet; nullptr: out of
+// memory.
 CmId* MakeId(Session* session, rdma_event_channel* channel, rdma_port_space port_space);
 void FreeId(CmId* id);
-// As rdma_create_id without a channel, for queue pairs of that type (0: as the port space has it).
-// Takes over the caller's reference to the session. -1 and errno.
+// Implements rdma_create_id without a channel, for queue pairs of that type (0: the port space's
+// type). Takes over the caller's reference to the session. -1 and errno.
 int CreateSynchronousId(Session* session, rdma_cm_id** result, void* context,
                         rdma_port_space port_space, uint32_t qp_type);
-// Makes an id findable by the daemon's handle.
+// Enters an id into the table by the daemon's handle.
 void EnterId(CmId* id, uint32_t handle);
-// The id of an event, with the event counted as delivered to it; nullptr: gone.
+// Returns the id of an event and counts the event as delivered to it; nullptr: destroyed.
 CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie);
-// An id of the channel whose gateway is gone and that has not been told so, with that event counted
-// as delivered to it; nullptr: there is none.
+// Returns an id of the channel that must still be told of its gateway's loss, and counts that event
+// as delivered; nullptr: none.
 CmId* FindForRemoval(const rdma_event_channel* channel);
 void CountDelivered(CmId* id);
-// True when some id of the session has this handle.
+// Returns true if an id of the session has this handle.
 bool IsKnown(Session* session, uint32_t handle);
 void CountAcknowledged(CmId* id);
 uint32_t EventsDelivered(const CmId* id);
-// Until the program has acknowledged so many of those that were delivered for the id.
+// Waits until the program has acknowledged so many of the id's delivered events.
 void WaitForAcknowledgements(CmId* id, uint32_t delivered);
 void LockIds();
 void UnlockIds();
 void ResetIdsLock();
 
-// --- addresses and devices (cm_address.cc)
-// EINVAL for anything but IPv4 and IPv6, as librdmacm has it.
+// --- addresses and devices (cm_address.cc). EINVAL for families other than IPv4 and IPv6, as in
+// librdmacm.
 int ToWire(const sockaddr* from, rocegw_sockaddr* to);
-// What an event or a reply says about where an id is and leads to.
+// Addresses and device of an id, from an event or a reply.
 struct CmPlace {
   int32_t device;
   const rocegw_sockaddr* source;
@@ -195,29 +196,29 @@ struct CmPlace {
 int TakePlace(CmId* id, const CmPlace& place);
 int QueryPlace(CmId* id);
 
-// --- queue pairs (cm_qp.cc): errno values
-// Whether requests about a connection take its queue pair along, and some want no answer. With an
-// older daemon every step is a request of its own.
+// --- queue pairs (cm_qp.cc): errno values. Returns true if connection requests move the queue pair
+// too and some need no answer. With an older daemon every step is a request.
 inline bool SavesRequests(const CmId* id) { return id->session->welcome().minor >= 7; }
 inline bool TakesQpAlong(const CmId* id) {
   return SavesRequests(id) && id->id.qp_type == IBV_QPT_RC;
 }
 int ReadyQp(CmId* id, uint8_t responder_resources, uint8_t initiator_depth);
 int BreakQp(CmId* id);
-// Completion queues for a program that brings none; each with a channel, and the id as its context.
+// Creates completion queues for a program that passes none; each with a channel, and the id as its
+// context.
 int MakeCompletionQueue(rdma_cm_id* id, uint32_t entries, ibv_comp_channel** channel, ibv_cq** cq);
-// All that the id has, unless something of it still completes there.
+// Destroys all queues of the id, unless an object still completes there.
 void DestroyQueues(rdma_cm_id* id);
 
 // --- shared receive queues (cm_srq.cc)
 void DestroySrqOf(rdma_cm_id* id);
 
-// What ends a side's part of a connection, with its queue pair brought to `state` (RTS before it,
+// Takes the last step of a side's connection, and moves its queue pair to `state` (RTS before it,
 // or ERR).
 int StepWithQp(CmId* id, CmStage right, uint32_t type, ibv_qp_state state);
 
-// --- events (cm_event.cc)
-// Waits for the event that ends what a synchronous id has begun; 0 or -1 and errno.
+// --- events (cm_event.cc). Waits for the event that completes a synchronous id's call; 0 or -1 and
+// errno.
 int Complete(CmId* id);
 
 template <typename Request>
@@ -227,7 +228,7 @@ int CmCall(CmId* id, uint32_t type, Request* request) {
   return id->session->Call(type, request, &reply);
 }
 
-// A step of a connection that is asked for at `right`: fails as an event there, if at all.
+// Takes a step of a connection. If the id is in stage `right`, a failure is reported as an event.
 template <typename Request>
 int CmStep(CmId* id, CmStage right, uint32_t type, Request* request) {
   constexpr uint32_t kFailuresAreEvents = 9;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon answers a join with an event that says where datagrams go; the id's queue pair is
-// attached when that is read, as librdmacm does.
+// Multicast of rdma_cm: the daemon answers a join with an event that contains the group's address;
+// when the event is read, the id's queue pair is attached, as in librdmacm.
 #include "gateway/client/cm/cm_multicast.h"
 
 #include <netinet/in.h>
@@ -43,7 +43,7 @@ void Enter(CmId* id, CmJoin* join) {
   pthread_mutex_unlock(&id->lock);
 }
 
-// The first that fits, out of the list; nullptr: none does.
+// Removes and returns the first join that fits; nullptr: none.
 template <typename Fits>
 CmJoin* Take(CmId* id, Fits fits) {
   pthread_mutex_lock(&id->lock);
@@ -77,7 +77,7 @@ int Join(rdma_cm_id* rdma, const sockaddr* address, bool receives, void* context
   return CmError(error);
 }
 
-// The join itself stays.
+// Detaches the queue pair; the join stays.
 void Detach(CmId* id, CmJoin* join) {
   if (join->attached && id->id.qp != nullptr) DetachMulticast(id->id.qp, join->group);
   join->attached = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multicast groups of an id, beside the calls that programs make. Control path; any thread.
+// Multicast groups of an id: parts of the implementation besides the public calls. Control path;
+// any thread.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -10,12 +11,12 @@ namespace rocegw::client {
 
 struct CmId;
 
-// The event of that join was read: attaches the id's queue pair, and fills in what the program
-// finds there. False: the program has left the group meanwhile.
+// Handles the event of a join: attaches the id's queue pair and fills in the event. Returns false
+// if the program has left the group meanwhile.
 bool FinishJoin(CmId* id, uint32_t number, rdma_cm_event* event);
-// Before the id's queue pair goes.
+// Call before the id's queue pair is destroyed.
 void DetachGroups(CmId* id);
-// When the id goes.
+// Call when the id is destroyed.
 void ForgetGroups(CmId* id);
 
 }  // namespace rocegw::client

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options and enhanced connection establishment, and what our devices do not have in the connection
-// manager.
+// Options and enhanced connection establishment, and calls that our devices do not support.
 #include <cerrno>
 #include <cstring>
 
@@ -17,7 +16,7 @@ namespace refusal = rocegw::client::refusal;
 
 namespace {
 
-// What the option's value takes; 0: there is no such option, which the daemon says.
+// Returns the size of the option's value; 0: unknown option, which the daemon refuses.
 size_t SizeOf(int option) {
   switch (option) {
     case RDMA_OPTION_ID_TOS:
@@ -31,7 +30,7 @@ size_t SizeOf(int option) {
   }
 }
 
-// For an id of the installed library that may have to take this one's place.
+// Stores the option for an id of the installed library that may replace this one.
 void Remember(CmId* id, int name, const void* value, size_t length) {
   uint32_t at = 0;
   while (at < id->option_count && id->options[at].name != name) ++at;
@@ -48,7 +47,7 @@ ROCEGW_EXPORT int rdma_set_option(rdma_cm_id* rdma, int level, int option, void*
   if (rdma_cm_id* real = RealOf(rdma)) {
     return ROCEGW_REAL(rdma_set_option)(real, level, option, value, length);
   }
-  // Paths are not a program's choice on Ethernet; accepted, as kernel drivers do.
+  // Programs cannot choose paths on Ethernet; accepted, as kernel drivers do.
   if (level == RDMA_OPTION_IB && option == RDMA_OPTION_IB_PATH) {
     return CmError(length == 0 || length % sizeof(ibv_path_data) != 0 ? EINVAL : 0);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs that belong to an id: made in INIT (a datagram QP ready to send), brought to RTR and
-// RTS when a connection comes about, with attributes that the daemon's connection manager knows.
+// Queue pairs of an id: created in INIT (a datagram QP ready to send), moved to RTR and RTS when
+// the connection is established, with attributes from the daemon's connection manager.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -46,7 +46,7 @@ int MoveTo(CmId* id, ibv_qp_state state, uint8_t responder_resources, uint8_t in
   return ibv_modify_qp(id->id.qp, &attr, mask);
 }
 
-// A datagram QP needs no peer.
+// Makes a datagram QP ready; it needs no peer.
 int ReadyDatagramQp(CmId* id) {
   int error = MoveTo(id, IBV_QPS_INIT, kAsOffered, kAsOffered);
   ibv_qp_attr attr = {};
@@ -68,7 +68,7 @@ int MakeCompletionQueue(rdma_cm_id* id, uint32_t entries, ibv_comp_channel** cha
 }
 
 void DestroyQueues(rdma_cm_id* id) {
-  // Receives of XRC complete there without a queue pair.
+  // XRC receives complete there without a queue pair.
   const ibv_cq* const in_use = id->srq != nullptr ? FromIbv(id->srq)->cq : nullptr;
   if (id->qp != nullptr || (in_use != nullptr && in_use == id->recv_cq)) return;
   if (id->recv_cq != nullptr) ibv_destroy_cq(id->recv_cq);
@@ -85,9 +85,9 @@ namespace {
 
 int TakeOrMakeQueues(rdma_cm_id* id, ibv_qp_init_attr* attr) {
   int error = 0;
-  // The receiving end of XRC has no queues, and the sending one completes no receives.
+  // The receiving QP of XRC has no queues, and the sending one completes no receives.
   if (attr->qp_type == IBV_QPT_XRC_RECV) return 0;
-  // What the id has is its QP's: rdma_post_recv posts to the id's SRQ (rdma_create_srq).
+  // The id's SRQ belongs to its QP: rdma_post_recv posts to it (rdma_create_srq).
   if (attr->srq == nullptr) attr->srq = id->srq;
   if (attr->recv_cq == nullptr) attr->recv_cq = id->recv_cq;
   if (attr->send_cq == nullptr) attr->send_cq = id->send_cq;
@@ -100,7 +100,7 @@ int TakeOrMakeQueues(rdma_cm_id* id, ibv_qp_init_attr* attr) {
     error = MakeCompletionQueue(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq);
     attr->send_cq = id->send_cq;
   }
-  // A queue that is never posted to completes nothing either.
+  // An unused receive queue completes nothing, so any queue serves.
   if (attr->recv_cq == nullptr) attr->recv_cq = attr->send_cq;
   if (attr->send_cq == nullptr) attr->send_cq = attr->recv_cq;
   return error;
@@ -111,7 +111,7 @@ ibv_qp* CreateReceiver(CmId* id, ibv_xrcd* xrcd, ibv_qp_init_attr* attr) {
   return xrcd != nullptr ? CreateXrcReceiver(xrcd, attr) : nullptr;
 }
 
-// xrcd: of the receiving end of XRC; nullptr: the device's.
+// `xrcd`: domain of an XRC receiving QP; nullptr: the device's.
 int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr, ibv_xrcd* xrcd = nullptr) {
   CmId* id = FromRdma(rdma);
   if (rdma->qp != nullptr || rdma->verbs == nullptr) return EINVAL;
@@ -148,7 +148,7 @@ int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr, ibv_xrcd*
 }  // namespace
 
 int ReadyQp(CmId* id, uint8_t responder_resources, uint8_t initiator_depth) {
-  // INIT again: what a peer may do with the QP is known only now.
+  // INIT again: the peer's access rights are known only now.
   int error = MoveTo(id, IBV_QPS_INIT, kAsOffered, kAsOffered);
   if (error == 0) error = MoveTo(id, IBV_QPS_RTR, responder_resources, initiator_depth);
   if (error == 0) error = MoveTo(id, IBV_QPS_RTS, responder_resources, initiator_depth);

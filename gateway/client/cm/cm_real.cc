@@ -24,7 +24,7 @@ enum class Presence : int { kUnknown, kNone, kSome };
 Presence LookForDevices() {
   const char* choice = getenv("ROCEGW_CM");
   if (choice != nullptr && strcmp(choice, "gateway") == 0) return Presence::kNone;
-  // The installed libraries say on stderr what they do not find.
+  // The installed libraries report missing devices on stderr.
   if (!KernelHasRdma()) return Presence::kNone;
   const auto list = ROCEGW_REAL(ibv_get_device_list);
   int count = 0;
@@ -62,7 +62,7 @@ socklen_t LengthOf(const sockaddr* address) {
   return address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
 }
 
-// The address with which this host reaches the other.
+// Returns the address from which this host reaches the destination.
 bool FindSource(const sockaddr* destination, sockaddr_storage* source) {
   const long fd = RawSyscall(SYS_socket, static_cast<int>(destination->sa_family),
                              SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -126,7 +126,7 @@ int SetOptions(const CmId* id, rdma_cm_id* real) {
   return 0;
 }
 
-// Another id behind the id, with all that was set.
+// Creates the id behind the id, with all options set so far.
 int MakeReal(CmId* id, rdma_cm_id** result) {
   rdma_event_channel* channel = RealPartOf(FromRdma(id->id.channel));
   if (channel == nullptr || ROCEGW_REAL(rdma_create_id)(channel, result, id, id->id.ps) != 0) {
@@ -142,11 +142,11 @@ int MakeReal(CmId* id, rdma_cm_id** result) {
   return error;
 }
 
-// The installed library binds to addresses of its devices alone.
+// The installed library binds only to addresses of its devices.
 bool CanBind(rdma_cm_id* real, const sockaddr* address) {
   sockaddr_storage copy = {};
   memcpy(&copy, address, LengthOf(address));
-  // Whose port it is does not matter.
+  // A port in use does not matter here.
   reinterpret_cast<sockaddr_in*>(&copy)->sin_port = 0;
   return ROCEGW_REAL(rdma_bind_addr)(real, reinterpret_cast<sockaddr*>(&copy)) == 0 &&
          real->verbs != nullptr;
@@ -176,7 +176,7 @@ void CopyQueues(const rdma_cm_id* from, rdma_cm_id* to) {
   to->recv_cq_channel = from->recv_cq_channel;
 }
 
-// An id of ours for a request to `listener`.
+// Creates an id of ours for a request to `listener`.
 CmId* AdoptReal(CmId* listener, rdma_cm_id* real) {
   CmId* id = MakeId(listener->session, listener->id.channel, real->ps);
   if (id == nullptr) return nullptr;
@@ -192,7 +192,7 @@ CmId* AdoptReal(CmId* listener, rdma_cm_id* real) {
 void CopyEvent(const rdma_cm_event& from, CmEvent* to) {
   to->event = from;
   const bool datagram = from.id->qp_type == IBV_QPT_UD;
-  // What a join says there is the program's own.
+  // The context of a join belongs to the program.
   if (from.event == RDMA_CM_EVENT_MULTICAST_JOIN || from.event == RDMA_CM_EVENT_MULTICAST_ERROR) {
     return;
   }
@@ -205,7 +205,7 @@ void CopyEvent(const rdma_cm_event& from, CmEvent* to) {
   *data = to->private_data;
 }
 
-// Whose event it is has been counted; nullptr: there was no memory for a request.
+// Returns the id on which the event was counted; nullptr: no memory for a request.
 CmId* Translate(const rdma_cm_event& from, CmEvent* event) {
   const bool request = from.listen_id != nullptr;
   auto* id = static_cast<CmId*>((request ? from.listen_id : from.id)->context);
@@ -250,7 +250,7 @@ int ChooseSide(CmId* id, const sockaddr* source, const sockaddr* destination) {
   rdma_cm_id* real = nullptr;
   int error = MakeReal(id, &real);
   if (error != 0) return error;
-  // It may be bound to a port of all addresses.
+  // The id may be bound to a port on all addresses.
   sockaddr* bound = &id->id.route.addr.src_addr;
   if (HasFamily(bound) && ROCEGW_REAL(rdma_bind_addr)(real, bound) != 0) {
     error = errno;
@@ -303,7 +303,7 @@ int NextRealEvent(CmChannel* channel, CmEvent* event) {
   int error = EAGAIN;
   CmId* told = nullptr;
   if (real != nullptr) {
-    // What it reads by ends threads that are to end; this one has a lock.
+    // The installed library's read is a cancellation point; this thread holds a lock.
     int cancelling = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
     error = ROCEGW_REAL(rdma_get_cm_event)(real, &from) == 0 ? 0 : errno;
@@ -347,7 +347,7 @@ int TakeQueues(rdma_cm_id* id, int result) {
   if (!IsOurs(id)) return result;
   const rdma_cm_id* real = FromRdma(id)->real;
   CopyQueues(real, id);
-  // rdma_get_send_comp and its like look for the id there.
+  // rdma_get_send_comp and similar functions look for the id there.
   for (ibv_cq* cq : {id->send_cq, id->recv_cq}) {
     if (cq != nullptr && cq->cq_context == real) cq->cq_context = id;
   }

@@ -13,7 +13,7 @@ namespace rocegw::client {
 
 namespace {
 
-// A domain and a queue for the completions of who brings none, as librdmacm has it.
+// Adds a domain and a completion queue if the program passes none, as librdmacm does.
 int CompleteXrc(CmId* id, ibv_srq_init_attr_ex* attr) {
   rdma_cm_id* rdma = &id->id;
   if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) == 0 || attr->xrcd == nullptr) {
@@ -77,7 +77,7 @@ ROCEGW_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr*
     GiveQueues(id);
     return TakeQueues(id, ROCEGW_REAL(rdma_create_srq)(real, pd, attr));
   }
-  // As librdmacm has it, the id says what kind of queue it is.
+  // As in librdmacm, the id decides which kind of queue it is.
   ibv_srq_init_attr_ex extended = {};
   extended.srq_context = attr->srq_context;
   extended.attr = attr->attr;

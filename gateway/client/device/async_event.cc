@@ -13,7 +13,7 @@ namespace rocegw::client {
 
 namespace {
 
-// False: the object is gone, and with it the event.
+// Returns false if the object is destroyed, and its event void.
 bool Deliver(const rocegw_async_event& record, ibv_async_event* event) {
   event->event_type = static_cast<ibv_event_type>(record.type);
   switch (record.kind) {
@@ -83,7 +83,7 @@ ROCEGW_EXPORT int ibv_get_async_event(ibv_context* ibv, ibv_async_event* event) 
     const ssize_t got = read(ibv->async_fd, &record, sizeof(record));
     if (got < 0) return -1;
     if (got == 0) {
-      // The gateway is gone, and with it the device; said once.
+      // The gateway is lost, and its device with it; reported once.
       rocegw::client::SessionOf(ibv)->OnChannelEnd();
       if (__atomic_exchange_n(&context->fatal_reported, true, __ATOMIC_SEQ_CST)) {
         errno = EIO;
@@ -99,7 +99,7 @@ ROCEGW_EXPORT int ibv_get_async_event(ibv_context* ibv, ibv_async_event* event) 
 
 namespace {
 
-// An event does not say whose device it is; its object does.
+// An event does not name its device; its object does.
 template <typename Ibv>
 void Acknowledge(ibv_async_event* event, Ibv* ibv, uint32_t& completed) {
   if (IsOurs(ibv->context)) {

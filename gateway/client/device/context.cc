@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a device: the context with its table of operations, through which programs call what is
-// inline in verbs.h.
+// Opening of a device: creates the context with its table of operations, through which programs
+// make the calls that are inline in verbs.h.
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -27,8 +27,8 @@ namespace rocegw::client {
 namespace {
 
 void FillOperations(verbs_context* verbs) {
-  // Of the header that this was compiled with: the structure grows at its front, so older and newer
-  // programs find what they know at the distance from its end that they expect.
+  // Size of the structure in the compiled header. The structure grows at its front, so older and
+  // newer programs find members at the expected distance from its end.
   verbs->sz = sizeof(*verbs);
   verbs->query_port = &QueryPort;
   verbs->query_device_ex = &QueryDeviceExtended;
@@ -93,7 +93,7 @@ ibv_context* Open(Session* session, Device* device) {
   ibv_context& ibv = context->verbs.context;
   ibv.device = &device->ibv;
   ibv.async_fd = events;
-  // Nothing is ever sent there, but programs expect a descriptor that they may duplicate.
+  // Unused, but programs expect a descriptor that they can duplicate.
   ibv.cmd_fd = eventfd(0, EFD_CLOEXEC);
   ibv.num_comp_vectors =
       session->welcome().worker_count != 0 ? static_cast<int>(session->welcome().worker_count) : 1;
@@ -143,8 +143,8 @@ ROCEGW_EXPORT int ibv_close_device(ibv_context* ibv) {
   return 0;
 }
 
-// Sharing objects between processes needs a daemon that hands them on; ours ties them to one
-// process. Other devices' command descriptors are files of /dev/infiniband.
+// Sharing objects between processes needs a daemon that passes them on; ours ties them to one
+// process. Command descriptors of other devices are files of /dev/infiniband.
 ROCEGW_EXPORT ibv_context* ibv_import_device(int cmd_fd) {
   const auto real = ROCEGW_REAL(ibv_import_device);
   struct statx about = {};

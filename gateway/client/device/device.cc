@@ -43,9 +43,9 @@ Device* FindOrMake(const char* name) {
   return device;
 }
 
-// Header in front of the array that programs get.
+// Header in front of the array that a program gets.
 struct DeviceList {
-  Session* session;  // the one that lists the devices, kept until the list is freed; or nullptr
+  Session* session;  // session of the devices, held until the list is freed; or nullptr
   ibv_device** real;
   ibv_device* entry[];
 };
@@ -69,7 +69,7 @@ int QueryDevice(Session* session, uint32_t index, rocegw_device_reply* reply) {
 
 namespace {
 
-// Other threads may read the device meanwhile: what has not changed is not written.
+// Other threads may read the device meanwhile, so unchanged members are not written.
 void Update(Session* session, uint32_t index, const rocegw_device_reply& reply, Device* device) {
   if (device->index != index) device->index = index;
   if (device->guid != reply.node_guid) device->guid = reply.node_guid;
@@ -148,8 +148,7 @@ using rocegw::client::Session;
 ROCEGW_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   Device* ours[rocegw::client::kMaxDevices] = {};
   int our_count = -1;
-  // A daemon that went away since the last call is noticed by the first question: then attach anew,
-  // once.
+  // The first request detects a daemon that has gone since the last call; then attach once more.
   Session* session = nullptr;
   for (int attempt = 0; attempt < 2 && our_count < 0; ++attempt) {
     if (session != nullptr) session->Release();
@@ -169,7 +168,7 @@ ROCEGW_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   if (real == nullptr) real_count = 0;
   const int refusal = our_count < 0 ? rocegw::client::Session::Refusal() : 0;
   if (refusal != 0 && real_count == 0) {
-    // The program's devices are there, and not for it.
+    // The program's devices are in the other list.
     if (real != nullptr) ROCEGW_REAL(ibv_free_device_list)(real);
     real = nullptr;
     errno = refusal;
@@ -216,5 +215,5 @@ ROCEGW_EXPORT int ibv_get_device_index(ibv_device* device) {
     const auto real = ROCEGW_REAL(ibv_get_device_index);
     return real != nullptr ? real(device) : -1;
   }
-  return -1;  // no kernel gave the device an index
+  return -1;  // the device has no kernel index
 }

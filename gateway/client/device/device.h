@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gateway's devices as programs see them. A device's structure lives as long as the process and
-// keeps its address: programs and librdmacm compare such pointers across calls. Any thread.
+// Devices of the gateway as programs see them. A device's structure lives as long as the process
+// and keeps its address: programs and librdmacm compare such pointers across calls. Any thread.
 #pragma once
 
 #include "gateway/client/device/objects.h"
@@ -10,7 +10,7 @@ namespace rocegw::client {
 
 constexpr uint32_t kMaxDevices = 64;
 
-// Asks the session for its devices; up to kMaxDevices pointers are stored. Returns how many, or
+// Queries the session's devices and stores up to kMaxDevices pointers. Returns their number, or
 // -errno.
 int ListDevices(Session* session, Device** devices);
 
@@ -19,7 +19,8 @@ inline Device* FromIbv(ibv_device* device) { return reinterpret_cast<Device*>(de
 
 int QueryDevice(Session* session, uint32_t index, rocegw_device_reply* reply);
 
-// GIDs of a device, ascending by index; visit returns false to stop. 0 or an errno value.
+// Visits the GIDs of a device in ascending order; `visit` returns false to stop. 0 or an errno
+// value.
 int ForEachGid(Session* session, uint32_t device, uint32_t first,
                bool (*visit)(const rocegw_gid_entry& entry, void* context), void* context);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of an object that a program has acknowledged. libibverbs counts them in the public
-// structure of each, under its own lock; an object goes when all that were delivered are
-// acknowledged (ibv_get_async_event(3), ibv_get_cq_event(3)). Any thread.
+// Acknowledged events of an object. libibverbs counts them in the object's public structure, under
+// its lock; an object is destroyed when all delivered events are acknowledged
+// (ibv_get_async_event(3), ibv_get_cq_event(3)). Any thread.
 #pragma once
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 namespace rocegw::client {
 
-// `completed` is the count in the structure that they belong to.
+// `completed`: the counter in the object's structure.
 template <typename Ibv>
 void AcknowledgeEvents(Ibv* ibv, uint32_t& completed, uint32_t count) {
   pthread_mutex_lock(&ibv->mutex);
@@ -21,8 +21,8 @@ void AcknowledgeEvents(Ibv* ibv, uint32_t& completed, uint32_t count) {
   pthread_mutex_unlock(&ibv->mutex);
 }
 
-// Until the program has acknowledged every asynchronous event of a queue pair or shared receive
-// queue that it was given.
+// Waits until the program has acknowledged every asynchronous event of a queue pair or shared
+// receive queue that it got.
 template <typename Object>
 void WaitForEventAcks(Object* object) {
   auto& ibv = object->ibv;

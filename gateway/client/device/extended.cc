@@ -22,7 +22,7 @@ int ToBasicAttr(ibv_context* context, const ibv_qp_init_attr_ex& attr, ibv_qp_in
   constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
                               IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
                               IBV_QP_INIT_ATTR_XRCD;
-  // A queue pair never gets what it sends to a group itself.
+  // A queue pair never receives what it sends to a group.
   constexpr uint32_t kIgnoredFlags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
   const uint32_t mask = attr.comp_mask;
   if ((mask & ~kKnown) != 0 ||
@@ -79,7 +79,7 @@ ibv_cq_ex* CreateCqExtended(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   const bool known =
       (attr->comp_mask & ~kKnown) == 0 && (attr->wc_flags & ~kKnownWcFlags) == 0 &&
       (!flagged || (attr->flags & ~uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}) == 0);
-  // It is a hint for whose thread the queue is.
+  // The thread domain is a hint only.
   const bool wrong_domain =
       in_domain && (attr->parent_domain == nullptr || attr->parent_domain->context != context ||
                     FromIbv(attr->parent_domain)->protection == nullptr);

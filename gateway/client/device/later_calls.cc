@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that came to libibverbs and librdmacm after the release whose headers we are compiled
-// with. A program that was linked with a later release calls them with our handles, in which the
-// installed library would look for its own private part. Ours have other names in C++, since later
-// headers declare theirs.
+// Functions that libibverbs and librdmacm got after the release whose headers this is compiled
+// with. A program linked with a later release calls them with our handles, in which the installed
+// library would look for its private part. Their C++ names differ, since later headers declare the
+// originals.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -19,7 +19,7 @@
 
 namespace rocegw::client {
 
-// Memory for a program's registrations. The installed library's own buffers begin with a pointer.
+// Memory for a program's registrations. The installed library's buffers begin with a pointer.
 struct LaterBuffer {
   uint64_t mark;
   ibv_pd* pd;
@@ -33,7 +33,7 @@ constexpr uint64_t kBufferMark = 0x6675625f77676372;
 
 bool IsOurBuffer(const LaterBuffer* buffer) { return buffer->mark == kBufferMark; }
 
-// The installed function of that name, called; `refused` where it has none.
+// Calls the installed function of that name; returns `refused` if there is none.
 template <typename Result, typename... Arguments>
 Result CallReal(const char* name, Result refused, Arguments... arguments) {
   using Function = Result (*)(Arguments...);
@@ -51,7 +51,7 @@ Result Refuse(int error, Result result) {
 
 constexpr void* kNothing = nullptr;
 
-// In units of 100 Mbit/s.
+// Returns the speed in units of 100 Mbit/s.
 uint64_t SpeedOf(const ibv_port_attr& port) {
   struct Speed {
     uint8_t code;
@@ -70,7 +70,7 @@ uint64_t SpeedOf(const ibv_port_attr& port) {
   return 0;
 }
 
-// Whether it is ours and of this domain, and the range lies in it.
+// Returns true if the buffer is ours and of this domain, and contains the range.
 bool Fits(const LaterBuffer* buffer, const ibv_pd* pd, const void* address, size_t length) {
   if (!IsOurBuffer(buffer) || buffer->pd != pd) return false;
   const auto start = reinterpret_cast<uint64_t>(buffer->address);
@@ -109,7 +109,7 @@ int RocegwQueryPortSpeed(ibv_context* context, uint32_t port, uint64_t* speed) {
   return error;
 }
 
-// rdma-core 59: registration by members that are named by a mask.
+// rdma-core 59: registration by members that a mask names.
 ibv_mr* RocegwRegMrEx(ibv_pd* pd, LaterMrInitAttr* attr) ROCEGW_LATER(ibv_reg_mr_ex);
 ibv_mr* RocegwRegMrEx(ibv_pd* pd, LaterMrInitAttr* attr) {
   using namespace rocegw::client;  // NOLINT: its constants
@@ -129,7 +129,7 @@ ibv_mr* RocegwRegMrEx(ibv_pd* pd, LaterMrInitAttr* attr) {
                           static_cast<unsigned>(attr->access));
 }
 
-// rdma-core 64: memory as the device likes it best, which here is plain memory.
+// rdma-core 64: memory of the kind that suits the device, here plain memory.
 void* RocegwAllocBuf(ibv_pd* pd, size_t size, LaterBuffer** made) ROCEGW_LATER(ibv_alloc_buf);
 void* RocegwAllocBuf(ibv_pd* pd, size_t size, LaterBuffer** made) {
   if (!IsOurs(pd->context)) return CallReal("ibv_alloc_buf", kNothing, pd, size, made);
@@ -183,7 +183,7 @@ void* RocegwAllocDmah(ibv_context* context, void* attr) {
   return Refuse<void*>(refusal::ibv_alloc_dmah, nullptr);
 }
 
-// rdma-core 65: counters of completions. Those of other devices are the installed library's alone.
+// rdma-core 65: counters of completions. Only the installed library has them, for other devices.
 int RocegwQueryCompCntrCaps(ibv_context* context, void* caps, size_t size)
     ROCEGW_LATER(_ibv_query_comp_cntr_caps);
 int RocegwQueryCompCntrCaps(ibv_context* context, void* caps, size_t size) {
@@ -208,7 +208,7 @@ int RocegwQpAttachCompCntr(ibv_qp* qp, void* counter, void* attr) {
   return refusal::ibv_qp_attach_comp_cntr;
 }
 
-// rdma-core 60: names of services, resolved while the program goes on, and events of its own.
+// rdma-core 60: resolution of service names in the background, with an event of its own.
 int RocegwResolveAddrinfo(rdma_cm_id* id, const char* node, const char* service,
                           const rdma_addrinfo* hints) ROCEGW_LATER(rdma_resolve_addrinfo);
 int RocegwResolveAddrinfo(rdma_cm_id* id, const char* node, const char* service,

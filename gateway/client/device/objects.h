@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects that programs hold pointers to. Each begins with the public structure of libibverbs
-// and is zero-filled when made; what the library needs follows. Some sizes and places are expected
-// by libibverbs and its users beyond what the public headers say; they are noted at the member.
+// Objects to which programs hold pointers. Each begins with the public structure of libibverbs and
+// is created zero-filled; the library's members follow. libibverbs and its users expect some sizes
+// and offsets beyond the public headers; they are noted at the member.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -21,11 +21,11 @@ namespace rocegw::client {
 
 struct Device {
   ibv_device ibv;
-  // Direct-verbs libraries of vendors look at a pointer that the real library keeps behind
-  // ibv_device, to see whose device it is; zero means nobody's.
+  // Vendors' direct-verbs libraries read a pointer that the real library keeps behind ibv_device to
+  // identify the vendor; zero means none.
   uint8_t zero[512];
   __be64 guid;
-  uint32_t index;  // at the daemon
+  uint32_t index;  // device number at the daemon
 };
 
 struct Context {
@@ -34,19 +34,19 @@ struct Context {
   Device* device;
   uint32_t handle;
   uint32_t max_message;
-  OwnDescriptor events;    // async_fd
-  OwnDescriptor commands;  // cmd_fd
+  OwnDescriptor events;    // identity of async_fd
+  OwnDescriptor commands;  // identity of cmd_fd
   bool placement;          // the device has FLUSH and ATOMIC WRITE
   bool fatal_reported;
 };
 
 struct Pd {
-  ibv_pd ibv;         // ibv.handle is the daemon's
-  Pd* protection;     // of a parent domain: whose handle it has; nullptr: it is none
-  ibv_td* thread;     // of a parent domain, or nullptr
-  uint32_t parents;   // parent domains of it
-  uint32_t handles;   // address handles
-  bool made_for_ids;  // by rdma_cm, for ids of programs that bring none
+  ibv_pd ibv;         // ibv.handle is the daemon's handle
+  Pd* protection;     // parent domain: its protection domain; nullptr: no parent domain
+  ibv_td* thread;     // parent domain: its thread domain, or nullptr
+  uint32_t parents;   // number of its parent domains
+  uint32_t handles;   // number of its address handles
+  bool made_for_ids;  // created by rdma_cm for programs that pass none
 };
 
 struct Mr {
@@ -54,12 +54,12 @@ struct Mr {
   uint64_t tail;  // libibverbs keeps type and access flags behind ibv_mr
   Registration* registration;
   uint64_t iova;
-  uint32_t access;  // as asked for
+  uint32_t access;  // requested access
 };
 
 struct Channel {
   ibv_comp_channel ibv;
-  OwnDescriptor events;  // ibv.fd
+  OwnDescriptor events;  // identity of ibv.fd
   uint32_t handle;
 };
 
@@ -69,16 +69,16 @@ struct Cq {
     ibv_cq_ex ex;
   };
   CompletionRings rings;
-  // With the calls of ibv_cq_ex: the completion that is being read, and whose turn it is.
+  // State of the ibv_cq_ex calls: the completion that is being read, and the lock of its reader.
   SpinLock polling;
   ibv_wc current;
-  uint64_t current_ns;   // when it was made, CLOCK_MONOTONIC
+  uint64_t current_ns;   // creation time, CLOCK_MONOTONIC
   uint64_t wall_offset;  // from CLOCK_MONOTONIC to CLOCK_REALTIME
-  uint64_t wall_last;    // the latest wall-clock time that the program was told
-  bool wall_is_fresh;    // wall_offset was looked at since ibv_start_poll
+  uint64_t wall_last;    // latest wall-clock time returned to the program
+  bool wall_is_fresh;    // wall_offset was refreshed since ibv_start_poll
   uint64_t id;
-  uint32_t events_delivered;        // completion events given to the program; under the object lock
-  uint32_t async_events_delivered;  // same
+  uint32_t events_delivered;  // completion events given to the program; guarded by the object lock
+  uint32_t async_events_delivered;  // same lock
 };
 
 struct Xrcd {
@@ -89,12 +89,12 @@ struct Xrcd {
 struct Srq {
   ibv_srq ibv;
   SharedRing ring;
-  // Of XRC: as whom the queue of its completions knows it, and where they go; else nullptr.
+  // XRC: entry of this queue in the rings of its completion queue; otherwise nullptr.
   QpRings* receiver;
   ibv_cq* cq;
   uint32_t number;
   uint64_t id;
-  uint32_t events_delivered;  // under the object lock
+  uint32_t events_delivered;  // guarded by the object lock
 };
 
 struct SendBuilder;
@@ -105,26 +105,26 @@ struct Qp {
     ibv_qp_ex ex;
     LaterQpEx later;
   };
-  uint32_t extended;     // libibverbs looks here to see whether it may use `ex`; 0: no
-  SendBuilder* builder;  // of ibv_wr_*; nullptr: has none
+  uint32_t extended;     // nonzero: libibverbs may use `ex`
+  SendBuilder* builder;  // state of ibv_wr_*; nullptr: none
   QpRings rings;
   ibv_qp_cap cap;
   uint64_t id;
-  uint32_t events_delivered;  // async events; under the object lock
+  uint32_t events_delivered;  // async events; guarded by the object lock
   bool signal_all;
-  // As asked for (dv/rocegwdv.h); 0: those of verbs.
+  // Requested values (dv/rocegwdv.h); 0: those of verbs.
   uint32_t service_mode;
   uint32_t execution_order;
   uint32_t completion_order;
 };
 
-// The result of a call that returns the value of errno: kernel providers set errno as well.
+// Returns the error of a call that returns an errno value; sets errno too, as kernel providers do.
 inline int WithErrno(int error) {
   if (error != 0) errno = error;
   return error;
 }
 
-// For everything else the public structure is enough.
+// For all other types the public structure suffices.
 template <typename T>
 T* MakeObject() {
   return static_cast<T*>(calloc(1, sizeof(T)));
@@ -132,7 +132,7 @@ T* MakeObject() {
 
 int PollCq(ibv_cq* cq, int count, ibv_wc* wc);
 
-// Every context has its operations filled in, ours with our functions.
+// Recognises our contexts: every context has its operations filled in, ours with our functions.
 inline bool IsOurs(const ibv_context* context) { return context->ops.poll_cq == &PollCq; }
 
 inline Context* FromIbv(ibv_context* context) {

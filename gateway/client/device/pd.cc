@@ -35,7 +35,7 @@ ROCEGW_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
 
 ROCEGW_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_dealloc_pd)(pd);
-  // Address handles are the library's alone; everything else the daemon counts.
+  // The daemon does not count address handles, which exist only in the library.
   if (__atomic_load_n(&FromIbv(pd)->handles, __ATOMIC_ACQUIRE) != 0) return WithErrno(EBUSY);
   if (FromIbv(pd)->protection != nullptr) {
     rocegw::client::DeallocParentDomain(pd);

@@ -81,7 +81,7 @@ bool CompareGid(const rocegw_gid_entry& entry, void* context) {
     search->entry = entry;
     search->found = true;
   }
-  return false;  // the first entry that is asked for is the index or behind it
+  return false;  // the first entry found has the index or a higher one
 }
 
 void FillGidEntry(const rocegw_gid_entry& from, ibv_gid_entry* to) {
@@ -94,7 +94,7 @@ void FillGidEntry(const rocegw_gid_entry& from, ibv_gid_entry* to) {
 
 struct GidCollection {
   uint8_t* to;
-  size_t room;  // entries
+  size_t room;  // capacity in entries
   size_t entry_size;
   size_t count;
 };
@@ -262,7 +262,7 @@ ROCEGW_EXPORT ssize_t _ibv_query_gid_table(ibv_context* ibv, ibv_gid_entry* entr
   return static_cast<ssize_t>(collection.count);
 }
 
-// Not in the public headers: enumeration of libibverbs' private interface, 0 = RoCE v1, 1 = RoCE
+// Enumeration of libibverbs' private interface, not in the public headers: 0 = RoCE v1, 1 = RoCE
 // v2.
 ROCEGW_EXPORT int ibv_query_gid_type(ibv_context* ibv, uint8_t port, unsigned index, int* type) {
   if (!IsOurs(ibv)) return ROCEGW_REAL(ibv_query_gid_type)(ibv, port, index, type);

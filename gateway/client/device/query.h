@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers about a device and its port. Structures that grew over time come with the size that the
-// caller knows: no byte behind it is written. Errors are errno values. Any thread.
+// Queries of a device and its port. Structures that have grown come with the size that the caller
+// knows: no byte beyond it is written. Errors are errno values. Any thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,7 +14,7 @@ int QueryDeviceExtended(ibv_context* context, const ibv_query_device_ex_input* i
                         ibv_device_attr_ex* attr, size_t size);
 int QueryClock(ibv_context* context, ibv_values_ex* values);
 
-// The GID at an index; ENODATA for an unused one, EINVAL behind the table.
+// Returns the GID at an index; ENODATA for an unused one, EINVAL beyond the table.
 int FindGid(Context* context, uint32_t port, uint32_t index, ibv_gid_entry* entry);
 
 }  // namespace rocegw::client

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errno of every call that our devices refuse, wholly or for what it may be asked beyond the
-// plain use. scripts/update_compatibility_doc makes docs/user/compatibility.md from this list and
-// the exported names, so each line is one name, its errno, and why, for people. A name that stands
-// here is used by the function that refuses.
+// Errno of every call that our devices refuse, wholly or in part. scripts/update_compatibility_doc
+// makes docs/user/compatibility.md from this list and the exported names, so each line has one
+// name, its errno, and the reason for users. The refusing function uses the name from this list.
 #pragma once
 
 #include <cerrno>
 
-// Nothing is taken from it, whatever it is asked.
+// Calls that are refused in all cases.
 #define ROCEGW_REFUSALS(R)                                                           \
   R(_ibv_query_comp_cntr_caps, EOPNOTSUPP, "no completion counters")                 \
   R(ibv_alloc_dmah, EOPNOTSUPP, "no device whose caches take hints")                 \
@@ -23,7 +22,7 @@
   R(rdma_resolve_addrinfo, EOPNOTSUPP, "no service records; rdma_getaddrinfo works") \
   R(rdma_write_cm_event, EOPNOTSUPP, "channels carry the gateway's events alone")
 
-// It works, but not for this.
+// Calls that work, except for this use.
 #define ROCEGW_PARTS_REFUSED(R)                                                                  \
   R(ibv_alloc_parent_domain, EOPNOTSUPP, "allocators: queues lie in the gateway's memory")       \
   R(ibv_create_cq_ex, EOPNOTSUPP, "VLAN, flow tags, tag matching, ignored overruns")             \

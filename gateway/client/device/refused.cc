@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that our devices do not have yet, and questions about the library itself.
+// Functions that our devices do not have, and queries about the library itself.
 #include <cerrno>
 
 #include "gateway/client/device/objects.h"
@@ -19,7 +19,7 @@ bool IsAttached() {
 
 }  // namespace
 
-// Fork is always safe with our devices; the installed library still has to know for its own.
+// Fork is always safe with our devices; the installed library must be told for its own.
 ROCEGW_EXPORT int ibv_fork_init() {
   const auto real = ROCEGW_REAL(ibv_fork_init);
   const int result = real != nullptr ? real() : ENOSYS;

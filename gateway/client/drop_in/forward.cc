@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the functions of a drop-in library lead: to librocegw-verbs.so when it has the function, in
-// its newest version, and else to the installed library whose name the drop-in has taken. Found at
-// the first call. ROCEGW_NAMES is the generated list, ROCEGW_LIBRARY the installed library.
+// Forwarding of a drop-in library's functions: to librocegw-verbs.so if it has the function, in its
+// newest version, else to the installed library whose name the drop-in has taken. Found at the
+// first call. ROCEGW_NAMES is the generated list, ROCEGW_LIBRARY the installed library.
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,8 +12,8 @@
 #include "gateway/client/process/raw_syscall.h"
 #include "gateway/client/process/real_library.h"
 
-// The one name of librocegw-verbs.so that is not a program's: its function of that name, or
-// nullptr.
+// Lookup function of librocegw-verbs.so, its only name that is not for programs: returns its
+// function of that name, or nullptr.
 extern "C" void* rocegw_find_function(const char* name);
 
 namespace rocegw::client {
@@ -23,7 +23,7 @@ namespace {
 struct Name {
   const char* name;
   const char* version;
-  bool newest;  // what the linker gives to new programs
+  bool newest;  // version that the linker gives to new programs
 };
 
 constexpr Name kNames[] = {
@@ -32,7 +32,7 @@ constexpr Name kNames[] = {
 #undef ROCEGW_NAME
 };
 
-// As the loader ends a program for which it does not find a function.
+// Ends the program like the loader when it cannot find a function.
 [[noreturn]] void EndWithout(const Name& name) {
   char line[256];
   const int length = snprintf(line, sizeof(line),

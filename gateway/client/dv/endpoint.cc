@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints and their peers, as rocegwdv.h has them: an endpoint is a queue pair that is made ready
-// at once, a peer an address that the daemon has looked up.
+// Endpoints and their peers of rocegwdv.h: an endpoint is a queue pair that is made ready at once,
+// a peer an address that the daemon has looked up.
 #include <cerrno>
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of endpoints, as rocegwdv.h has them. What the daemon makes is a number; whom it leads to,
-// endpoints say when they are made.
+// Groups of endpoints of rocegwdv.h. The daemon creates a group as a number; endpoints name the
+// group when they are created.
 #include <cerrno>
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls of rocegwdv.h share: structures whose size is the caller's, and what an older
-// daemon does not know. Pure functions.
+// Helpers of the calls of rocegwdv.h: structures with the caller's size, and features that an older
+// daemon lacks. Pure functions.
 #pragma once
 
 #include <cerrno>
@@ -14,22 +14,22 @@
 
 namespace rocegw::client {
 
-// The daemon's minor since which it knows what order is.
+// Returns true if the daemon's minor version supports ordering.
 inline bool DaemonKnowsOrder(const Session* session) { return session->welcome().minor >= 1; }
 
-// That since which its endpoints take READs and atomics.
+// Returns true if the daemon's endpoints accept READs and atomics.
 inline bool DaemonKnowsEndpointReads(const Session* session) {
   return session->welcome().minor >= 12;
 }
 
-// `size` is the caller's: what it does not know is left out, what it knows beyond us is 0.
+// Copies a structure of the caller's `size`: later members are left out, unknown ones are set to 0.
 template <typename T>
 void CopyKnown(const T& from, T* to, size_t size) {
   memset(static_cast<void*>(to), 0, size);
   memcpy(static_cast<void*>(to), &from, size < sizeof(from) ? size : sizeof(from));
 }
 
-// False: the caller asks for something that came later.
+// Reads a structure of the caller's size. Returns false if the caller uses later members.
 template <typename T>
 bool TakeKnown(const T* from, size_t size, T* to) {
   *to = {};
@@ -41,13 +41,13 @@ bool TakeKnown(const T* from, size_t size, T* to) {
   return to->comp_mask == 0;
 }
 
-// EINVAL: no such orders, or an order of execution in a service mode that has none.
+// Returns EINVAL for undefined orders, or an execution order in a service mode that has none.
 inline int CheckOrders(uint32_t service_mode, uint32_t execution, uint32_t completion) {
   if (execution > ROCEGWDV_ORDER_STRONG || completion > ROCEGWDV_COMPLETION_ANY) return EINVAL;
   const bool ordered = execution > ROCEGWDV_ORDER_NONE;
   return service_mode == ROCEGWDV_SERVICE_UNORDERED && ordered ? EINVAL : 0;
 }
-// What DEFAULT stands for.
+// Returns the order that DEFAULT stands for.
 inline uint32_t ExecutionOrder(uint32_t service_mode, uint32_t asked) {
   if (asked != ROCEGWDV_ORDER_DEFAULT) return asked;
   return service_mode == ROCEGWDV_SERVICE_UNORDERED ? ROCEGWDV_ORDER_NONE : ROCEGWDV_ORDER_STRONG;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of rocegwdv.h about order: what is asked for is checked here, and by the daemon once
-// more.
+// Calls of rocegwdv.h about ordering: arguments are checked here, and again by the daemon.
 #include <cerrno>
 #include <cstring>
 
@@ -36,7 +35,7 @@ constexpr uint32_t kEndpointOperations = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_W
 constexpr uint32_t kEndpointReads =
     1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
 
-// EOPNOTSUPP: a READ or an atomic of an endpoint, whose daemon does not know how.
+// Returns EOPNOTSUPP for a READ or atomic of an endpoint whose daemon lacks them.
 int CheckPeer(const ibv_qp& qp, const rocegwdv_send_wr& wr) {
   if (wr.peer == nullptr) return 0;
   if (wr.peer->context != qp.context) return EINVAL;
@@ -44,14 +43,14 @@ int CheckPeer(const ibv_qp& qp, const rocegwdv_send_wr& wr) {
   return reads && !DaemonKnowsEndpointReads(SessionOf(qp.context)) ? EOPNOTSUPP : 0;
 }
 
-// The flags of one request; EINVAL: it asks for what there is not.
+// Sets the flags of one request; EINVAL for undefined values.
 int OrderingOf(const Qp& qp, const rocegwdv_send_wr& wr, uint32_t* flags) {
   uint32_t order = wr.execution_order;
   if (wr.comp_mask != 0 || order > ROCEGWDV_ORDER_STRONG || (wr.fence & ~kFences) != 0) {
     return EINVAL;
   }
   if (order == ROCEGWDV_ORDER_DEFAULT) order = qp.execution_order;
-  // To wait at the target is a strong order, which such a queue pair does not have.
+  // Waiting at the target requires strong order, which such a queue pair does not have.
   const bool target = (wr.fence & ROCEGWDV_FENCE_TARGET) != 0;
   if (qp.service_mode == ROCEGWDV_SERVICE_UNORDERED && (order > ROCEGWDV_ORDER_NONE || target)) {
     return EINVAL;

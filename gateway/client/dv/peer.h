@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program's struct rocegwdv_peer is. Owned by the program until it destroys it; any thread
-// may post requests that name it meanwhile.
+// Object behind a program's struct rocegwdv_peer. Owned by the program until it destroys it;
+// meanwhile any thread may post requests that name it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,5 +9,5 @@
 
 struct rocegwdv_peer {
   ibv_context* context;
-  uint32_t handle;  // the daemon's
+  uint32_t handle;  // the daemon's handle
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlsym and dlvsym of every program that runs with the library: names that we own give our
-// functions, whatever handle and version is asked (programs that load libibverbs with dlopen would
-// otherwise get past the preloaded library); all else goes to the C library. That call must be the
-// last thing done here, as a jump: the C library looks at its return address to see who asks for
+// dlsym and dlvsym of every program that runs with the library. Names that we own give our
+// functions, for any handle and version, since programs that load libibverbs with dlopen would
+// otherwise bypass the preloaded library. All other names go to the C library. That call must be
+// the last one here, as a jump: the C library uses its return address to find the caller of
 // RTLD_NEXT.
 #include <cstddef>
 
@@ -52,7 +52,7 @@ void* FindHooked(const char* name) {
 
 }  // namespace rocegw::client
 
-// For the drop-in pair (drop_in/), which has functions of the same names.
+// For the drop-in pair (drop_in/), whose functions have the same names.
 ROCEGW_EXPORT void* rocegw_find_function(const char* name) {
   return rocegw::client::FindHooked(name);
 }

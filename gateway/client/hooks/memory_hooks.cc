@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// madvise and mremap of programs, for memory that was moved onto shared pages: there they would do
-// something else than on the private memory that the program believes it has. Straight through as
-// long as nothing was moved.
+// madvise and mremap of programs, for memory that was moved onto shared pages: there the calls
+// would have other effects than on the private memory that the program expects. Passed straight on
+// while nothing was moved.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -22,24 +22,23 @@ namespace {
 using Madvise = int(void*, size_t, int);
 using Mremap = void*(void*, size_t, size_t, int, ...);
 
-// Looked up before there are threads: allocators call these with their locks held, and the look-up
-// takes the loader's, which may be held by a thread that allocates.
+// Looked up before there are threads: allocators call these with their locks held, and the lookup
+// takes the loader's lock, which an allocating thread may hold.
 Madvise* g_next_madvise = nullptr;
 Mremap* g_next_mremap = nullptr;
 
-//
-// What the program calls is ours when the library was preloaded, not when it came behind the
-// drop-in pair: the C library is before it then.
+// Calls of the program reach us if the library was preloaded, but not behind the drop-in pair: the
+// C library comes first then.
 [[gnu::constructor]] void LookUp() {
   g_next_madvise = reinterpret_cast<Madvise*>(FindNext("madvise"));
   g_next_mremap = reinterpret_cast<Mremap*>(FindNext("mremap"));
-  // Asked as the program: RTLD_DEFAULT begins with whoever asks when that is linked -Bsymbolic.
+  // Looks up from the program: RTLD_DEFAULT begins with the caller if that is linked -Bsymbolic.
   void* program = OpenLibrary(nullptr, RTLD_LAZY);
   if (program == nullptr) return;
   if (LibcDlsym()(program, "madvise") == reinterpret_cast<void*>(&::madvise)) SetHooked();
 }
 
-// Earlier calls come from allocators that start; nobody can have moved anything.
+// Earlier calls come from allocators that start; no memory was moved by then.
 int NextMadvise(void* address, size_t length, int advice) {
   if (g_next_madvise != nullptr) return g_next_madvise(address, length, advice);
   const long result = RawAdvise(address, length, advice);
@@ -62,7 +61,7 @@ void* NextMremap(void* old_address, size_t old_size, size_t new_size, int flags,
 // MADV_DONTNEED_LOCKED of Linux 5.18.
 constexpr int kDontNeedLocked = 24;
 
-// Growth without moving: private zeros behind the mapping, as it would have got.
+// Grows a mapping in place: private zeros behind the mapping, as the kernel would provide.
 void* GrowInPlace(void* address, size_t old_size, size_t new_size) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t old_pages = (old_size + page - 1) & ~(page - 1);
@@ -93,7 +92,7 @@ ROCEGW_EXPORT int madvise(void* address, size_t length, int advice) noexcept {
     const auto start = reinterpret_cast<uint64_t>(address);
     int error = 0;
     // Private pages would read as zero afterwards (at once, or some time after MADV_FREE); shared
-    // ones would keep their content, and MADV_FREE is refused for them.
+    // pages would keep their content, and MADV_FREE is refused for them.
     if (start + length > start && ZeroRegions(start, start + length, &error)) {
       if (error != 0) {
         errno = error;
@@ -121,7 +120,7 @@ ROCEGW_EXPORT void* mremap(void* old_address, size_t old_size, size_t new_size, 
   if (!shrinks_in_place && AnyRegions() && start + old_size > start &&
       ShowsRegions(start, start + old_size)) {
     // Registered memory does not move: the daemon and fork would not find it any more. Callers take
-    // this as "no room here" and copy.
+    // the error as "no space here" and copy.
     void* grown =
         may_only_move_if_needed ? GrowInPlace(old_address, old_size, new_size) : MAP_FAILED;
     if (grown == MAP_FAILED) errno = ENOMEM;

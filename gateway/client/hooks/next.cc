@@ -10,7 +10,7 @@
 namespace rocegw::client {
 
 void* FindNext(const char* name) {
-  // Before glibc 2.36 RTLD_NEXT gives the oldest version: of realpath one that wants a buffer.
+  // Before glibc 2.36 RTLD_NEXT gives the oldest version: for realpath one that requires a buffer.
   if (strcmp(name, "realpath") == 0) {
     if (void* newest = LibcDlvsym()(RTLD_NEXT, name, "GLIBC_2.3")) return newest;
   }

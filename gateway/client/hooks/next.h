@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function behind a hook: the same name in the next library of the search order, usually the C
-// library's. Looked up at the first call, which may come before any constructor has run. Any
-// thread.
+// Function behind a hook: the same name in the next library of the search order, usually the C
+// library. Looked up at the first call, which may come before any constructor has run. Any thread.
 #pragma once
 
 namespace rocegw::client {
 
-// nullptr when there is none.
+// Returns nullptr if there is none.
 void* FindNext(const char* name);
 
 template <typename Function>

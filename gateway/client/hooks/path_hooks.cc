@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of the C library that take paths. Each hands its path through RedirectPath and goes on
-// to the function behind it. The C library's headers are left out on purpose: their declarations
+// Functions of the C library that take paths. Each passes its path through RedirectPath and calls
+// the function behind it. The C library's headers are not included on purpose: their declarations
 // differ between releases (exception specifications, redirections), while the calls are the same in
 // all. Structures are opaque here.
 #include <cerrno>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kCreate = 0100;          // O_CREAT
 constexpr int kTemporary = 020000000;  // O_TMPFILE without O_DIRECTORY
-constexpr size_t kLongestPath = 512;   // ours are shorter
+constexpr size_t kLongestPath = 512;   // our paths are shorter
 
 struct Redirected {
   explicit Redirected(const char* asked) : path(RedirectPath(asked, buffer, sizeof(buffer))) {}
@@ -36,7 +36,7 @@ bool TakesMode(int flags) { return (flags & (kCreate | kTemporary)) != 0; }
 using rocegw::client::Redirected;
 using rocegw::client::TakesMode;
 
-// Calls the function of the same name and type as the one that this is used in.
+// Calls the next function with the name and type of the function in which this is used.
 #define ROCEGW_NEXT(type, name)                                       \
   static void* next_##name = nullptr;                                 \
   auto* const next = rocegw::client::Next<type>(&next_##name, #name); \
@@ -122,7 +122,7 @@ ROCEGW_PATH_0(void*, opendir)
 ROCEGW_PATH_0(int, chdir)
 ROCEGW_PATH_0(char*, canonicalize_file_name)
 
-// A number in front: a directory, or the version of the structure in the forms that were used
+// Functions with a number in front: a directory, or the structure's version in the forms used
 // before glibc 2.33.
 #define ROCEGW_AT_1(name, A)                                 \
   ROCEGW_EXPORT int name(int first, const char* path, A a) { \

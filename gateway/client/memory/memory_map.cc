@@ -15,7 +15,7 @@ namespace rocegw::client {
 
 namespace {
 
-// linux/fs.h has it since 6.11; stated here so that older headers do.
+// Defined here because linux/fs.h has it only since 6.11.
 struct ProcMapQuery {
   uint64_t size;
   uint64_t query_flags;
@@ -41,8 +41,8 @@ constexpr uint64_t kVmaExecutable = 4;
 constexpr uint64_t kVmaShared = 8;
 constexpr uint64_t kCoveringOrNext = 0x10;
 
-// Descriptor of /proc/self/maps, for the queries: the number, and half of what tells its file from
-// those that the program opens, in one word. 0: none.
+// Descriptor of /proc/self/maps for queries, in one word: its number, and half of the identity that
+// distinguishes its file from the program's. 0: none.
 uint64_t g_maps = 0;
 bool g_no_query = false;
 
@@ -66,7 +66,7 @@ int MapsDescriptor() {
   return NumberOf(known);
 }
 
-// -ENOTTY: this kernel has no such query.
+// Returns -ENOTTY if this kernel has no such query.
 int Query(uint64_t address, MappedArea* area) {
   const int maps = MapsDescriptor();
   if (maps < 0) return -ENOTTY;
@@ -78,7 +78,7 @@ int Query(uint64_t address, MappedArea* area) {
   query.vma_name_addr = reinterpret_cast<uint64_t>(name);
   query.vma_name_size = sizeof(name);
   long result = RawIoctl(maps, kQueryRequest, &query);
-  if (result == -ENAMETOOLONG) {  // a file with a long path: its name does not matter
+  if (result == -ENAMETOOLONG) {  // a file with a long path; the name is not needed
     query.vma_name_addr = 0;
     query.vma_name_size = 0;
     result = RawIoctl(maps, kQueryRequest, &query);
@@ -99,7 +99,7 @@ int Query(uint64_t address, MappedArea* area) {
   return 0;
 }
 
-// Reads a file line by line through a buffer on the stack.
+// Reader of a file's lines with a buffer on the stack.
 class MapsText {
  public:
   explicit MapsText(const char* path)
@@ -112,7 +112,7 @@ class MapsText {
 
   bool IsOpen() const { return fd_ >= 0; }
 
-  // False at the end. A line that is longer than the buffer is cut.
+  // Returns false at the end. A line that is longer than the buffer is cut.
   bool NextLine(char* line, size_t size) {
     size_t length = 0;
     for (;;) {
@@ -144,7 +144,7 @@ class MapsText {
   char buffer_[4096];
 };
 
-// Takes a number in the given base and what follows it.
+// Parses a number in the given base and skips the character behind it.
 uint64_t TakeNumber(const char** text, unsigned base) {
   uint64_t value = 0;
   for (;; ++*text) {
@@ -181,11 +181,12 @@ void ParseLine(const char* line, MappedArea* area) {
   area->named = line[0] == '[';
 }
 
-// proc_pid_smaps(5), VmFlags. What is not listed here is refused, also what newer kernels add.
+// Checks the VmFlags of proc_pid_smaps(5). Flags that are not listed here are refused, including
+// those of newer kernels.
 bool AllOrdinary(const char* flags) {
-  // Readable, writable, executable and whether they may become so; accounted; hints about the order
-  // of access; no swap space reserved; no huge pages (there are none on the other side); written to
-  // since somebody asked (soft dirty); shared, which is judged elsewhere.
+  // Readable, writable, executable, and the right to become so; accounted; hints about the access
+  // order; no swap space reserved; no huge pages (there are none on the other side); written since
+  // the last soft-dirty reset; shared, which is checked elsewhere.
   static constexpr char kOrdinary[][3] = {"rd", "wr", "mr", "mw", "me", "ac", "sr",
                                           "rr", "nr", "nh", "sd", "sh", "ms"};
   for (;;) {

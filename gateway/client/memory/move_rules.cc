@@ -20,11 +20,12 @@ namespace {
 
 constexpr int kXdp = 44;                 // AF_XDP
 constexpr unsigned long kOfAddress = 2;  // MPOL_F_ADDR
-// Looking up properties takes about 50 us per MiB of resident memory, moving 500 us per MiB.
+// Limit on resident memory: looking up properties takes about 50 us per MiB of it, moving 500 us
+// per MiB.
 constexpr uint64_t kMostResidentPerByte = 256;
 
-// Calls visit(name) for the entries of a directory below /proc/self while that gives true. False:
-// the directory cannot be read, or visit has ended it.
+// Calls visit(name) for the entries of a directory below /proc/self while it returns true. Returns
+// false if the directory cannot be read, or `visit` stopped.
 template <typename Visit>
 bool ForEachEntry(const char* path, Visit visit) {
   struct Entry {
@@ -63,7 +64,7 @@ bool StartsWith(const char* text, const char* begin) {
   return strncmp(text, begin, strlen(begin)) == 0;
 }
 
-// Devices that never look at a program's memory behind its back.
+// Returns true for devices that never access a program's memory asynchronously.
 bool IsHarmlessDevice(const char* path) {
   static constexpr const char* kExact[] = {
       "null", "zero",    "full",        "random",          "urandom",
@@ -94,17 +95,17 @@ bool HoldsPages(const char* target, int fd) {
          domain == kXdp;
 }
 
-// The C library keeps what belongs to a thread, this list among it, at the upper end of the
-// thread's stack.
+// Returns the address of a thread's robust list: the C library keeps such data at the upper end of
+// the thread's stack.
 uint64_t ThreadData(long thread) {
   uint64_t head = 0;
   size_t size = 0;
   return RawSyscall(SYS_get_robust_list, thread, &head, &size) == 0 ? head : 0;
 }
 
-// Whether a thread's stack may reach into [start, ...) of the area.
+// Returns true if a thread's stack may extend into [start, ...) of the area.
 bool HoldsStack(const MappedArea& area, uint64_t start) {
-  // Stacks, those of coroutines too, mostly begin above a page that cannot be touched.
+  // Stacks, those of coroutines too, usually have an inaccessible page below.
   MappedArea below;
   if (area.start != 0 && FindMappedArea(area.start - 1, &below) == 0 && below.start < area.start &&
       !below.readable) {
@@ -174,7 +175,7 @@ uint32_t CheckMapping(uint64_t start, uint64_t end) {
     at = area.end;
   }
   if (!HasOrdinaryProperties(start, end)) return ROCEGW_KEPT_ADVISED;
-  // A write beyond the limit is a signal that ends the program.
+  // A write beyond the limit raises a signal that ends the program.
   rlimit64 limit = {};
   if (RawSyscall(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit) != 0 ||
       limit.rlim_cur < end - start) {

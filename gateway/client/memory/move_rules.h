@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory may be moved onto pages that the daemon shares without anybody noticing. All rules
-// answer with enum rocegw_kept: 0 (may move) or the first reason against it. Control path; any
+// Rules for memory that may be moved onto pages shared with the daemon without a visible effect.
+// All return enum rocegw_kept: 0 (may move) or the first reason against it. Control path; any
 // thread; nothing is allocated.
 #pragma once
 
@@ -10,27 +10,27 @@
 
 namespace rocegw::client {
 
-// What the process wants: ROCEGW_REMAP.
+// Setting of the process: ROCEGW_REMAP.
 enum class RemapMode {
   kNever,
-  kAuto,    // large memory, where nobody else can hold its pages
+  kAuto,    // large memory whose pages no device or io_uring can hold
   kAlways,  // whatever the mapping allows; the user vouches for devices and sizes
 };
 RemapMode RemapModeOfProcess();
 
-// The first of the rules below: [start, end) is private, anonymous, unnamed memory that can be read
-// and written but not executed.
+// Checks the first rule: [start, end) is private, anonymous, unnamed memory, readable, writable,
+// not executable.
 bool IsPlainMemory(uint64_t start, uint64_t end);
 
-// The mapping itself, [start, end) in whole pages: private, anonymous, ordinary, nobody's stack. No
-// mode skips these.
+// Checks the mapping of [start, end), whole pages: private, anonymous, ordinary, no stack. Applies
+// in every mode.
 uint32_t CheckMapping(uint64_t start, uint64_t end);
 
-// Whether a device driver or io_uring may hold pages of this process: one that did would go on
-// using the old ones. Looks at the open descriptors.
+// Returns true if a device driver or io_uring may hold pages of this process: it would continue to
+// use the old ones. Examines the open descriptors.
 bool MayHoldPages();
 
-// Whether looking up a mapping's properties costs too much for what is gained.
+// Returns true if looking up the mapping's properties costs too much for the gain.
 bool IsTooLargeFor(uint64_t length);
 
 }  // namespace rocegw::client

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory registration. The range is checked here as hardware drivers do by pinning it: not mapped,
-// or not writable where the access asks for it, is EFAULT. On-demand regions are neither pinned nor
-// checked, and what is mapped there may change.
+// Memory registration. The range is checked like hardware drivers do when they pin it: unmapped
+// memory, or memory that is not writable although the access requires it, gives EFAULT. On-demand
+// regions are neither pinned nor checked, and their mappings may change.
 #include <cerrno>
 #include <cstdlib>
 
@@ -21,8 +21,8 @@ namespace {
 constexpr uint32_t kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 constexpr uint32_t kKnownAccess = kWriting | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
-// Hints that change nothing here: memory is never huge-page pinned, and ordering is always kept.
-// Zero-based says where the addresses of the region start, which is the library's to know.
+// Hints without effect: memory is never pinned as huge pages, and ordering is always kept.
+// Zero-based concerns the region's start address, which only the library uses.
 constexpr uint32_t kIgnoredAccess = IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING |
                                     IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_ZERO_BASED;
 constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -34,7 +34,7 @@ int CheckAccess(ibv_context* context, uint32_t access) {
   return 0;
 }
 
-// What a region is to be.
+// Requested properties of a region.
 struct Wish {
   ibv_pd* pd;
   void* address;
@@ -55,7 +55,7 @@ int Check(const Wish& wish) {
       wish.iova + wish.length < wish.iova) {
     return EINVAL;
   }
-  // What is there counts when it is used, not now.
+  // On-demand memory is checked when it is used, not now.
   return wish.on_demand() ? 0 : CheckMapped(wish.start(), wish.length, wish.written());
 }
 
@@ -64,8 +64,8 @@ void End(Registration* registration) {
   free(registration);
 }
 
-// Has the daemon make what is wished of the region that `request` names, or of none. 0 and the
-// registration, which the caller ends; or errno, and nothing has changed.
+// Asks the daemon to create or change a region. Returns 0 and the registration, which the caller
+// ends; or errno, and nothing has changed.
 template <typename Request>
 int Ask(uint32_t type, const Wish& wish, Request* request, Registration** made,
         rocegw_mr_reply* reply) {
@@ -86,9 +86,9 @@ int Ask(uint32_t type, const Wish& wish, Request* request, Registration** made,
   request->region_offset = RegionOffset(*registration);
   request->kept = registration->kept;
   int error = session->Call(type, request, reply);
-  // A bound window stands in the way of it wherever it lies.
+  // A bound window prevents the change wherever its memory is.
   if (error != 0 && error != EBUSY && request->region != 0) {
-    // Daemons that want regions to hold all of a registration, limits that count both.
+    // Daemons that require a region to hold the whole registration, or limits that count both.
     LeaveRegion(registration);
     request->region = 0;
     request->region_offset = 0;
@@ -103,7 +103,7 @@ int Ask(uint32_t type, const Wish& wish, Request* request, Registration** made,
   return error;
 }
 
-// Its address in the program stays.
+// Fills in the region; its address in the program stays.
 void Fill(const Wish& wish, const rocegw_mr_reply& reply, Registration* registration, Mr* mr) {
   mr->registration = registration;
   mr->access = wish.access;
@@ -117,7 +117,7 @@ void Fill(const Wish& wish, const rocegw_mr_reply& reply, Registration* registra
   mr->ibv.rkey = reply.rkey;
 }
 
-// 0 or errno, and nothing is registered then.
+// Returns 0, or errno without a registration.
 int Make(const Wish& wish, Mr* mr) {
   int error = Check(wish);
   if (error != 0) return error;
@@ -137,7 +137,7 @@ int Make(const Wish& wish, Mr* mr) {
   return 0;
 }
 
-// The address that the region begins at for whoever uses it, when none is asked for.
+// Returns the region's start address for its users, if none is requested.
 uint64_t StartOf(const void* address, uint32_t access) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<uint64_t>(address);
 }
@@ -161,7 +161,7 @@ int Release(const Mr& mr) {
   return 0;
 }
 
-// The region becomes that, under its keys.
+// Changes the region and keeps its keys.
 int Change(const Wish& wish, Mr* mr) {
   const int error = Check(wish);
   if (error != 0) return error;
@@ -177,8 +177,8 @@ int Change(const Wish& wish, Mr* mr) {
   return 0;
 }
 
-// Another region in its place, with other keys. It is made before the old one goes, so that a
-// refusal leaves that as it was.
+// Replaces the region by one with other keys. The new one is created first, so that a refusal
+// leaves the old one unchanged.
 int MakeAnew(const Wish& wish, Mr* mr) {
   Mr fresh = *mr;
   int error = Make(wish, &fresh);
@@ -246,7 +246,7 @@ ROCEGW_EXPORT ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, 
 ROCEGW_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova,
                                        unsigned access) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_reg_mr_iova2)(pd, address, length, iova, access);
-  // The header's ibv_reg_mr comes here, with the address twice, where the flags are no constant.
+  // The header's inline ibv_reg_mr comes here with the address twice if its flags are not constant.
   if (iova == reinterpret_cast<uint64_t>(address)) iova = StartOf(address, access);
   return Register(pd, address, length, iova, access);
 }
@@ -268,7 +268,7 @@ ROCEGW_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address,
                                                address, length, static_cast<uint32_t>(access));
   if (error == 0) return 0;
   errno = error;
-  return IBV_REREG_MR_ERR_INPUT;  // the region is as it was
+  return IBV_REREG_MR_ERR_INPUT;  // the region is unchanged
 }
 
 ROCEGW_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,

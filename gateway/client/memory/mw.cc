@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory windows. Binding them is a work request, also by ibv_bind_mw.
+// Memory windows. Binding is a work request, also through ibv_bind_mw.
 #include <cerrno>
 #include <cstdlib>
 
@@ -30,7 +30,7 @@ ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type type) {
   return mw;
 }
 
-// The program has the new key at once; when the request fails it is up to it to take it back.
+// The program gets the new key at once; if the request fails, the program must restore the old one.
 int BindMw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   ibv_send_wr wr = {};
   wr.wr_id = bind->wr_id;

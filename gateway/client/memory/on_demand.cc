@@ -20,7 +20,7 @@ namespace rocegw::client {
 
 namespace {
 
-// 0 or an errno value, with those of the manual page.
+// Returns 0 or an errno value as the manual page defines them.
 int Locate(const ibv_pd* pd, const ibv_sge& sge, bool for_writing, uint8_t** place) {
   KeyTable& keys = SessionOf(pd->context)->keys();
   RegisteredRange range;
@@ -38,7 +38,7 @@ int BringIn(const uint8_t* place, uint32_t length, bool for_writing) {
   const uint64_t end = reinterpret_cast<uint64_t>(place) + length;
   const long result = RawAdvise(reinterpret_cast<void*>(start), end - start,
                                 for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-  // Kernels and mappings that cannot do it: it was advice.
+  // Some kernels and mappings cannot do it: the call is only advice.
   return result == 0 || result == -EINVAL ? 0 : EFAULT;
 }
 

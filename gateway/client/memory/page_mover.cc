@@ -13,15 +13,16 @@ namespace rocegw::client {
 
 namespace {
 
-// Large pieces let writers wait longer, small ones cost more system calls per byte.
+// Bytes per step: larger steps make writers wait longer, smaller ones cost more system calls per
+// byte.
 constexpr uint64_t kPiece = 256 * 1024;
 constexpr uint64_t kMostPages = kPiece / 4096;
 
-// Not in the headers of older kernels.
+// Flags that older kernels' headers lack.
 constexpr uint64_t kWriteProtectShared = 1u << 12;       // UFFD_FEATURE_WP_HUGETLBFS_SHMEM
 constexpr uint64_t kWriteProtectUnpopulated = 1u << 13;  // UFFD_FEATURE_WP_UNPOPULATED
 constexpr int kPopulateWrite = 23;                       // MADV_POPULATE_WRITE
-// /proc/self/pagemap: the page is in memory, or in swap.
+// Bits of /proc/self/pagemap: the page is in memory, or in swap.
 constexpr uint64_t kTouched = (uint64_t{1} << 63) | (uint64_t{1} << 62);
 
 void* Place(uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -38,7 +39,7 @@ void Wake(int userfault, uint64_t start, uint64_t length) {
   RawIoctl(userfault, UFFDIO_WAKE, &range);
 }
 
-// Between a file and memory at an address, with `number` SYS_pread64 or SYS_pwrite64.
+// Copies between a file and memory; `number`: SYS_pread64 or SYS_pwrite64.
 bool Transfer(long number, int file, uint64_t memory, uint64_t length, uint64_t offset) {
   while (length != 0) {
     const long done = RawSyscall(number, file, memory, length, offset);
@@ -51,7 +52,7 @@ bool Transfer(long number, int file, uint64_t memory, uint64_t length, uint64_t 
   return true;
 }
 
-// The program may have poisoned what it does not use.
+// Not instrumented, since the program may have poisoned unused memory.
 [[gnu::no_sanitize("address"), gnu::no_sanitize("thread")]] bool IsZero(uint64_t start,
                                                                         uint64_t length) {
   const auto* words = reinterpret_cast<const volatile uint64_t*>(start);
@@ -61,12 +62,12 @@ bool Transfer(long number, int file, uint64_t memory, uint64_t length, uint64_t 
   return true;
 }
 
-// The pages of a piece that have content.
+// Pages of a step that have content.
 struct Touched {
   bool page[kMostPages];
 };
 
-// Before the protection, since pages look different under it. A page that is written first
+// Called before the protection, since pages look different under it. A page that is first written
 // afterwards is found by its content.
 void FindTouched(int pagemap, uint64_t start, uint64_t pages, uint64_t page, Touched* touched) {
   uint64_t entries[kMostPages] = {};
@@ -79,7 +80,7 @@ void FindTouched(int pagemap, uint64_t start, uint64_t pages, uint64_t page, Tou
   }
 }
 
-// Calls visit(offset in piece, length) for each run of touched pages while that gives true.
+// Calls visit(offset in step, length) for each run of touched pages while it returns true.
 template <typename Visit>
 bool ForEachRun(const Touched& touched, uint64_t pages, uint64_t page, Visit visit) {
   for (uint64_t begin = 0; begin < pages;) {
@@ -98,7 +99,7 @@ bool MovePiece(int userfault, int pagemap, uint64_t page, uint64_t start, uint64
   const uint64_t pages = length / page;
   Touched touched;
   FindTouched(pagemap, start, pages, page, &touched);
-  // Fails for a mapping that has come into this place since the range was registered.
+  // Fails for a mapping that replaced the registered one.
   if (!SetProtection(userfault, start, length, UFFDIO_WRITEPROTECT_MODE_WP)) return false;
   for (uint64_t i = 0; i < pages; ++i) {
     if (!touched.page[i]) touched.page[i] = !IsZero(start + i * page, page);
@@ -108,10 +109,10 @@ bool MovePiece(int userfault, int pagemap, uint64_t page, uint64_t start, uint64
   });
   if (!copied || RawMap(Place(start), length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd,
                         offset) == MAP_FAILED) {
-    SetProtection(userfault, start, length, 0);  // wakes as well
+    SetProtection(userfault, start, length, 0);  // wakes waiting writers as well
     return false;
   }
-  // Before the writers come back, so that they do not all fault again.
+  // Before the writers wake up, so that they do not all fault again.
   ForEachRun(touched, pages, page, [&](uint64_t at, uint64_t run) {
     RawAdvise(Place(start + at), run, kPopulateWrite);
     return true;
@@ -120,8 +121,8 @@ bool MovePiece(int userfault, int pagemap, uint64_t page, uint64_t start, uint64
   return true;
 }
 
-// Where the data that begins at `at` ends, at `end` at the latest. Page by page: SEEK_HOLE looks
-// for the end of all data, which in one large region is as far again for every piece of it.
+// Returns the end of the data that begins at `at`, at most `end`. Searches page by page: SEEK_HOLE
+// searches to the end of all data, for every step of a large region.
 uint64_t EndOfData(int memfd, uint64_t at, uint64_t end, uint64_t page) {
   for (at += page; at < end; at += page) {
     if (RawSyscall(SYS_lseek, memfd, at, SEEK_DATA) != static_cast<long>(at)) return at;
@@ -129,7 +130,8 @@ uint64_t EndOfData(int memfd, uint64_t at, uint64_t end, uint64_t page) {
   return end;
 }
 
-// Holes of the memfd stay untouched memory. offset and length are whole pages.
+// Reads a part of the memfd; its holes stay untouched memory. `offset` and `length` are whole
+// pages.
 bool ReadContent(int memfd, uint64_t offset, uint64_t length, uint64_t page, uint64_t memory) {
   const uint64_t end = offset + length;
   for (uint64_t at = offset; at < end;) {
@@ -146,9 +148,9 @@ bool ReadContent(int memfd, uint64_t offset, uint64_t length, uint64_t page, uin
 struct BackPiece {
   uint64_t start;
   uint64_t length;
-  uint64_t page;     // size of one
-  uint64_t offset;   // in the memfd
-  uint64_t copy_at;  // private memory that takes its place
+  uint64_t page;     // page size
+  uint64_t offset;   // offset in the memfd
+  uint64_t copy_at;  // private memory that replaces it
 };
 
 bool MovePieceBack(int userfault, const BackPiece& piece, int memfd, int protection) {
@@ -179,8 +181,8 @@ uint64_t Shorter(uint64_t a, uint64_t b) { return a < b ? a : b; }
 }  // namespace
 
 int OpenUserfault(int device) {
-  // Not UFFD_USER_MODE_ONLY: then a read(2) of another thread into a protected page would fail with
-  // EFAULT.
+  // Without UFFD_USER_MODE_ONLY: with it, a read(2) of another thread into a protected page would
+  // fail with EFAULT.
   const int flags = O_CLOEXEC | O_NONBLOCK;
   long made = device >= 0 ? RawSyscall(SYS_ioctl, device, USERFAULTFD_IOC_NEW, flags) : -1;
   if (made < 0) made = RawSyscall(SYS_userfaultfd, flags);
@@ -224,7 +226,7 @@ uint64_t MovePages(int userfault, uint64_t start, uint64_t length, int memfd,
 
 uint64_t MovePagesBack(int userfault, uint64_t start, uint64_t length, int memfd, uint64_t offset,
                        int protection, bool release, const PieceGuard& guard) {
-  // One reservation for all of it: the kernel then joins the pieces to one mapping again.
+  // Reserves the whole range at once: the kernel then merges the parts to one mapping again.
   void* reserved =
       RawMap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (reserved == MAP_FAILED) {

@@ -18,11 +18,11 @@ namespace {
 
 pthread_mutex_t g_move_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_list_lock = PTHREAD_MUTEX_INITIALIZER;
-Region* g_regions = nullptr;  // newest first; both locks to change, either to read
+Region* g_regions = nullptr;  // newest first; changing needs both locks, reading either
 uint32_t g_region_count = 0;
 bool g_hooked = false;  // set before there are threads
 
-// A signal handler may give advice about memory as well.
+// Blocks signals too: a signal handler may call madvise.
 class ListLock {
  public:
   ListLock() { pthread_mutex_lock(&g_list_lock); }
@@ -39,7 +39,7 @@ int ProtectionOf(const MappedArea& area) {
          (area.executable ? PROT_EXEC : 0);
 }
 
-// Without the memfd the content is only where it is mapped.
+// Without the memfd the content exists only in the mappings.
 void ReplaceByCopy(uint64_t start, uint64_t length, int protection) {
   if ((protection & PROT_READ) == 0) return;
   void* copy = RawMap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -49,7 +49,7 @@ void ReplaceByCopy(uint64_t start, uint64_t length, int protection) {
   RawSyscall(SYS_mremap, copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
 }
 
-// 0 or an errno value.
+// Returns 0 or an errno value.
 int Zero(const Region& region, uint64_t start, uint64_t length, const MappedArea& area) {
   void* place = reinterpret_cast<void*>(start);
   if (!region.inherited) return static_cast<int>(-RawAdvise(place, length, MADV_REMOVE));
@@ -162,7 +162,7 @@ bool ZeroRegions(uint64_t start, uint64_t end, int* error) {
   return any;
 }
 
-// Regions come and go under the move lock only, and so does what they show.
+// Regions and their mappings change under the move lock only.
 void LockRegions() {
   pthread_mutex_lock(&g_move_lock);
   for (Region* region = g_regions; region != nullptr; region = region->next) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of memory whose pages were moved onto memfds that the daemon maps too, and what depends
-// on it behind the program's back: advice about memory, growing of mappings, fork. Two locks: the
-// move lock, held while regions come and go; and inside it, for moments, the list lock, which is
-// all that the hooks of other threads take: nothing is allocated and nobody is asked under it.
+// List of memory whose pages were moved onto memfds that the daemon maps too, and the calls that
+// depend on it: madvise, growing of mappings, fork. Two locks: the move lock, held while regions
+// are created and removed; and inside it, for moments, the list lock, the only one that hooks on
+// other threads take. Under the list lock nothing is allocated and the daemon is not called.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,8 @@
 
 namespace rocegw::client {
 
-// Pages [start, start + length) whose content lies in the memfd from offset 0 on. What is mapped
-// there now is another question: programs unmap and map anew without asking, so that is looked up
-// each time it matters.
+// Pages [start, start + length) whose content lies in the memfd from offset 0 on. The current
+// mapping may differ: programs unmap and map without notice, so it is checked at each use.
 struct Region {
   Region* next;
   Session* session;
@@ -25,16 +24,16 @@ struct Region {
   uint32_t device_major;
   uint32_t device_minor;
   int64_t made_ns;      // CLOCK_MONOTONIC
-  uint32_t handle;      // at the daemon; 0: it has none (any more)
-  uint32_t references;  // registrations
+  uint32_t handle;      // the daemon's handle; 0: none (any more)
+  uint32_t references;  // number of registrations
   int memfd;
-  bool automatic;     // moved by rule, not by the user's word
-  bool left;          // could not be moved back; only looked after until it is unmapped
-  bool has_children;  // processes made by fork may show its pages
-  bool inherited;     // we are such a process
+  bool automatic;     // moved by rule, not on the user's order
+  bool left;          // could not be moved back; kept only until it is unmapped
+  bool has_children;  // forked processes may map its pages
+  bool inherited;     // this process is such a fork
 };
 
-// For holders of the move lock.
+// Scope of the move lock.
 class MoveLock {
  public:
   MoveLock();
@@ -46,23 +45,23 @@ Region* FirstRegion();
 void AddRegion(Region* region);
 // Closes the memfd, releases the session and frees the region.
 void RemoveRegion(Region* region);
-// False: the program closed the memfd's number.
+// Returns false if the program closed the memfd's number.
 bool HasMemfd(const Region& region);
-// The process's calls about memory come to our hooks (hooks/memory_hooks.cc says so), without which
+// Reports that the process's memory calls reach our hooks (hooks/memory_hooks.cc). Without hooks
 // nothing may be moved: a library that was not preloaded has none.
 void SetHooked();
 bool IsHooked();
-// What MovePages and MovePagesBack get.
+// Returns the guard for MovePages and MovePagesBack.
 PieceGuard ListGuard();
 
-// Whether the area, at this address, shows the region's own page.
+// Returns true if the area maps the region's own page at this address.
 bool ShowsRegion(const Region& region, const MappedArea& area, uint64_t address);
-// Whether every page of [start, end) does.
+// Returns true if every page of [start, end) does.
 bool ShowsAllOf(const Region& region, uint64_t start, uint64_t end);
-// The same, and all may be read and written.
+// Returns true if every page does, and is readable and writable.
 bool IsIntact(const Region& region, uint64_t start, uint64_t end);
 
-// Calls visit(start, length, area) for each part of [start, end) that still shows the region.
+// Calls visit(start, length, area) for each part of [start, end) that still maps the region.
 template <typename Visit>
 void ForEachShownPiece(const Region& region, uint64_t start, uint64_t end, Visit visit) {
   if (start < region.start) start = region.start;
@@ -79,17 +78,17 @@ void ForEachShownPiece(const Region& region, uint64_t start, uint64_t end, Visit
 }
 bool IsShown(const Region& region, uint64_t start, uint64_t end);
 
-// For hooks. Cheap question first: was anything moved in this process?
+// For hooks. Cheap first check: returns true if anything was moved in this process.
 bool AnyRegions();
-// Whether some page of [start, end) was moved.
+// Returns true if a page of [start, end) was moved.
 bool ShowsRegions(uint64_t start, uint64_t end);
-// Makes the moved pages of [start, end) zero and gives their memory back. False: there are none;
-// else the last errno value is in *error.
+// Zeroes the moved pages of [start, end) and frees their memory. Returns false if there are none;
+// otherwise *error is the last errno value.
 bool ZeroRegions(uint64_t start, uint64_t end, int* error);
 
-// Handlers of fork. A child gets the content as its own: what it writes there must not appear in
-// the parent. What the parent and the daemon write afterwards may still appear in pages that the
-// child has not written to.
+// Fork handlers. A child gets the content as its own: its writes must not appear in the parent.
+// Later writes of the parent and the daemon may still appear in pages that the child has not
+// written.
 void LockRegions();
 void UnlockRegions();
 void MakeRegionsPrivateInChild();

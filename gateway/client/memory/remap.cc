@@ -21,12 +21,12 @@ namespace rocegw::client {
 namespace {
 
 constexpr uint64_t kWorthwhile = 1u << 20;  // smaller ranges gain little
-// Moving costs as much as copying some hundred times: programs that register for moments are left
-// alone after a few such registrations in a row.
+// Moving costs as much as several hundred copies: after a few short-lived registrations in a row a
+// program's memory is not moved any more.
 constexpr int64_t kShortLifeNs = 100'000'000;
 constexpr uint32_t kMostShortLives = 8;
 
-// Under the move lock.
+// Guarded by the move lock.
 Registration* g_registrations = nullptr;
 uint32_t g_short_lives = 0;
 uint64_t g_moved = 0;                     // registrations
@@ -36,8 +36,8 @@ bool Overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end) {
   return a < b_end && b < a_end;
 }
 
-// Whether the daemon may be writing to some of these pages across processes: it would hold a page
-// while it copies, and finish in the old one.
+// Returns true if the daemon may be writing to some of these pages cross-process: it would finish
+// in the old page.
 bool IsWritten(uint64_t start, uint64_t end) {
   for (const Registration* r = g_registrations; r != nullptr; r = r->next) {
     if (!r->written || r->session->dead()) continue;
@@ -99,12 +99,12 @@ Region* AskForRegion(Session* session, uint64_t start, uint64_t end) {
   return nullptr;
 }
 
-// Moves what is still shown back to private memory. False: some of it had to stay.
+// Moves what is still mapped back to private memory. Returns false if a part had to stay.
 bool MoveAllBack(Region* region) {
   const uint64_t end = region->start + region->length;
   if (!IsShown(*region, region->start, end)) return true;
   if (!HasMemfd(*region)) return false;
-  // The same dangers as on the way there; the page holders may have come since.
+  // The same dangers as on the way there; new holders of pages may exist.
   if (RemapModeOfProcess() != RemapMode::kAlways && MayHoldPages()) return false;
   if (!IsTooLargeFor(region->length) && !HasOrdinaryProperties(region->start, end)) return false;
   const int userfault = OpenUserfault(region->session->userfaultfd_device());
@@ -113,7 +113,7 @@ bool MoveAllBack(Region* region) {
   ForEachShownPiece(
       *region, region->start, end, [&](uint64_t start, uint64_t length, const MappedArea& area) {
         const int protection = (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
-        // Looked at again under watch: programs may unmap on another thread.
+        // Checked again under the watch: programs may unmap on another thread.
         all = !area.executable && WatchWrites(userfault, start, length) &&
               ShowsAllOf(*region, start, start + length) &&
               MovePagesBack(userfault, start, length, region->memfd, start - region->start,
@@ -124,8 +124,8 @@ bool MoveAllBack(Region* region) {
   return all;
 }
 
-// Ends a region that no registration uses. What cannot be moved back stays as it is, ours alone,
-// and is looked after until it is unmapped.
+// Ends a region without registrations. What cannot be moved back stays, without the daemon, until
+// it is unmapped.
 void Dissolve(Region* region) {
   if (region->handle != 0) {
     region->session->CallDestroy(ROCEGW_MSG_DESTROY_REGION, region->handle);
@@ -141,8 +141,7 @@ void Dissolve(Region* region) {
   }
 }
 
-// Dissolves what is not used any more, unless a copy across processes may be on its way there;
-// forgets what is not mapped any more.
+// Dissolves unused regions, unless a cross-process copy may be using them; removes unmapped ones.
 void Sweep() {
   for (Region* region = FirstRegion(); region != nullptr;) {
     Region* next = region->next;
@@ -185,7 +184,7 @@ uint32_t Make(Session* session, uint64_t start, uint64_t end, Region** made) {
   return 0;
 }
 
-// Why [start, end), whole pages, must not become a region; 0: it may.
+// Returns why [start, end), whole pages, must not become a region; 0: it may.
 uint32_t FindObstacle(RemapMode mode, uint64_t start, uint64_t end) {
   if (end <= start) return ROCEGW_KEPT_SMALL;
   if (mode == RemapMode::kAuto && end - start < kWorthwhile) return ROCEGW_KEPT_SMALL;
@@ -231,7 +230,7 @@ void DropReference(Registration* r) {
   g_short_lives = short_life ? g_short_lives + 1 : 0;
 }
 
-// Programs have hundreds of thousands of registrations: no end of one may walk the list.
+// Programs have hundreds of thousands of registrations: removing one must not search the list.
 void Enlist(Registration* r) {
   r->next = g_registrations;
   r->link = &g_registrations;
@@ -239,7 +238,7 @@ void Enlist(Registration* r) {
   g_registrations = r;
 }
 
-// For whoever looks into what a program's memory is doing.
+// For debugging a program's memory.
 [[gnu::destructor]] void ReportCounts() {
   uint64_t kept = 0;
   for (const uint64_t count : g_kept) kept += count;
@@ -286,7 +285,7 @@ void LeaveRegion(Registration* registration) {
   ++g_kept[ROCEGW_KEPT_REFUSED];
   registration->kept = ROCEGW_KEPT_REFUSED;
   DropReference(registration);
-  // Not listed while that is decided: across processes it is not used yet.
+  // Not in the list until decided: it is not used cross-process yet.
   const bool written = registration->written;
   registration->written = false;
   Sweep();

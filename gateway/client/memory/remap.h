@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program registers, and the decision about it: move its pages onto memory that the daemon
-// has mapped too, so that it reads and writes them directly, or leave them, to be reached across
-// processes, which is always right. Moved is only what the gateway allows and where nobody can
-// notice (docs/user/memory.md); only whole pages inside of the registration, so that no bystander
-// in the same page is shared; and only while it is registered. Control path; any thread.
+// Registrations of a program, and the decision about each: move its pages onto memory that the
+// daemon maps too, so that the daemon reads and writes them directly, or leave them for
+// cross-process access, which is always correct. Pages move only if the gateway allows it and no
+// effect is visible (docs/user/memory.md); only whole pages inside the registration, so that no
+// other data in the same page is shared; and only while registered. Control path; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,29 @@ namespace rocegw::client {
 
 struct Region;
 
-// One registration; part of its memory region's object.
+// State of a registration; part of its memory region's object.
 struct Registration {
   Registration* next;
-  Registration** link;  // that leads here
+  Registration** link;  // pointer that leads here
   Session* session;
   uint64_t start;
   uint64_t end;
-  bool written;    // the daemon may write there
-  Region* region;  // whose pages it uses, nullptr: none
-  uint32_t kept;   // enum rocegw_kept: why not
+  bool written;    // the daemon may write to it
+  Region* region;  // region of its pages, nullptr: none
+  uint32_t kept;   // enum rocegw_kept: reason for no region
 };
 
-// Before the daemon is asked to register [start, start + length).
+// Call before the daemon is asked to register [start, start + length).
 void BeginRegistration(Session* session, uint64_t start, uint64_t length, bool written,
                        Registration* registration);
-// The same for an on-demand registration: its pages stay, whatever they are, since it must follow
-// what the program maps there; and nobody else's move while it can write to them.
+// Does the same for an on-demand registration. Its pages never move, since it must follow the
+// program's mappings; and while it can write to other registrations' pages, these do not move
+// either.
 void ListRegistration(Session* session, uint64_t start, uint64_t length, bool written,
                       Registration* registration);
-// The daemon does not want it with the region: it goes on without.
+// Continues without the region, because the daemon refused it.
 void LeaveRegion(Registration* registration);
-// When the daemon has let go of it.
+// Call when the daemon has released the registration.
 void EndRegistration(Registration* registration);
 
 uint32_t RegionHandle(const Registration& registration);

@@ -16,7 +16,7 @@ namespace rocegw::client {
 
 namespace {
 
-// The order in which the control path nests them.
+// Takes the locks in the order in which the control path nests them.
 void Prepare() {
   LockCmDevices();
   LockDevices();

@@ -40,7 +40,7 @@ int VisitObject(dl_phdr_info* object, size_t, void* argument) {
   return 0;
 }
 
-// Beside the file that this code is in. False: the name does not fit.
+// Finds the library beside the file of this code. Returns false if the name is too long.
 bool FindLibrary(char* path, size_t size) {
   Search search = {reinterpret_cast<uintptr_t>(&VisitObject), ""};
   dl_iterate_phdr(&VisitObject, &search);
@@ -74,7 +74,7 @@ int AttachInProcess(char* reason, size_t size) {
     }
   }
   const int connected = g_attach(reason, size);
-  // Once: threads that poll read it.
+  // Set once: threads that poll read it.
   if (connected >= 0 && run_gateway == nullptr && IsOne("ROCEGW_RUN_IN_POLL")) {
     run_gateway = reinterpret_cast<rocegw_engine_progress_function*>(
         LibcDlsym()(handle, ROCEGW_ENGINE_PROGRESS));

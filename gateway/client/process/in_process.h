@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gateway inside of this process, where rocegw-run was asked for one (docs/user/in_process.md):
-// a library beside this one, loaded at first use and never before. Any thread; attaching one at a
-// time.
+// Gateway inside this process, if rocegw-run was asked for it (docs/user/in_process.md): a library
+// beside this one, loaded at first use only. Any thread; one attach at a time.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +9,14 @@
 
 namespace rocegw::client {
 
-// ROCEGW_IN_PROCESS is 1: there is no daemon to be attached to.
+// Returns true if ROCEGW_IN_PROCESS is 1: there is no daemon to attach to.
 bool GatewayIsInProcess();
 
-// A connected descriptor, or -errno with the reason, one line for a person.
+// Returns a connected descriptor, or -errno with the reason, one line for display.
 int AttachInProcess(char* reason, size_t size);
 
-// Where the gateway runs on the threads that poll: its turn, when a poll has found nothing.
+// Progress function of a gateway that runs on the polling threads: called when a poll finds
+// nothing.
 // NOLINTNEXTLINE(bugprone-dynamic-static-initializers): it begins as nullptr
 extern rocegw_engine_progress_function* run_gateway;
 

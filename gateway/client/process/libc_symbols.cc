@@ -24,7 +24,7 @@ uint32_t GnuHash(const char* name) {
   return hash;
 }
 
-// The dynamic symbol table of one loaded object. The loader has relocated the addresses in it.
+// Dynamic symbol table of one loaded object. The loader has relocated its addresses.
 struct SymbolTable {
   ElfW(Addr) base;
   const ElfW(Sym) * symbols;
@@ -46,8 +46,8 @@ bool ReadTable(const link_map& object, SymbolTable* table) {
   return table->symbols != nullptr && table->strings != nullptr && table->gnu_hash != nullptr;
 }
 
-// All versions of one function share one address or differ in ways that do not matter for dlsym:
-// the first will do.
+// All versions of a function share one address or differ in ways that do not matter for dlsym, so
+// the first one serves.
 void* FindFunction(const SymbolTable& table, const char* name) {
   const uint32_t bucket_count = table.gnu_hash[0];
   const uint32_t first_symbol = table.gnu_hash[1];
@@ -73,11 +73,11 @@ bool IsFile(const link_map& object, const char* name) {
   return CompareText(FileOf(object.l_name), name) == 0;
 }
 
-// Walks the loader's own list. Programs with a dl_iterate_phdr of their own (sanitizers, databases
-// that cache its result) cannot be asked before their main.
+// Walks the loader's own list. Programs with their own dl_iterate_phdr (sanitizers, databases that
+// cache its result) cannot be asked before main.
 bool FindDlsym() {
   for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next) {
-    // dlsym lives in libc.so.6 since glibc 2.34, before in libdl.so.2.
+    // dlsym is in libc.so.6 since glibc 2.34, before in libdl.so.2.
     SymbolTable table;
     if (!IsFile(*object, "libc.so.6") && !IsFile(*object, "libdl.so.2")) continue;
     if (!ReadTable(*object, &table)) continue;
@@ -101,8 +101,8 @@ void* FindLoad() {
   return nullptr;
 }
 
-// Of a program that does not use it, where it is a library of its own. By what the C library loads
-// its own parts with in those releases.
+// Loads libdl for programs that do not use it, in releases where it is a separate library, with the
+// C library's internal loader function.
 void LoadLibdl() {
   constexpr int kDlopen = static_cast<int>(0x80000000);  // __RTLD_DLOPEN
   const auto load = reinterpret_cast<void* (*)(const char*, int)>(FindLoad());

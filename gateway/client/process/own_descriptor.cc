@@ -15,9 +15,9 @@ namespace {
 
 constexpr int kLowestOwnDescriptor = 100;
 
-// 0: the number is not open.
+// Returns 0 if the number is not open.
 uint64_t Identify(int number) {
-  // The kernel gives a cookie to one socket only. Inode numbers of sockets may come again.
+  // A socket cookie is unique; inode numbers of sockets may be reused.
   uint64_t cookie = 0;
   socklen_t size = sizeof(cookie);
   if (RawSyscall(SYS_getsockopt, number, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0) return cookie;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor of the library in a program that may close any number at any time (closefrom, as
-// daemons do) and get the number again for a file of its own. The library uses and closes such a
-// number only after a look that the file behind it is still the same. Any thread.
+// Descriptor of the library in a program that may close any number at any time (closefrom, as
+// daemons do) and reuse the number for its own file. The library uses and closes a number only
+// after checking that its file is still the same. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct OwnDescriptor {
 };
 constexpr OwnDescriptor kNoDescriptor = {-1, 0};
 
-// Records which file the number stands for now.
+// Records which file the number refers to now.
 OwnDescriptor Own(int number);
-// False: the program closed the number, and may use it for something else.
+// Returns false if the program closed the number; it may use it for another file.
 bool IsStillOwn(const OwnDescriptor& descriptor);
-// Closes the number if it is still ours. kNoDescriptor afterwards.
+// Closes the number if it is still ours, and sets kNoDescriptor.
 void CloseOwn(OwnDescriptor* descriptor);
 
-// -1 afterwards. For descriptors that the program had no time to learn about.
+// Closes a descriptor that the program cannot know yet, and sets -1.
 void CloseIfOpen(int* descriptor);
 
 // Moves a descriptor of the library out of the range that programs use (select, dup2 to small

@@ -8,7 +8,7 @@ namespace rocegw::client {
 namespace {
 
 constexpr char kOurs[] = "librocegw-verbs.so";
-// As the dynamic linker reads them (ld.so(8)).
+// Separators of the dynamic linker (ld.so(8)).
 constexpr char kSeparators[] = ": ";
 
 bool IsOurs(const char* name, size_t length) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container that was given a slot of a pool is given LD_PRELOAD with this library (the agent's
-// device plugin). A pod may say something else there, which takes its place. Any thread.
+// Check of LD_PRELOAD in a container with a slot of a pool. The agent's device plugin sets
+// LD_PRELOAD to this library; a pod's own setting replaces it. Any thread.
 #pragma once
 
 #include <stddef.h>
 
 namespace rocegw::client {
 
-// What LD_PRELOAD names besides this library, separated by colons, as much as there is room for; ""
-// where nothing is, and outside of such containers.
+// Returns the names in LD_PRELOAD besides this library, separated by colons, as far as they fit; ""
+// if there are none, and outside such containers.
 void FindOwnPreload(char* text, size_t size);
 
 }  // namespace rocegw::client

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison of names where the C library's functions may not be called yet: sanitizers replace
-// those with functions that work only after their start, which looks symbols up through our dlsym.
+// Comparison of names before the C library's functions may be called: sanitizers replace those with
+// functions that work only after their start, during which they look symbols up through our dlsym.
 #pragma once
 
 namespace rocegw::client {
 
-// As strcmp.
+// Compares like strcmp.
 inline int CompareText(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) {
     ++a;
@@ -22,7 +22,7 @@ inline bool BeginsWith(const char* text, const char* start) {
   return *start == '\0';
 }
 
-// What follows the last slash.
+// Returns the part behind the last slash.
 inline const char* FileOf(const char* path) {
   const char* file = path;
   for (; *path != '\0'; ++path) {

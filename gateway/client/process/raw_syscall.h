@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // System calls that bypass the C library's entry points: those are cancellation points, and
-// programs (and their other preloaded libraries) replace some of them. Results: as the kernel gives
-// them, -errno for errors; errno is not touched.
+// programs (and their other preloaded libraries) replace some of them. Results are the kernel's,
+// -errno for errors; errno is not touched.
 #pragma once
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 namespace rocegw::client {
 
-// Registers are passed whole: an int has to be widened first.
+// Converts an argument to register width: the whole register is passed, so an int must be widened.
 template <typename T>
 inline long ToRegister(T* pointer) {
   return reinterpret_cast<long>(pointer);
@@ -43,7 +43,7 @@ inline long RawOpen(const char* path, int flags) {
 }
 inline long RawClose(int fd) {
 #if defined(__SANITIZE_THREAD__)
-  return close(fd);  // ThreadSanitizer follows descriptors by the entry points of the C library
+  return close(fd);  // ThreadSanitizer tracks descriptors by the C library's entry points
 #else
   return RawSyscall(SYS_close, fd);
 #endif
@@ -61,7 +61,7 @@ inline long RawSendMessage(int fd, const msghdr* message, int flags) {
 inline long RawReceiveMessage(int fd, msghdr* message, int flags) {
   return RawSyscall(SYS_recvmsg, fd, message, flags);
 }
-// 0 or an errno value, with the wait of an interrupted attempt repeated.
+// Returns 0 or an errno value; waits for an interrupted attempt.
 inline int RawConnect(int fd, const void* address, socklen_t length) {
   long result;
   do {
@@ -77,7 +77,7 @@ inline long RawPoll(pollfd* fds, unsigned count, int timeout_ms) {
   return RawSyscall(SYS_ppoll, fds, count, timeout_ms < 0 ? nullptr : &wait, nullptr, 0);
 #endif
 }
-// MAP_FAILED on error.
+// Returns MAP_FAILED on an error.
 inline void* RawMap(void* address, size_t size, int protection, int flags, int fd,
                     uint64_t offset) {
   const long result = RawSyscall(SYS_mmap, address, size, protection, flags, fd, offset);

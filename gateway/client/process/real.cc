@@ -7,8 +7,8 @@
 
 namespace rocegw::client {
 
-// Not by RTLD_NEXT: before glibc 2.36 that gives the oldest version of a function, here one that
-// calls the newest, which is ours.
+// Not by RTLD_NEXT: before glibc 2.36 that gives the oldest version of a function, which calls the
+// newest, which is ours.
 void* FindReal(const char* name) {
   return FindInRealLibrary(
       strncmp(name, "rdma_", 5) == 0 ? RealLibrary::kConnectionManager : RealLibrary::kVerbs, name,

@@ -15,11 +15,11 @@ namespace rocegw::client {
 
 namespace {
 
-// What the pair needs and nobody else does.
+// Library that only the drop-in pair needs.
 constexpr char kOurName[] = "librocegw-verbs.so";
 
-// Where distributions keep the libraries of this machine's word size; LD_LIBRARY_PATH comes first.
-// The loader's cache cannot be asked: it answers with what is loaded under the name, the pair.
+// Directories in which distributions keep libraries of this word size, after LD_LIBRARY_PATH. The
+// loader's cache cannot be asked: it answers with the loaded library of that name, the pair.
 constexpr const char* kFolders[] = {"/usr/local/lib/x86_64-linux-gnu",
                                     "/usr/local/lib64",
                                     "/usr/local/lib",
@@ -32,7 +32,7 @@ constexpr const char* kFolders[] = {"/usr/local/lib/x86_64-linux-gnu",
 
 struct Library {
   const char* file;
-  const char* probe;  // a function that every release has
+  const char* probe;  // function that every release has
   void* handle;
 };
 Library g_libraries[] = {{"libibverbs.so.1", "ibv_get_device_list", nullptr},
@@ -49,13 +49,13 @@ void* OpenIn(const Library& library, const char* folder, size_t length) {
       snprintf(path, sizeof(path), "%.*s/%s", static_cast<int>(length), folder, library.file);
   if (length == 0 || written < 0 || static_cast<size_t>(written) >= sizeof(path)) return nullptr;
   void* handle = OpenLibrary(path, RTLD_LAZY | RTLD_LOCAL);
-  // Another copy of the pair stays loaded: closing it would buy nothing.
+  // Another copy of the pair stays loaded, since closing it has no use.
   return handle != nullptr && IsReal(library, handle) ? handle : nullptr;
 }
 
 void* OpenBehindDropIn(const Library& library) {
-  // Functions of the installed library call each other by name (rsockets are made of rdma_*
-  // calls): these must find the pair, also where the program has loaded it for itself alone.
+  // Functions of the installed library call each other by name (rsockets consist of rdma_* calls):
+  // these must find the pair, even if the program has loaded it RTLD_LOCAL.
   OpenLibrary(library.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
   const char* paths = getenv("LD_LIBRARY_PATH");
   while (paths != nullptr && *paths != '\0') {

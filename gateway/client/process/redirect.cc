@@ -22,8 +22,8 @@ constexpr char kClass[] = "/sys/class/infiniband";
 constexpr char kVerbsClass[] = "/sys/class/infiniband_verbs";
 constexpr char kDeviceFiles[] = "/dev/infiniband/";
 
-// What follows the prefix, nullptr when the path does not begin with it. A prefix is a whole
-// component.
+// Returns the part behind the prefix, nullptr if the path does not begin with it. A prefix ends at
+// a component.
 const char* Behind(const char* path, const char* prefix) {
   const size_t length = strlen(prefix);
   if (strncmp(path, prefix, length) != 0) return nullptr;
@@ -37,28 +37,28 @@ bool IsName(const char* component, const char* name) {
          (component[length] == '\0' || component[length] == '/');
 }
 
-// What a gateway's devices are called and where their tree is.
+// Names of a gateway's devices, and their tree.
 struct View {
-  char attach_path[kLongestText];  // of the gateway that said so
+  char attach_path[kLongestText];  // gateway of this data
   char root[kLongestText];
   int count;
   char name[kMaxDevices][sizeof(ibv_device::name)];
   char file[kMaxDevices][sizeof(ibv_device::dev_name)];
 };
 
-// What a path needs to know of it.
+// Properties of a path.
 struct Answer {
-  bool ours;  // the component names one of the gateway's devices, or its device file
+  bool ours;  // the component names a device of the gateway, or its device file
   char root[kLongestText];
 };
 
-// A program that looks at many files asks the gateway once in this time, and without an object of
-// its own makes one session for all these looks.
+// Lifetime of the cached data. A program that opens many files queries the gateway once in this
+// time; without objects of its own it makes one session for all of them.
 constexpr int64_t kRemembered = 1'000'000'000;  // ns
 
 View g_view;
 int64_t g_view_until = 0;  // CLOCK_MONOTONIC in ns
-SpinLock g_view_lock;      // only tried: in the child of a fork its holder may not exist
+SpinLock g_view_lock;      // only tried: in a forked child its holder may not exist
 
 bool Recall(const char* component, Answer* answer) {
   if (!g_view_lock.TryLock()) return false;
@@ -86,7 +86,7 @@ void Remember(Device* const* devices, int count, const char* root) {
   g_view_lock.Unlock();
 }
 
-// False: no gateway can be reached.
+// Returns false if no gateway can be reached.
 bool Look(const char* component, Answer* answer) {
   const char* off = getenv("ROCEGW_DISABLE");
   if (off != nullptr && off[0] == '1') return false;
@@ -114,8 +114,8 @@ const char* Decide(const char* path, char* buffer, size_t size) {
   if (rest == nullptr) rest = Behind(path, kVerbsClass);
   while (*rest == '/') ++rest;
   if (!Look(rest, &answer)) return path;
-  // Where the kernel has devices of its own the directories are the kernel's, and only what is in
-  // ours is ours.
+  // If the kernel has devices, the directories are the kernel's, and only our devices' entries are
+  // ours.
   if (KernelHasRdma() && !(*rest != '\0' && answer.ours)) return path;
   const int length = snprintf(buffer, size, "%s%s", answer.root, path + strlen(kSys));
   return length > 0 && static_cast<size_t>(length) < size ? buffer : path;

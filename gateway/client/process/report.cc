@@ -18,7 +18,7 @@ bool IsSet(const char* name) {
   return value != nullptr && value[0] != '\0' && !(value[0] == '0' && value[1] == '\0');
 }
 
-// Takes the list over from its caller, which has started it and ends it.
+// Consumes the argument list; its caller has started it and ends it.
 void Write(const char* format, va_list arguments) {
   char line[512];
   const int head = snprintf(line, sizeof(line), "rocegw[%d]: ", static_cast<int>(getpid()));
@@ -28,7 +28,7 @@ void Write(const char* format, va_list arguments) {
   if (body < 0) return;
   if (static_cast<size_t>(body) >= room) body = static_cast<int>(room) - 1;
   line[head + body] = '\n';
-  // Not write(2) of libc: that is a cancellation point.
+  // Not libc's write(2), which is a cancellation point.
   (void)syscall(SYS_write, STDERR_FILENO, line, head + body + 1);
 }
 

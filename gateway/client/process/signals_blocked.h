@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No signal handler of the program runs on this thread while one of these lives: for stretches in
-// which a handler could wait for what its own thread holds. Any thread; errno is kept.
+// Scope in which no signal handler of the program runs on this thread: a handler could wait for a
+// lock that its own thread holds. Any thread; errno is kept.
 #pragma once
 
 #include <csignal>
@@ -23,7 +23,7 @@ class SignalsBlocked {
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
-  uint64_t before_ = 0;  // the kernel's set, not libc's, which leaves out two signals
+  uint64_t before_ = 0;  // the kernel's set; libc's leaves out two signals
 };
 
 }  // namespace rocegw::client

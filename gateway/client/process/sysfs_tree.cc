@@ -21,10 +21,10 @@ namespace rocegw::client {
 
 namespace {
 
-constexpr size_t kPathSize = 256;  // of ibv_device's own paths
+constexpr size_t kPathSize = 256;  // size of ibv_device's own paths
 
 char g_root[kPathSize];
-uint32_t g_root_session = 0;  // 0: not known yet
+uint32_t g_root_session = 0;  // 0: unknown yet
 SpinLock g_root_lock;
 
 bool IsDirectory(const char* path) {
@@ -33,7 +33,7 @@ bool IsDirectory(const char* path) {
   return fd >= 0;
 }
 
-// Writes the tree of one device. Failures leave files out: programs do without most of them.
+// Writer of one device's tree. A failed file is left out: programs do without most of them.
 class TreeWriter {
  public:
   // `root` must outlive the writer.
@@ -54,7 +54,7 @@ class TreeWriter {
     RawSyscall(SYS_mkdirat, AT_FDCWD, path, 0755);
   }
 
-  // By way of another name: readers see the old content or the new one.
+  // Replaces the file by rename: readers see the old content or the new one.
   [[gnu::format(printf, 3, 4)]] void File(const char* content, const char* format, ...) {
     char path[kPathSize];
     va_list arguments;
@@ -150,7 +150,8 @@ void WriteDevice(Session* session, uint32_t index, TreeWriter* writer) {
   ForEachGid(session, index, 0, &WriteGid, &files);
 }
 
-// One directory per user and gateway; false when its name is taken by something that is not ours.
+// Makes one directory per user and gateway. Returns false if its name is taken by a file that is
+// not ours.
 bool MakePrivateDirectory(char* path, size_t size) {
   uint32_t hash = 2166136261u;
   for (const char* c = AttachPath(); *c != '\0'; ++c) {
@@ -187,8 +188,8 @@ void FindRoot(Session* session, char* root, size_t size) {
 }  // namespace
 
 const char* SysfsRoot(Session* session) {
-  // Not under the lock while it asks the daemon: a second thread then does the same work once more,
-  // with the same result.
+  // Without the lock while it asks the daemon: a second thread does the same work with the same
+  // result.
   {
     SpinGuard guard(g_root_lock);
     if (g_root_session == session->number()) return g_root;
@@ -224,8 +225,8 @@ ROCEGW_EXPORT const char* ibv_get_sysfs_path() {
   return real != nullptr ? real() : "/sys";
 }
 
-// First line's worth of a small file, without its newline; its length or -1. Paths of our devices
-// lead into our tree.
+// Reads the first line of a small file without its newline; returns its length or -1. Paths of our
+// devices lead to our tree.
 ROCEGW_EXPORT int ibv_read_sysfs_file(const char* directory, const char* file, char* to,
                                       size_t size) {
   char path[2 * rocegw::client::kPathSize];

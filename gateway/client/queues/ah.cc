@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Address handles: made from GIDs alone and kept in this process, but counted by the daemon, which
-// sees them inside each datagram's WQE. ibv_create_ah_from_wc and ibv_init_ah_from_wc are here too,
-// because a received GRH is ours to read.
+// Address handles: made from GIDs and kept in this process, but counted by the daemon; each
+// datagram's WQE contains the address. ibv_create_ah_from_wc and ibv_init_ah_from_wc are here too,
+// because they read a received GRH.
 #include <netinet/in.h>
 
 #include <cerrno>
@@ -25,8 +25,7 @@ namespace {
 
 constexpr uint8_t kDefaultHopLimit = 0xff;
 
-// A datagram from IPv4 carries its IP header in the last 20 of the 40 bytes in front of the
-// payload.
+// A datagram from IPv4 has its IP header in the last 20 of the 40 bytes in front of the payload.
 bool IsIpv4Header(const uint8_t* header) { return header[20] == 0x45 && (header[0] >> 4) != 6; }
 
 void MapIpv4(const uint8_t* address, uint8_t* gid) {
@@ -72,10 +71,10 @@ int InitFromGrh(Context* context, uint8_t port, const ibv_wc* wc, const ibv_grh*
   return FindSourceIndex(context, port, own_gid, &attr->grh.sgid_index);
 }
 
-// Without a GRH an address is a LID, which nobody has on Ethernet: kernels refuse it there. But
-// rsockets begin each datagram socket with the LID of their own port, to hand on to themselves what
-// came by UDP before the peer knew their queue pair, and they do it on the protection domain that
-// rdma_cm made for them. There it is the port's first address, which leads back here like any.
+// Without a GRH an address is a LID, which does not exist on Ethernet: kernels refuse it. But
+// rsockets start each datagram socket with the LID of their own port, to forward to themselves
+// datagrams that came by UDP before the peer knew their queue pair, on the protection domain that
+// rdma_cm created. There the LID becomes the port's first address, which loops back.
 int ToOwnPort(ibv_pd* pd, ibv_ah_attr* attr) {
   Context* context = FromIbv(pd->context);
   ibv_port_attr port;

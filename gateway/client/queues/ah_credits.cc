@@ -34,8 +34,8 @@ int AhCredits::Take(Session* session) {
   return 0;
 }
 
-// Kept are as many as two grants: who makes and takes away one handle in turn need not ask. Where
-// they are granted one by one, others wait for this one.
+// Keeps up to two grants: a program that creates and destroys one handle repeatedly need not ask.
+// If they are granted one by one, other programs wait for this one.
 void AhCredits::Give(Session* session) {
   if (!Counts(session)) return;
   rocegw_ahs request = {};

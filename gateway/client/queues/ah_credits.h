@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many more address handles this process may make. The handles themselves are the library's
-// own, but the pool has a limit for them, so that the gateway counts them: many at a time where it
-// has plenty left. Any thread; starts as zeros.
+// Number of address handles that this process may still create. The handles exist only in the
+// library, but the pool has a limit for them, so the gateway grants them: many at a time while it
+// has plenty. Any thread; zero-initialised.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ class Session;
 
 class AhCredits {
  public:
-  // One more; an errno value when the pool has none left.
+  // Takes one; returns an errno value if the pool has none left.
   int Take(Session* session);
   void Give(Session* session);
-  // After fork, in the child.
+  // Call in the child after fork.
   void ResetLock() { lock_.Reset(); }
 
  private:
   SpinLock lock_;
   uint32_t spare_;
-  uint32_t batch_;  // so many were granted the last time
+  uint32_t batch_;  // size of the last grant
 };
 
 }  // namespace rocegw::client

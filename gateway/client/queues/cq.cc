@@ -21,9 +21,9 @@ namespace rocegw::client {
 
 namespace {
 
-// Where threads that poll may outnumber cores, a poller that finds nothing stands in the way of the
-// worker that it waits for: on two cores four spinners wait milliseconds for each other, yielding
-// ones microseconds.
+// If polling threads may outnumber cores, a poller that finds nothing delays the worker it waits
+// for: on two cores four spinning threads wait milliseconds for each other, yielding ones
+// microseconds.
 uint32_t YieldAfter() {
   constexpr uint32_t kEmptyPolls = 64;
   constexpr int kFewCores = 4;
@@ -35,7 +35,7 @@ uint32_t YieldAfter() {
   return CPU_COUNT(&allowed) <= kFewCores ? kEmptyPolls : 0;
 }
 
-// The rings that a reply places; nullptr: it cannot be.
+// Returns the rings' memory from a reply; nullptr: invalid.
 const void* FindRings(Session* session, const rocegw_cq_reply& reply) {
   if (reply.entries == 0 || (reply.entries & (reply.entries - 1)) != 0 || reply.worker_count == 0) {
     return nullptr;
@@ -52,12 +52,12 @@ int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
   auto* control = static_cast<rocegw_cq_control*>(session->resolver()(reply.control, control_size));
   if (control == nullptr) return EPROTO;
   const int error = cq->rings.Init(control, rings, reply.entries, reply.worker_count);
-  // Who runs the gateway itself cannot sleep until it has something.
+  // A thread that runs the gateway itself cannot sleep until it has something.
   cq->rings.set_yield_after(YieldAfter(), session->welcome().minor >= 3 && run_gateway == nullptr);
   return error;
 }
 
-// Until the program has acknowledged every event that it was given for this queue.
+// Waits until the program has acknowledged every event that it got for this queue.
 void WaitForAcks(Cq* cq) {
   if (SessionOf(cq->ibv.context)->inherited()) return;
   pthread_mutex_lock(&cq->ibv.mutex);
@@ -123,9 +123,9 @@ int PollCompletions(Cq* cq, int count, ibv_wc* wc, uint64_t* made_ns) {
     got = rings.Poll(count, wc, &quiet, made_ns);
   }
   if (got != 0) return got;
-  // Once the end is known, whoever empties the queue after an event gets the rest at once.
+  // Once the end is known, a program that empties the queue after an event gets the rest at once.
   if (!quiet && !session->known_dead()) return 0;
-  // What a forked child inherited was never its own.
+  // Objects that a forked child inherited belong to its parent.
   return session->CheckHungUp() && !session->inherited() ? rings.Flush(count, wc) : 0;
 }
 
@@ -156,7 +156,7 @@ int ResizeCq(Cq* cq, int entries) {
   request.entries = static_cast<uint32_t>(entries);
   rocegw_cq_reply reply;
   Session* session = SessionOf(cq->ibv.context);
-  // One at a time; the mutex is otherwise held for moments only.
+  // Resizes run one at a time; the mutex is otherwise held for moments only.
   pthread_mutex_lock(&cq->ibv.mutex);
   cq->rings.Suspend();
   int error = OfAnyDaemon(session->Call(ROCEGW_MSG_RESIZE_CQ, &request, &reply));
@@ -231,8 +231,8 @@ ROCEGW_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {
   Cq* cq = FromIbv(ibv);
   const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_CQ, ibv->handle);
   if (error != 0) return rocegw::client::WithErrno(error);
-  // Events that still lie in the channel are skipped when they are read: nobody has this number any
-  // more.
+  // Events that are still in the channel are skipped when they are read, since the number is not
+  // used any more.
   rocegw::client::RemoveObject(cq->id);
   rocegw::client::WaitForAcks(cq);
   if (ibv->channel != nullptr) {
@@ -257,7 +257,7 @@ ROCEGW_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void*
     rocegw_completion_event event = {};
     // The C library's read: programs end threads that wait here with pthread_cancel.
     const ssize_t got = read(channel->fd, &event, sizeof(event));
-    if (got == 0) {  // the gateway is gone
+    if (got == 0) {  // the gateway is lost
       rocegw::client::SessionOf(channel->context)->OnChannelEnd();
       errno = EIO;
     }

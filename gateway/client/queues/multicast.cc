@@ -34,7 +34,7 @@ int DetachMulticast(ibv_qp* qp, const ibv_gid& group) {
 
 using rocegw::client::IsOurs;
 
-// The LID is InfiniBand's.
+// The LID matters for InfiniBand only.
 ROCEGW_EXPORT int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t lid) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_attach_mcast)(qp, gid, lid);
   return rocegw::client::WithErrno(rocegw::client::AttachMulticast(qp, *gid));

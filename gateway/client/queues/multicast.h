@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs in multicast groups. Control path; any thread; errno values.
+// Attachment of queue pairs to multicast groups. Control path; any thread; errno values.
 #pragma once
 
 #include <infiniband/verbs.h>

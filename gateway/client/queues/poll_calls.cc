@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ibv_start_poll and what follows it.
+// ibv_start_poll and the calls that follow it.
 #include <cerrno>
 #include <ctime>
 
@@ -22,7 +22,7 @@ int Next(ibv_cq_ex* ex) {
   return 0;
 }
 
-// Nobody calls ibv_end_poll when nothing has come.
+// Programs do not call ibv_end_poll if this finds nothing.
 int Start(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
   if (attr != nullptr && attr->comp_mask != 0) return EINVAL;
   CqOf(ex)->polling.Lock();
@@ -52,8 +52,8 @@ uint64_t Nanoseconds(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The difference of the clocks holds for one round of polling. A new look changes it only if the
-// clocks were set apart: time that passes between the readings is no such change.
+// Refreshes the difference of the clocks, once per round of polling. A new value is used only if a
+// clock was set: time that passes between the two readings is no such change.
 void FreshenWallOffset(Cq* cq) {
   const uint64_t before = Nanoseconds(CLOCK_MONOTONIC);
   const uint64_t wall = Nanoseconds(CLOCK_REALTIME);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs: control path, and the data path's entry points.
+// Queue pairs: control path, and entry points of the data path.
 #include <pthread.h>
 
 #include <cerrno>
@@ -50,7 +50,7 @@ void FreeOrder(QpRings& rings) {
   free(rings.sends_polled_at);
 }
 
-// The completion queues learn about the QP before it can complete anything.
+// Registers the QP with its completion queues before it can complete anything.
 int JoinQueues(Qp* qp) {
   const int error = FromIbv(qp->ibv.send_cq)->rings.Add(&qp->rings, true, false);
   if (error != 0 || qp->ibv.recv_cq == nullptr) return error;
@@ -61,7 +61,7 @@ int JoinQueues(Qp* qp) {
 
 void LeaveQueues(Qp* qp) {
   if (qp->ibv.send_cq == nullptr) return;
-  // What it has received and nobody polled holds slots that are not its own.
+  // Received but unpolled completions hold slots of the shared receive queue.
   if (qp->rings.shared != nullptr) FromIbv(qp->ibv.recv_cq)->rings.Purge(&qp->rings, false, true);
   FromIbv(qp->ibv.send_cq)->rings.Remove(&qp->rings);
   if (qp->ibv.recv_cq != nullptr) FromIbv(qp->ibv.recv_cq)->rings.Remove(&qp->rings);
@@ -77,10 +77,10 @@ int AskEce(ibv_qp* qp, uint32_t type, Request* request, ibv_ece* ece) {
   return 0;
 }
 
-// After a reset both sides begin at the index that the daemon names, and what was posted or
-// completed before is gone.
+// Resets the rings: both sides begin at the index that the daemon names, and everything posted or
+// completed before is void.
 void StartOver(Qp* qp) {
-  // It has no queues.
+  // An XRC receiving QP has no queues.
   if (qp->ibv.send_cq == nullptr) return;
   if (qp->ibv.send_cq == qp->ibv.recv_cq) {
     FromIbv(qp->ibv.send_cq)->rings.Purge(&qp->rings, true, true);
@@ -140,7 +140,7 @@ void ToWire(const ibv_qp_attr& from, int mask, rocegw_qp_attr* to) {
   to->rate_limit = (mask & IBV_QP_RATE_LIMIT) != 0 ? from.rate_limit : 0;
 }
 
-// A program may leave what its mask does not name uninitialised; nothing of it may reach the
+// Copies only the attributes named by the mask: others may be uninitialised and must not reach the
 // daemon.
 ibv_qp_attr OnlyMasked(const ibv_qp_attr& from, int mask) {
   ibv_qp_attr to = {};
@@ -166,8 +166,8 @@ ibv_qp_attr OnlyMasked(const ibv_qp_attr& from, int mask) {
   return to;
 }
 
-// What the other end of XRC alone has; the kernel does not look at it either (ib_uverbs), and
-// perftest gives both ends everything.
+// Returns the attributes that only the other end of XRC has. The kernel ignores them too
+// (ib_uverbs), and perftest sets all for both ends.
 int NotOf(ibv_qp_type type) {
   switch (type) {
     case IBV_QPT_XRC_SEND:
@@ -179,8 +179,9 @@ int NotOf(ibv_qp_type type) {
   }
 }
 
-// RoCE has no alternate path, so a queue pair is always in the state "migrated". RNICs take that
-// state where the kernel lets it be named: for connected types, on the way to RTS or SQD and there.
+// RoCE has no alternate path, so a queue pair is always in the state "migrated". RNICs accept that
+// state where the kernel lets programs name it: for connected types, on the way to RTS or SQD and
+// there.
 bool NamesItsMigrationState(const Qp& qp, const ibv_qp_attr& attr, int mask) {
   if ((mask & IBV_QP_PATH_MIG_STATE) == 0 || attr.path_mig_state != IBV_MIG_MIGRATED) return false;
   if (qp.ibv.qp_type == IBV_QPT_UD) return false;
@@ -192,7 +193,7 @@ int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
   mask &= ~NotOf(qp->ibv.qp_type);
   if (NamesItsMigrationState(*qp, attr, mask)) mask &= ~IBV_QP_PATH_MIG_STATE;
   if ((mask & ~kSupportedMask) != 0) return refusal::ibv_modify_qp;
-  // RoCE has no other addresses than GIDs.
+  // RoCE addresses are always GIDs.
   if ((mask & IBV_QP_AV) != 0 && attr.ah_attr.is_global == 0) return EINVAL;
   const ibv_qp_attr masked = OnlyMasked(attr, mask);
   rocegw_modify_qp request = {};
@@ -211,7 +212,7 @@ int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
 }
 
 int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr, bool endpoint) {
-  // It belongs to an XRC domain, which ibv_create_qp_ex names.
+  // An XRC receiving QP belongs to a domain, which only ibv_create_qp_ex can name.
   if (!endpoint && attr.qp_type == IBV_QPT_XRC_RECV) return EINVAL;
   if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC &&
       attr.qp_type != IBV_QPT_UD && attr.qp_type != IBV_QPT_XRC_SEND) {
@@ -276,7 +277,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   auto* qp = MakeObject<Qp>();
   if (qp == nullptr) return nullptr;
   qp->id = AddObject(ObjectKind::kQp, qp);
-  // Who receives nothing completes no receives.
+  // An XRC sending QP completes no receives.
   ibv_cq* const recv_cq = attr->qp_type == IBV_QPT_XRC_SEND ? nullptr : attr->recv_cq;
   rocegw_create_qp request = {};
   request.pd = pd->handle;
@@ -304,7 +305,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
     qp->ibv.recv_cq = recv_cq;
     error = Map(session, pd->context, pd, *attr, reply, &qp->rings);
     if (attr->srq != nullptr) qp->rings.shared = &FromIbv(attr->srq)->ring;
-    // Messages of many senders are received as they come.
+    // Messages of several senders complete in any order.
     if (error == 0 && (ordering.completion_order != 0 || ordering.endpoint))
       error = ExpectCompletionsInAnyOrder(qp->rings);
     if (error == 0) error = JoinQueues(qp);
@@ -426,7 +427,7 @@ ROCEGW_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, u
 
 ROCEGW_EXPORT int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_set_ece)(qp, ece);
-  // From RTR on it would change nothing any more.
+  // From RTR on it would have no effect.
   const bool in_time = qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT;
   if (ece == nullptr || ece->comp_mask != 0 || !in_time) return errno = EINVAL;
   rocegw_set_ece request = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data path operations as they stand in a context's table, and creation of QPs for the
-// connection manager. Any thread.
+// Data path operations for a context's table, and creation of QPs for the connection manager. Any
+// thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,25 +18,25 @@ ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type type);
 int BindMw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
 int DeallocMw(ibv_mw* mw);
 
-// What a queue pair is to be beside what verbs have a word for; 0: as verbs.
+// Properties of a queue pair beyond verbs; 0: as in verbs.
 struct Ordering {
   uint32_t service_mode;  // enum rocegwdv_service_mode
   uint32_t execution_order;
   uint32_t completion_order;
-  uint32_t flags;  // enum rocegw_wqe_flags of requests that do not say their order
+  uint32_t flags;  // enum rocegw_wqe_flags of requests without an order of their own
   bool endpoint;
   uint32_t give_up_ms;
   uint32_t group;  // the daemon's handle
-  uint32_t cm_id;  // the daemon's handle: it comes in INIT, for that connection
+  uint32_t cm_id;  // the daemon's handle: the QP is created in INIT, for that connection
 };
 
-// nullptr and errno. `attr->cap` holds what was given.
+// Returns nullptr and errno on an error. `attr->cap` returns the actual sizes.
 ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering = {});
 
-// From RESET to INIT, RTR and RTS, and whatever else a state needs. 0 or errno.
+// Moves from RESET to INIT, RTR and RTS, with what else a state needs. 0 or errno.
 int ModifyQp(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
 int DestroyQp(ibv_qp* qp);
-// The daemon moves it without being asked by ModifyQp.
+// Records a move that the daemon made without ModifyQp.
 void Moved(ibv_qp* qp, ibv_qp_state state);
 
 void ToAddressVector(const ibv_ah_attr& attr, rocegw_address_vector* vector);

@@ -12,14 +12,14 @@
 namespace rocegw::client {
 
 struct SendBuilder {
-  alignas(SendPost) uint8_t post[sizeof(SendPost)];  // between start and its end
-  ibv_send_wr wr;                                    // the request that is being described
-  bool open;                                         // there is one
-  uint64_t flush_length;                             // of a FLUSH
-  uint32_t feth;                                     // same; 0: it is none
-  int error;                                         // the first
-  ibv_sge* sges;                                     // room for max_sge
-  uint8_t* inline_data;                              // room for max_inline
+  alignas(SendPost) uint8_t post[sizeof(SendPost)];  // alive between start and end
+  ibv_send_wr wr;                                    // current request
+  bool open;                                         // there is a current request
+  uint64_t flush_length;                             // length of a FLUSH
+  uint32_t feth;                                     // the same; 0: not a FLUSH
+  int error;                                         // first error
+  ibv_sge* sges;                                     // capacity max_sge
+  uint8_t* inline_data;                              // capacity max_inline
 };
 
 namespace {
@@ -43,7 +43,7 @@ void Fail(SendBuilder& builder, int error) {
   if (builder.error == 0) builder.error = error;
 }
 
-// The request is described when the next one begins, or the list ends.
+// Posts the current request: at the start of the next one, or the end of the list.
 void Finish(ibv_qp_ex* ex) {
   SendBuilder& builder = BuilderOf(ex);
   const uint32_t order = QpOf(ex)->rings.send.order_flags;
@@ -156,7 +156,7 @@ void SetSge(ibv_qp_ex* ex, uint32_t lkey, uint64_t address, uint32_t length) {
   SetSges(ex, 1, &sge);
 }
 
-// The program may use its buffers again at once.
+// The program may reuse its buffers at once.
 void SetInlineList(ibv_qp_ex* ex, size_t count, const ibv_data_buf* buffers) {
   SendBuilder& builder = BuilderOf(ex);
   const size_t room = QpOf(ex)->rings.send.max_inline;
@@ -195,7 +195,7 @@ void Flush(ibv_qp_ex* ex, uint32_t rkey, uint64_t address, size_t length, uint8_
 }  // namespace
 
 int CheckSendOps(ibv_context* context, ibv_qp_type type, uint64_t ops) {
-  // An id that no device was found for has none.
+  // An id without a device has none.
   const bool placement = type == IBV_QPT_RC && context != nullptr && FromIbv(context)->placement;
   const uint64_t known = placement                  ? kReliableOps | kPlacementOps
                          : type == IBV_QPT_UD       ? kDatagramOps

@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kMinorWithResize = 4;
 constexpr uint32_t kMostReceives = 1u << 24;  // beyond any daemon's limit
 
-// Receives of XRC complete in the queue that it is born with; the queue learns about it before.
+// XRC receives complete in the completion queue of the SRQ, which must know the SRQ before.
 int JoinQueue(Srq* srq, ibv_cq* cq, uint32_t handle) {
   srq->receiver = MakeObject<QpRings>();
   if (srq->receiver == nullptr) return ENOMEM;
@@ -32,7 +32,7 @@ int JoinQueue(Srq* srq, ibv_cq* cq, uint32_t handle) {
   return FromIbv(cq)->rings.Add(srq->receiver, false, true);
 }
 
-// What verbs ask for beyond a basic one; all null: nothing.
+// Attributes beyond a basic SRQ; all null: none.
 struct XrcPlace {
   ibv_xrcd* xrcd;
   ibv_cq* cq;
@@ -138,7 +138,7 @@ ibv_srq* CreateSrqExtended(ibv_context* context, ibv_srq_init_attr_ex* attr) {
 }
 
 int GetSrqNumber(ibv_srq* srq, uint32_t* number) {
-  // Basic ones have none.
+  // Basic SRQs have no number.
   if (FromIbv(srq)->number == 0) return EINVAL;
   *number = FromIbv(srq)->number;
   return 0;

@@ -25,8 +25,8 @@ int CheckInit(const ibv_xrcd_init_attr& attr) {
   return (attr.oflags & ~(O_CREAT | O_EXCL)) != 0 ? EINVAL : 0;
 }
 
-// The program's side of a queue pair that the daemon has made or opened: nothing is posted to it,
-// so it has no rings.
+// Creates the program's side of a queue pair that the daemon has created or opened: it is never
+// posted to, so it has no rings.
 template <typename Request>
 ibv_qp* AddReceiver(ibv_xrcd* ibv, uint32_t type, Request* request, void* context) {
   Xrcd* xrcd = FromIbv(ibv);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XRC as it stands in a context's table: domains, the shared receive queues in them, and queue
-// pairs that receive. Any thread.
+// XRC operations for a context's table: domains, their shared receive queues, and receiving queue
+// pairs. Any thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,7 +9,7 @@ namespace rocegw::client {
 
 ibv_xrcd* OpenXrcd(ibv_context* context, ibv_xrcd_init_attr* attr);
 int CloseXrcd(ibv_xrcd* xrcd);
-// nullptr and errno. `attr->cap` holds what was given: nothing.
+// Returns nullptr and errno on an error. `attr->cap` returns zeros.
 ibv_qp* CreateXrcReceiver(ibv_xrcd* xrcd, ibv_qp_init_attr* attr);
 ibv_qp* OpenQp(ibv_context* context, ibv_qp_open_attr* attr);
 

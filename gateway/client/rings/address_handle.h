@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A datagram's destination: ibv_ah with the address vector that goes into each WQE. Made and freed
-// by the library alone, immutable in between, any thread.
+// Destination of a datagram: ibv_ah with the address vector that each WQE contains. Created and
+// freed by the library, immutable in between, any thread.
 #pragma once
 
 #include <infiniband/verbs.h>

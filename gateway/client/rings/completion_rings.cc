@@ -12,20 +12,20 @@
 namespace rocegw::client {
 
 namespace {
-// The receives of XRC are those of a shared receive queue, whichever queue pair has got them.
+// XRC receives belong to a shared receive queue, whichever queue pair received them.
 uint32_t OwnerOf(const rocegw_cqe& cqe) {
   return (cqe.flags & ROCEGW_CQE_XRC) != 0 ? kReceiver | cqe.qp_handle : cqe.qpn;
 }
 uint32_t HashQpn(uint32_t qpn) { return (qpn * 0x9E3779B1u) >> 8; }
-// Empty polls in a row between two looks at the daemon, each of which is a system call.
+// Consecutive empty polls between two checks of the daemon, each of which is a system call.
 constexpr uint32_t kQuietPolls = 1024;
 constexpr uint32_t kWcFlags = ROCEGW_CQE_GRH | ROCEGW_CQE_WITH_IMM | ROCEGW_CQE_WITH_INV;
 static_assert(int{IBV_WC_GRH} == int{ROCEGW_CQE_GRH} &&
               int{IBV_WC_WITH_IMM} == int{ROCEGW_CQE_WITH_IMM} &&
               int{IBV_WC_WITH_INV} == int{ROCEGW_CQE_WITH_INV});
 
-// RoCE has no service levels on the wire. RNICs of NVIDIA say there in which kind of packet a
-// datagram came, and UCX drops datagrams over IPv4 that do not.
+// RoCE has no service levels on the wire. NVIDIA's RNICs report there in which kind of packet a
+// datagram came, and UCX drops datagrams over IPv4 without it.
 constexpr uint8_t kUdpDatagram = 8;  // RoCEv2
 constexpr uint8_t kOverIpv6 = 1;
 constexpr uint8_t kOverIpv4 = 2;
@@ -92,7 +92,7 @@ void CompletionRings::Remove(const QpRings* qp) {
   }
   qps_[index] = nullptr;
   --qp_count_;
-  // Those behind it may have been displaced by it: place the rest of the cluster anew.
+  // Entries behind it may have been displaced by it: reinserts the rest of the cluster.
   for (index = (index + 1) & qp_mask_; qps_[index] != nullptr; index = (index + 1) & qp_mask_) {
     QpRings* moved = qps_[index];
     qps_[index] = nullptr;
@@ -131,7 +131,7 @@ void CompletionRings::Purge(QpRings* qp, bool sends, bool receives) {
   if (receives) qp->receive_purge = {index, true};
 }
 
-// False: the completion is for nobody any more.
+// Returns false if the completion's owner is destroyed.
 bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc) {
   QpRings* qp = FindQp(OwnerOf(cqe));
   if (qp == nullptr || qp->handle != cqe.qp_handle) return false;
@@ -145,7 +145,7 @@ bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc)
   wc->opcode = static_cast<ibv_wc_opcode>(cqe.opcode);
   wc->vendor_err = cqe.vendor_error;
   wc->byte_len = cqe.byte_length;
-  wc->imm_data = cqe.imm_or_rkey;  // invalidated_rkey is the other name of the same bytes
+  wc->imm_data = cqe.imm_or_rkey;  // invalidated_rkey is the other name of these bytes
   wc->qp_num = cqe.qpn;
   wc->src_qp = cqe.source_qpn;
   wc->wc_flags = cqe.flags & kWcFlags;
@@ -213,7 +213,7 @@ int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet, uint64_t* made_ns)
 
 bool CompletionRings::AnyReady() {
   SpinGuard guard(lock_);
-  // Nobody sleeps over what comes while the rings move.
+  // While the rings move, the program must not sleep.
   if (suspended_) return true;
   for (uint32_t worker = 0; worker < workers_; ++worker) {
     const uint32_t index = consumer_[worker];
@@ -254,7 +254,7 @@ void CompletionRings::Arm(bool solicited_only) {
     __atomic_compare_exchange_n(&control_->arm, &unarmed, uint32_t{ROCEGW_CQ_ARM_SOLICITED}, false,
                                 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
-  // The poll that follows must see every completion whose writer found us unarmed.
+  // The next poll must see every completion whose writer found the queue unarmed.
   FullFence();
 }
 

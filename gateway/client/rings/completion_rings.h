@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumer side of a completion queue: one ring per worker of the daemon, read in turn so that a
-// busy worker cannot starve the others. Within one QP the order is the worker's order; between QPs
-// of different workers there is none. Any thread; one poll at a time per queue. Completions of QPs
-// that are no longer known here are dropped silently. When the daemon is gone, what it has not
-// completed is completed here, as flushed.
+// Consumer side of a completion queue: one ring per worker of the daemon, read round-robin so that
+// a busy worker cannot starve the others. Within a QP the order is the worker's; between QPs of
+// different workers there is none. Any thread; one poll at a time per queue. Completions of unknown
+// QPs are dropped. When the daemon is lost, open requests are completed here, as flushed.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,7 +15,7 @@
 
 namespace rocegw::client {
 
-// Completions of one QP in front of an index are from before it was reset and concern nobody.
+// Purge mark: completions of one QP before an index are from before its reset and are dropped.
 struct PurgeMark {
   uint32_t until;
   bool active;
@@ -24,27 +23,26 @@ struct PurgeMark {
 
 class CompletionRings;
 
-// What the rings know about one QP, or about a shared receive queue of XRC, whose number is then
-// its handle with this bit.
+// Flag of the key of an XRC shared receive queue: its handle with this bit. Other entries are QPNs.
 inline constexpr uint32_t kReceiver = 1u << 31;
 struct QpRings {
   uint32_t handle;
   uint32_t qpn;
-  uint32_t worker;  // whose rings carry its completions
+  uint32_t worker;  // worker whose rings carry its completions
   PurgeMark send_purge;
   PurgeMark receive_purge;
-  // The last completion of a send that was polled was of the request in front of this index.
+  // Index behind the request of the last polled send completion.
   uint32_t sends_polled;
-  // By slot, the index of the request whose completion was polled; nullptr: they come in order.
+  // Request index per slot of the polled completion; nullptr: sends complete in order.
   uint32_t* sends_polled_at;
   const CompletionRings* send_cq;
   const CompletionRings* receive_cq;
   SendRing send;
   ReceiveRing receive;
-  SharedRing* shared;  // whose receives it completes instead; nullptr: its own
+  SharedRing* shared;  // shared receive queue of its receives; nullptr: its own
 };
 
-// The completion of that send was polled. Caller holds the CQ's lock.
+// Records a polled send completion. Caller holds the CQ's lock.
 inline void MarkSendPolled(QpRings& qp, uint32_t index) {
   qp.sends_polled = index + 1;
   if (qp.sends_polled_at != nullptr) qp.sends_polled_at[index & qp.send.mask] = index;
@@ -52,38 +50,38 @@ inline void MarkSendPolled(QpRings& qp, uint32_t index) {
 
 class CompletionRings {
  public:
-  // `control` and `rings` as the reply to CREATE_CQ places them; `entries` is a power of two.
-  // ENOMEM or 0.
+  // Initialises from the reply to CREATE_CQ, which places `control` and `rings`; `entries` is a
+  // power of two. ENOMEM or 0.
   int Init(rocegw_cq_control* control, const void* rings, uint32_t entries, uint32_t workers);
   void Destroy();
 
-  // QPs whose completions are delivered here: those of its sends, receives or both. Add: ENOMEM or
-  // 0. May be called once for each kind.
+  // Adds a QP that completes its sends, receives or both here; may be called once per kind. ENOMEM
+  // or 0.
   int Add(QpRings* qp, bool sends, bool receives);
   void Remove(const QpRings* qp);
 
-  // Forgets the completions of the QP that lie in the queue now: those of sends, receives or both.
-  // Slots of a shared receive queue are free then.
+  // Drops the QP's completions that are in the queue now: those of sends, receives or both. Frees
+  // their slots of a shared receive queue.
   void Purge(QpRings* qp, bool sends, bool receives);
 
-  // As ibv_poll_cq: how many of `count` places in `wc` were filled. *quiet: there was nothing for
-  // so long that the caller should look whether the daemon is still there.
+  // Implements ibv_poll_cq: returns how many of the `count` entries of `wc` were filled. *quiet:
+  // nothing came for so long that the caller should check the daemon.
   int Poll(int count, ibv_wc* wc, bool* quiet = nullptr, uint64_t* made_ns = nullptr);
-  // As Poll, when it is not: requests without a completion are flushed, in order, each once. What
-  // the daemon may still have written is not looked at any more.
+  // Polls after the daemon is lost: flushes requests without a completion, in order, each once.
+  // Unread output of the daemon is ignored.
   int Flush(int count, ibv_wc* wc);
 
-  // Polls find nothing until Resume: the daemon moves the rings. What the queue holds then lies in
-  // `rings`, nullptr: where it was.
+  // Makes polls return nothing until Resume, while the daemon moves the rings. `rings` in Resume:
+  // new place; nullptr: unchanged.
   void Suspend();
   void Resume(const void* rings, uint32_t entries);
 
-  // As ibv_req_notify_cq. A request for any completion is not weakened by a later one for solicited
-  // ones.
+  // Implements ibv_req_notify_cq. A request for any completion is not weakened by a later one for
+  // solicited ones.
   void Arm(bool solicited_only);
 
-  // Empty polls in a row after which a poll gives the core away; 0 = never. `sleep`: the daemon
-  // wakes who sleeps instead (idle_poller.h).
+  // Sets the number of empty polls in a row after which a poll yields the core; 0: never. `sleep`:
+  // the daemon wakes sleeping threads (idle_poller.h).
   void set_yield_after(uint32_t polls, bool sleep) {
     yield_after_ = polls;
     may_sleep_ = sleep;
@@ -115,7 +113,7 @@ class CompletionRings {
   SpinLock lock_;
   rocegw_cq_control* control_;
   const uint8_t* rings_;
-  uint32_t* consumer_;  // per worker
+  uint32_t* consumer_;  // next entry, per worker
   uint32_t mask_;
   uint32_t workers_;
   uint32_t next_worker_;
@@ -129,7 +127,7 @@ class CompletionRings {
   uint32_t qp_count_;
 };
 
-// Completions of the queue's sends may come in any order from now on. ENOMEM or 0.
+// Lets the QP's sends complete in any order from now on. ENOMEM or 0.
 int ExpectSendsInAnyOrder(QpRings& qp);
 
 }  // namespace rocegw::client

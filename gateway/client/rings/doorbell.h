@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One QP's bit in the doorbell page that its process shares with one worker of the daemon. Setting
-// a bit is idempotent, so any thread may ring at any time; a producer that dies anywhere in here
-// blocks nobody.
+// Bit of one QP in the doorbell page that its process shares with one worker of the daemon. Setting
+// a bit is idempotent, so any thread may ring at any time; a producer that dies here blocks no
+// other.
 //
 // Order: the queue's index was stored before; everything here is sequentially consistent. The leaf
-// is set before the summary, so that a worker that takes the summary finds the leaf. A bit that
-// stands already is left alone, which keeps its line in the caches of all that ring: whoever takes
-// that bit does so after we saw it, so after the index, and reads the index then. Either the
-// worker's last look before it sleeps sees the bit or we see that it sleeps.
+// is set before the summary, so that a worker that takes the summary finds the leaf. A set bit is
+// left alone, which keeps its cache line shared between the producers: the worker takes that bit
+// after we saw it, so after the index was stored, and then reads the index. Either the worker's
+// last check before it sleeps sees the bit, or we see that it sleeps.
 #pragma once
 
 #include <fcntl.h>
@@ -25,19 +25,19 @@ namespace rocegw::client {
 struct Doorbell {
   rocegw_doorbell_page* page;
   const rocegw_worker_line* line;
-  int wake_fd;     // eventfd of the worker, marked; -1: none
-  uint32_t* lost;  // set to 1 when the program closed wake_fd; nullptr: no one wants to know
+  int wake_fd;     // eventfd of the worker, with our mark; -1: none
+  uint32_t* lost;  // set to 1 if the program closed wake_fd; nullptr: not needed
   uint32_t bit;
 };
 
-// The program may close our eventfd and get its number for a file of its own. All eventfds share
-// one inode, so ours carry a mark: the signal number of a file that never sends a signal.
+// Mark of our eventfds: the program may close one and reuse its number, and all eventfds share one
+// inode. The mark is the signal number of a file that never sends a signal.
 constexpr int kWakeMark = 57;
 
-// 0 or -1, as fcntl.
+// Returns 0 or -1, as fcntl.
 inline long MarkWake(int wake_fd) { return syscall(SYS_fcntl, wake_fd, F_SETSIG, kWakeMark); }
 
-// Out of the hot path: system calls, and none that is a cancellation point.
+// Outside of the hot path: system calls, without cancellation points.
 [[gnu::cold, gnu::noinline]] inline void WakeWorker(const Doorbell& bell) {
   const int saved = errno;
   const uint64_t one = 1;

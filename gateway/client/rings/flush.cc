@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completions of requests whose daemon is gone. All that is needed lies in memory that the library
-// writes itself, and in what it has polled; the daemon's last words are only trusted where they say
-// that a request without a completion is done.
+// Completions of requests whose daemon is lost. The library uses only memory that it writes itself
+// and completions that it has polled; the daemon's last output is trusted only to say that a
+// request without a completion is done.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +29,7 @@ int ExpectSendsInAnyOrder(QpRings& qp) {
   const size_t bytes = (size_t{qp.send.mask} + 1) * sizeof(uint32_t);
   qp.sends_polled_at = static_cast<uint32_t*>(malloc(bytes));
   if (qp.sends_polled_at == nullptr) return ENOMEM;
-  // No slot has the highest index before all indexes have gone round.
+  // No slot has the highest index before all indexes have been used once.
   memset(qp.sends_polled_at, 0xFF, bytes);
   return 0;
 }
@@ -55,7 +55,7 @@ int CompletionRings::FlushSends(QpRings& qp, int count, ibv_wc* wc) {
   return filled;
 }
 
-// Receives that many queue pairs share are flushed by the first of them that is asked.
+// Flushes receives that several queue pairs share, through the first queue pair that asks.
 int CompletionRings::FlushShared(QpRings& qp, int count, ibv_wc* wc) {
   SharedRing& ring = *qp.shared;
   int filled = 0;
@@ -82,7 +82,7 @@ int CompletionRings::FlushReceives(QpRings& qp, int count, ibv_wc* wc) {
     memcpy(&wqe, ring.slots + size_t{slot} * ring.stride, sizeof(wqe));
     FlushOne(qp, wqe.wr_id, IBV_WC_RECV, &wc[filled++]);
     MarkPolled(ring, index);
-    // That may have taken later ones along, and forgotten that they came early.
+    // That may have released later ones too, and cleared their marks.
     index = Below(index, ring.polled) ? ring.polled : index + 1;
   }
   return filled;

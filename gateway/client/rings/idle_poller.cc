@@ -12,7 +12,8 @@
 namespace rocegw::client {
 namespace {
 
-// Who looks for something else between its polls, such as bytes that a peer writes, is not woken.
+// A thread that checks something else between its polls, such as memory that a peer writes, is not
+// woken, so sleeps are short.
 constexpr long kLongestSleepNs = 200'000;
 
 thread_local IdlePoller this_poller [[gnu::tls_model("initial-exec")]];

@@ -14,8 +14,8 @@ enum SlotState : uint32_t { kEmpty = 0, kUsed = 1, kRemoved = 2 };
 uint32_t Hash(uint32_t key) { return (key * 0x9E3779B1u) >> 7; }
 }  // namespace
 
-// `version` is odd while a writer changes the entry; a reader takes the fields only if it saw the
-// same even version before and after.
+// Entry with a sequence lock: `version` is odd while a writer changes the entry; a reader uses the
+// fields only if it saw the same even version before and after.
 struct KeyTable::Entry {
   uint32_t version;
   uint32_t state;
@@ -113,8 +113,8 @@ void KeyTable::Remove(uint32_t lkey) {
     if (entry.state != kUsed || entry.lkey != lkey) continue;
     --table_->used;
     SetState(table_, index, kRemoved);
-    // In front of an empty entry nothing needs to be marked as removed: otherwise marks would fill
-    // the table of a program that registers and deregisters all the time.
+    // In front of an empty entry no removal mark is needed; otherwise marks would fill the table of
+    // a program that registers and deregisters all the time.
     if (table_->entry[(index + 1) & table_->mask].state != kEmpty) return;
     for (; table_->entry[index].state == kRemoved; index = (index - 1) & table_->mask) {
       SetState(table_, index, kEmpty);

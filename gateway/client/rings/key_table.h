@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local view of the registered memory of one session: lkey to address range. The library needs it
-// where it copies small payloads itself, at post and poll time; the daemon checks every key again
-// on its own. Insert, Replace and Remove come from the control path, any thread; Find from any
-// thread without a lock. A lookup that races with a change of the same key may say either, never
-// garbage. Addresses are virtual addresses of this process.
+// Local table of one session's registered memory: lkey to address range. The library needs it to
+// copy small payloads itself, at post and poll time; the daemon checks every key again. Insert,
+// Replace and Remove belong to the control path, any thread; Find is for any thread without a lock.
+// A lookup during a change of the same key returns the old or the new range. Addresses are virtual
+// addresses of this process.
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,29 @@
 namespace rocegw::client {
 
 struct RegisteredRange {
-  uint64_t iova;     // first address that users of the key name
+  uint64_t iova;     // first address in the key's address space
   uint64_t length;   // bytes
-  uint64_t address;  // where `iova` lies in this process
+  uint64_t address;  // address of `iova` in this process
   uint32_t pd;       // handle of the protection domain
   uint32_t access;   // enum ibv_access_flags
 };
 
 class KeyTable {
  public:
-  // ENOMEM or 0. The key must not be in the table.
+  // Adds a key, which must not be in the table. ENOMEM or 0.
   int Insert(uint32_t lkey, const RegisteredRange& range);
-  // What a key in the table stands for from now on.
+  // Changes the range of a key in the table.
   void Replace(uint32_t lkey, const RegisteredRange& range);
   void Remove(uint32_t lkey);
-  // False when the key is not known.
+  // Returns false for an unknown key.
   bool Find(uint32_t lkey, RegisteredRange* range) const;
 
-  // Where [iova, iova + length) of the key lies; nullptr when the key, its PD or the range does not
-  // fit, or when the key does not have the bits `need_access`, or has one of `not_access`.
+  // Returns the address of [iova, iova + length) of the key; nullptr if the key, its PD or the
+  // range does not fit, if the key lacks a bit of `need_access`, or has one of `not_access`.
   uint8_t* Locate(uint32_t lkey, uint32_t pd, uint64_t iova, uint32_t length, uint32_t need_access,
                   uint32_t not_access = 0) const;
 
-  // Frees everything; nobody may look any more.
+  // Frees everything; no lookup may run.
   void Clear();
   void ResetLock() { lock_.Reset(); }
 
@@ -51,7 +51,7 @@ class KeyTable {
 
   SpinLock lock_;
   Table* table_ =
-      nullptr;  // earlier, smaller tables hang behind it until Clear: a reader may still be in one
+      nullptr;  // smaller, earlier tables stay linked until Clear: a reader may still use one
 };
 
 }  // namespace rocegw::client

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the daemon's description of a new QP to pointers: fills QpRings and checks that every place
-// is large enough for what is said to lie there. Control path. EPROTO when it is not.
+// Conversion of the daemon's description of a new QP to pointers: fills QpRings and checks that
+// each location is large enough. Control path. EPROTO if one is not.
 #pragma once
 
 #include "gateway/abi/rocegw_abi.h"
@@ -8,7 +8,7 @@
 
 namespace rocegw::client {
 
-// Finds the memory of a location of at least `need` bytes; nullptr when there is none.
+// Returns the memory of a location of at least `need` bytes; nullptr if there is none.
 struct LocationResolver {
   void* (*resolve)(void* context, const rocegw_location& location, uint64_t need);
   void* context;

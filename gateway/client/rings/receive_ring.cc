@@ -23,8 +23,8 @@ int PostReceive(ReceiveRing& ring, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     }
     if (error != 0) *bad = wr;
     if (ring.producer == first) return error;
-    // Sequentially consistent on both sides: either the worker that goes starved sees the index, or
-    // we see its mark.
+    // Sequentially consistent on both sides: either the worker that runs out of receives sees the
+    // index, or we see its mark.
     StoreOrdered(&ring.control->rq_producer, ring.producer);
     FullFence();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Producer side of a receive queue. Posting: any thread. A slot is free again when its completion
-// has been polled (not when the daemon took it), because until then the SGEs in it say where the
-// payload goes. Errors: ENOMEM queue full, EINVAL request wrong.
+// has been polled (not when the daemon took it), because until then its SGEs are needed for the
+// payload. Errors: ENOMEM queue full, EINVAL invalid request.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,17 +16,18 @@ namespace rocegw::client {
 struct ReceiveRing : ReceiveSlots {
   SpinLock lock;
   uint32_t producer;  // next index, free running
-  uint32_t polled;    // completions below were polled; written under the CQ's lock, read under ours
+  uint32_t polled;  // index below which completions were polled; written under the CQ's lock, read
+                    // under ours
   rocegw_qp_control* control;
   const rocegw_qp_status* status;
   Doorbell bell;
   uint32_t state;  // enum ibv_qp_state as the library last set it
-  uint8_t* early;  // by slot: polled before older ones; nullptr: completions come in order
+  uint8_t* early;  // per slot: polled before older ones; nullptr: completions come in order
 };
 
-// Completions of this queue may come in any order from now on. ENOMEM or 0.
+// Lets completions of this queue come in any order from now on. ENOMEM or 0.
 int ExpectAnyOrder(ReceiveRing& ring);
-// The completion of that slot was polled. Caller holds the CQ's lock.
+// Records that the slot's completion was polled. Caller holds the CQ's lock.
 void MarkPolled(ReceiveRing& ring, uint32_t slot);
 
 int PostReceive(ReceiveRing& ring, ibv_recv_wr* wr, ibv_recv_wr** bad);

@@ -12,7 +12,8 @@ namespace rocegw::client {
 
 namespace {
 
-// On-demand memory may not be there, which the kernel finds out without ending the program.
+// Copies to on-demand memory through the kernel: unmapped memory then gives an error instead of a
+// signal.
 bool CopyOnDemand(uint8_t* to, const uint8_t* from, uint32_t length) {
   const iovec source = {const_cast<uint8_t*>(from), length};
   const iovec target = {to, length};

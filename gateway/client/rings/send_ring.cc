@@ -62,8 +62,8 @@ bool Full(SendRing& ring) {
   return ring.producer - ring.released_seen > ring.mask;
 }
 
-// Gathers `total` bytes of registered memory into the payload slot; false when a key or range is
-// not good here. On-demand memory may not be there, which is for the gateway to find out.
+// Copies `total` bytes of registered memory into the payload slot. Returns false if a key or range
+// is not valid here. On-demand memory may be unmapped; the gateway handles that.
 bool CopyRegistered(const SendRing& ring, const ibv_send_wr& wr, uint8_t* to) {
   for (int i = 0; i < wr.num_sge; ++i) {
     const ibv_sge& sge = wr.sg_list[i];
@@ -86,7 +86,7 @@ void CopyInline(const ibv_send_wr& wr, uint8_t* to) {
   }
 }
 
-// What changes a window here.
+// Writes a request that changes a memory window.
 int WriteLocal(SendRing& ring, const ibv_send_wr& wr, rocegw_send_wqe* wqe) {
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) return EINVAL;
   wqe->u.bind = {};
@@ -109,7 +109,7 @@ int WriteLocal(SendRing& ring, const ibv_send_wr& wr, rocegw_send_wqe* wqe) {
 
 // Writes one WQE to the producer's slot. The slot belongs to the library until the index is stored.
 int Write(SendRing& ring, const ibv_send_wr& wr, uint32_t ordering, uint32_t peer) {
-  // As a number: a program may have anything in there.
+  // As a number: a program may pass any value.
   uint32_t opcode;
   memcpy(&opcode, &wr.opcode, sizeof(opcode));
   if (opcode >= 32 || (OpcodesOf(ring) & Bit(opcode)) == 0) return EINVAL;
@@ -138,7 +138,7 @@ int Write(SendRing& ring, const ibv_send_wr& wr, uint32_t ordering, uint32_t pee
     sge_count = total != 0 ? 1 : 0;
     if (sge_count != 0) *sge = {0, static_cast<uint32_t>(total), 0};
   } else {
-    // Behind a fence the bytes may be those that an earlier READ has yet to bring.
+    // Behind a fence the bytes may depend on an earlier READ.
     const bool fenced = (flags & (ROCEGW_WQE_FENCE | ROCEGW_WQE_FENCE_ALL)) != 0;
     if (!fenced && (kind & kOutbound) != 0 && total != 0 && total <= ring.payload_stride &&
         CopyRegistered(ring, wr, payload)) {
@@ -151,7 +151,7 @@ int Write(SendRing& ring, const ibv_send_wr& wr, uint32_t ordering, uint32_t pee
   wqe->opcode = static_cast<uint8_t>(opcode);
   wqe->num_sge = static_cast<uint8_t>(sge_count);
   wqe->flags = static_cast<uint16_t>(flags);
-  wqe->imm_or_rkey = wr.imm_data;  // invalidate_rkey is the other name of the same bytes
+  wqe->imm_or_rkey = wr.imm_data;  // invalidate_rkey is the other name of these bytes
   if (ring.qp_type == IBV_QPT_UD) {
     if (wr.wr.ud.ah == nullptr) return EINVAL;
     wqe->u.ud.av = reinterpret_cast<const AddressHandle*>(wr.wr.ud.ah)->vector;
@@ -185,7 +185,7 @@ SendPost::~SendPost() {
 int SendPost::error() const { return ring_.state < IBV_QPS_RTS ? EINVAL : 0; }
 
 int SendPost::Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer) {
-  // Endpoints name their peer, and they alone.
+  // Requests name a peer if and only if the queue pair is an endpoint.
   if ((ring_.qp_type == ROCEGW_QPT_ENDPOINT) != (peer != 0)) return EINVAL;
   FetchLaterSlot(ring_);
   const int error = Full(ring_) ? ENOMEM : Write(ring_, wr, flags, peer);

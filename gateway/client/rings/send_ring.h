@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Producer side of a send queue: turns ibv_send_wr into WQEs in shared memory. Any thread; one post
-// at a time per queue. Payload that is short enough is copied beside the WQE (always for
-// IBV_SEND_INLINE, else where the local keys are good: what is wrong with a key is for the daemon
-// to find and shows in the completion, as with hardware). Errors are errno values as post_send of
-// other devices gives them: ENOMEM queue full, EINVAL request wrong.
+// Producer side of a send queue: converts ibv_send_wr to WQEs in shared memory. Any thread; one
+// post at a time per queue. A short payload is copied beside the WQE: always for IBV_SEND_INLINE,
+// else if the local keys are valid. The daemon finds invalid keys and reports them in the
+// completion, as hardware does. Errors are the errno values of other devices' post_send: ENOMEM
+// queue full, EINVAL invalid request.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -33,16 +33,16 @@ struct SendRing {
   Doorbell bell;
   const KeyTable* keys;
   uint32_t pd;
-  uint32_t qkey;   // own Q_Key, stands in for a WR's Q_Key with the top bit set
+  uint32_t qkey;   // own Q_Key; replaces a WR's Q_Key that has the top bit set
   uint32_t state;  // enum ibv_qp_state as the library last set it
   uint8_t qp_type;
   bool signal_all;
-  bool placement;        // of RC: takes FLUSH and ATOMIC WRITE
-  uint32_t order_flags;  // enum rocegw_wqe_flags: the order of requests that do not say theirs
+  bool placement;        // RC with FLUSH and ATOMIC WRITE
+  uint32_t order_flags;  // enum rocegw_wqe_flags: order of requests without one of their own
 };
 
-// A list in the making: the queue is locked until it ends, and then, where something was added, the
-// daemon hears of it.
+// List under construction: locks the queue until destroyed, then notifies the daemon if something
+// was added.
 class SendPost {
  public:
   explicit SendPost(SendRing& ring);
@@ -50,15 +50,15 @@ class SendPost {
   SendPost(const SendPost&) = delete;
   SendPost& operator=(const SendPost&) = delete;
 
-  // Not 0: the queue takes nothing.
+  // Returns nonzero if the queue accepts nothing.
   int error() const;
-  // `flags` of enum rocegw_wqe_flags beside those that follow from the request; `peer`: handle of
-  // whom it is for, of endpoints. 0 or errno.
+  // Adds a request. `flags`: enum rocegw_wqe_flags beyond those of the request; `peer`: handle of
+  // an endpoint's peer. 0 or errno.
   int Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer = 0);
-  // A FLUSH, which ibv_send_wr cannot describe: `wr` has its wr_id, flags, address and key.
-  // `feth` is placement type and selectivity level << 4.
+  // Adds a FLUSH, which ibv_send_wr cannot describe: `wr` has its wr_id, flags, address and key.
+  // `feth`: placement type and selectivity level << 4.
   int AddFlush(const ibv_send_wr& wr, uint32_t flags, uint64_t length, uint32_t feth);
-  // Nothing was added.
+  // Discards what was added.
   void Forget();
 
  private:
@@ -66,13 +66,13 @@ class SendPost {
   const uint32_t first_;
 };
 
-// The slot that is written some posts later: the daemon has read it in the last round.
+// Prefetches the slot that is written some posts later: the daemon has read it in the last round.
 inline void FetchLaterSlot(const SendRing& ring) {
   constexpr uint32_t kSlotsAhead = 16;
   FetchForWriting(ring.slots + size_t{(ring.producer + kSlotsAhead) & ring.mask} * ring.stride);
 }
 
-// Posts the list; on error *bad is the first request that was not posted, all before it were.
+// Posts the list. On an error *bad is the first request that was not posted; all before it were.
 int PostSend(SendRing& ring, ibv_send_wr* wr, ibv_send_wr** bad);
 
 }  // namespace rocegw::client

@@ -13,7 +13,7 @@ namespace {
 
 uint32_t Posted(const SharedRing& ring) { return ring.mask + 1 - ring.free_count; }
 
-// Room in the library's own lists. ENOMEM or 0.
+// Allocates the library's own lists. ENOMEM or 0.
 int ReserveShared(SharedRing& ring, uint32_t entries) {
   auto* slots = static_cast<uint32_t*>(realloc(ring.free_slots, entries * sizeof(uint32_t)));
   if (slots == nullptr) return ENOMEM;
@@ -24,7 +24,7 @@ int ReserveShared(SharedRing& ring, uint32_t entries) {
   return 0;
 }
 
-// Once for each post, whatever the daemon says. Caller holds the lock.
+// Frees a posted slot; false if it is not posted, whatever the daemon says. Caller holds the lock.
 bool Free(SharedRing& ring, uint32_t slot) {
   if (ring.posted[slot] == 0) return false;
   ring.posted[slot] = 0;
@@ -64,7 +64,7 @@ int InitShared(SharedRing& ring) {
     DestroyShared(ring);
     return ENOMEM;
   }
-  // The first to be used lies on top.
+  // The first slot to be used is on top of the stack.
   for (uint32_t slot = entries; slot != 0; --slot) ring.free_slots[ring.free_count++] = slot - 1;
   return 0;
 }
@@ -93,7 +93,7 @@ int PostShared(SharedRing& ring, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     ++ring.producer;
   }
   if (error != 0) *bad = wr;
-  // Nobody waits for it: who found the queue empty has told its peer to come again.
+  // No worker waits for the index: a worker that found the queue empty has told its peer to retry.
   StoreRelease(&ring.control->producer, ring.producer);
   return error;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Producer side of a shared receive queue. Its queue pairs complete receives in any order, so slots
-// are handed out from a list of free ones and their order lies in a ring of its own: a receive that
-// takes long holds up no other slot. Posting and freeing: any thread. Errors: ENOMEM queue full,
-// EINVAL request wrong.
+// come from a free list and their order is in a ring of its own: a slow receive does not hold up
+// other slots. Posting and freeing: any thread. Errors: ENOMEM queue full, EINVAL invalid request.
 #pragma once
 
 #include "gateway/client/rings/receive_slots.h"
@@ -18,21 +17,21 @@ struct SharedRing : ReceiveSlots {
   rocegw_srq_control* control;
   uint32_t* free_slots;  // a stack
   uint32_t free_count;
-  uint8_t* posted;  // by slot: posted and not freed since
+  uint8_t* posted;  // per slot: posted and not freed since
 };
 
-// All slots become free. ENOMEM or 0.
+// Marks all slots as free. ENOMEM or 0.
 int InitShared(SharedRing& ring);
 void DestroyShared(SharedRing& ring);
 
-// Slots and their order in other memory, which holds what they held.
+// New memory of slots and order, with the same content.
 struct SharedQueue {
   uint32_t entries;
   uint8_t* slots;
   uint32_t* order;
 };
-// Calls move(SharedQueue*) while nothing is posted or freed: the daemon moves the queue there. 0 or
-// its errno; EINVAL when more is posted than the new capacity, ENOMEM.
+// Calls move(SharedQueue*), in which the daemon moves the queue, while nothing is posted or freed.
+// 0 or its errno; EINVAL if more is posted than the new capacity, ENOMEM.
 struct MoveShared {
   int (*call)(void* context, SharedQueue* to);
   void* context;
@@ -40,9 +39,10 @@ struct MoveShared {
 int ResizeShared(SharedRing& ring, uint32_t capacity, MoveShared move);
 
 int PostShared(SharedRing& ring, ibv_recv_wr* wr, ibv_recv_wr** bad);
-// Its completion was polled, or will not be.
+// Frees a slot whose completion was polled, or will not come.
 void FreeShared(SharedRing& ring, uint32_t slot);
-// The same of a receive that the daemon does not complete any more. False: none is posted there.
+// Frees the slot of a receive that the daemon does not complete any more. Returns false if none is
+// posted there.
 bool TakeBack(SharedRing& ring, uint32_t slot, uint64_t* wr_id);
 
 }  // namespace rocegw::client

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic access to single words of memory that two processes share. Plain words with explicit
-// orders, because the layout is a C header; any thread. The orders that the rings need, and none
-// else.
+// Atomic access to single words of memory that two processes share: plain words with explicit
+// memory orders, because the layout is a C header. Any thread. Only the orders that the rings need.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +32,8 @@ inline void StoreOrdered(T* word, T value) {
   __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-// Orders a store before later loads, also on machines that let them pass. ThreadSanitizer knows no
-// fences: what it runs on gets the order from an exchange, which every machine takes for one.
+// Orders a store before later loads. ThreadSanitizer does not model fences; under it an exchange
+// provides the order.
 inline void FullFence() {
 #if defined(__SANITIZE_THREAD__)
   int word = 0;
@@ -44,10 +43,10 @@ inline void FullFence() {
 #endif
 }
 
-// Brings a line that the other side has read into this core's cache, for writing, while other work
-// goes on: the fence behind the store that publishes would wait for it. The instruction, because
-// __builtin_prefetch fetches for reading unless all the program is compiled for newer processors;
-// those that do not know it take it for no operation (Intel's manual, PREFETCHW).
+// Fetches a cache line that the other side has read into this core's cache for writing, while other
+// work goes on; otherwise the fence behind the publishing store would wait for it. Uses the
+// instruction, because __builtin_prefetch fetches for reading unless the program is compiled for
+// newer CPUs; older CPUs execute it as a no-op (Intel's manual, PREFETCHW).
 inline void FetchForWriting(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lock around one queue for the few tens of nanoseconds that a post or a poll takes. Not recursive,
-// not fair. A waiter gives its core away after a short while: on a machine with few cores the
-// holder may be the one that needs it. Zero-filled memory is an unlocked lock, so it may live in
-// objects from calloc.
+// Lock of a queue for the few tens of nanoseconds of a post or a poll. Not recursive, not fair. A
+// waiting thread yields after a short while: on a machine with few cores the holder may need the
+// core. Zero-filled memory is an unlocked lock, so it may live in objects from calloc.
 #pragma once
 
 #include <sched.h>
@@ -33,10 +32,10 @@ class SpinLock {
       }
     }
   }
-  // Never waits; true when the caller has the lock now.
+  // Never waits; returns true if the caller has the lock now.
   bool TryLock() { return __atomic_exchange_n(&word_, 1u, __ATOMIC_ACQUIRE) == 0; }
   void Unlock() { __atomic_store_n(&word_, 0u, __ATOMIC_RELEASE); }
-  // After fork, in the child: the thread that held it does not exist here.
+  // Call in the child after fork: the holder's thread does not exist here.
   void Reset() { Unlock(); }
 
  private:

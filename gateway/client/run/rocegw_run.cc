@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocegw-run: starts a program so that its RDMA calls go to the local gateway, or to one inside of
-// it. Sets LD_PRELOAD, or LD_LIBRARY_PATH to the drop-in pair, and where the gateway is, after
-// having looked whether that can work at all: a gateway that answers, or a free port for one, and a
-// program that the dynamic loader will hand the library to.
+// rocegw-run: starts a program so that its RDMA calls go to the local gateway, or to one inside the
+// program. Sets LD_PRELOAD, or LD_LIBRARY_PATH to the drop-in pair, and the gateway's address,
+// after checking that this can work: a gateway that answers, or a free port for one, and a program
+// whose dynamic loader will load the library.
 #include <arpa/inet.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@
 
 namespace {
 
-// As env(1) and its like: our own trouble, program not executable, program not found.
+// Exit statuses like env(1): own failure, program not executable, program not found.
 constexpr int kExitUsage = 125;
 constexpr int kExitCannotRun = 126;
 constexpr int kExitNotFound = 127;
@@ -111,11 +111,11 @@ bool IsFile(const std::string& path) {
   return stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode);
 }
 
-// In a build tree and an installation alike the library lies in ../lib or beside the program.
+// In a build tree and an installation the library is in ../lib or beside the program.
 std::string FindLibrary() {
   char self[PATH_MAX];
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  // Without /proc, in a bare chroot: the name that it was run by.
+  // Without /proc, in a bare chroot: the name by which it was run.
   const std::string path = n > 0 ? std::string(self, static_cast<size_t>(n))
                                  : reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   const std::string folder = path.substr(0, path.rfind('/'));
@@ -128,7 +128,7 @@ std::string FindLibrary() {
   return {};
 }
 
-// As execvp would find it; empty: nowhere.
+// Finds a program like execvp; empty: not found.
 std::string FindProgram(const char* name) {
   if (std::strchr(name, '/') != nullptr) return name;
   const char* variable = std::getenv("PATH");
@@ -143,8 +143,8 @@ std::string FindProgram(const char* name) {
   return {};
 }
 
-// The loader that an ELF program asks for; "none" for one that is linked statically, which no
-// loader ever sees; empty for what is no program of this machine's kind (scripts).
+// Returns the loader of an ELF program; "none" for a statically linked one; empty for files that
+// are no program of this machine (scripts).
 std::string FindLoader(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -172,8 +172,8 @@ bool HasCapabilities(const std::string& path) {
   return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-// The sanitizer whose run time the program brings; nullptr: none. Its name is among the dynamic
-// symbols, which lie at the beginning of a file.
+// Returns the sanitizer whose runtime is in the program; nullptr: none. Its name is among the
+// dynamic symbols, at the beginning of a file.
 const char* FindSanitizer(const std::string& path) {
   constexpr size_t kMostBytes = size_t{16} << 20;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -195,7 +195,7 @@ const char* FindSanitizer(const std::string& path) {
   return found;
 }
 
-// A list as in LD_PRELOAD and LD_LIBRARY_PATH, without one of its entries.
+// Returns a list, as in LD_PRELOAD and LD_LIBRARY_PATH, without one of its entries.
 std::string Without(const char* list, const std::string& entry) {
   std::string rest;
   for (const char* at = list != nullptr ? list : ""; *at != 0;) {
@@ -222,7 +222,7 @@ void Leave(const char* variable, const std::string& entry) {
   }
 }
 
-// 0 when somebody listens, else the errno.
+// Returns 0 if a gateway listens, else the errno.
 int TryConnect(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -233,7 +233,8 @@ int TryConnect(const std::string& path) {
   const int error =
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
   if (error == 0) {
-    // Until the gateway has let go of it: this connection must not count when the program comes.
+    // Waits until the gateway has closed this connection, which must not count when the program
+    // attaches.
     const timeval patience = {1, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     shutdown(fd, SHUT_WR);
@@ -251,7 +252,7 @@ bool IsNumber(const std::string& text) {
          text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Tries again until there is a gateway, or the time is over. 0 or the last errno.
+// Retries until there is a gateway, or the time is over. 0 or the last errno.
 int ConnectWithin(const std::string& path, long seconds) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPause(100);
@@ -259,7 +260,7 @@ int ConnectWithin(const std::string& path, long seconds) {
   bool reported = false;
   for (;;) {
     const int error = TryConnect(path);
-    // No socket, or one of a gateway that has ended. Other errors do not go away by themselves.
+    // No socket, or one of a gateway that has ended. Other errors do not disappear by themselves.
     if ((error != ENOENT && error != ECONNREFUSED) || Clock::now() >= end) return error;
     if (!reported) {
       std::fprintf(stderr, "rocegw-run: no gateway at %s yet (%s); waiting for %ld s at most\n",
@@ -270,8 +271,8 @@ int ConnectWithin(const std::string& path, long seconds) {
   }
 }
 
-// Whether a gateway inside of PROGRAM could have its port, as that will bind it: 0 or the errno.
-// address: empty for any.
+// Returns 0 if a gateway inside PROGRAM could bind its port in the same way, or the errno.
+// `address`: empty for any.
 int TryPort(const std::string& address) {
   sockaddr_in6 name{};
   name.sin6_family = AF_INET6;
@@ -283,7 +284,7 @@ int TryPort(const std::string& address) {
     return EINVAL;
   }
   const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return 0;  // a kernel without IPv6: the gateway will say what is wrong
+  if (fd < 0) return 0;  // a kernel without IPv6: the gateway will report the error
   const int off = 0;
   setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
@@ -386,7 +387,7 @@ int Run(int argc, char** argv) {
     return Fail(kExitUsage,
                 "librocegw-verbs.so is not beside this program; name it with --library");
   }
-  // Programs may change their folder before they start others.
+  // Programs may change their directory before they start others.
   char real_library[PATH_MAX];
   if (realpath(library.c_str(), real_library) != nullptr) library = real_library;
   const std::string pair = library.substr(0, library.rfind('/') + 1) + "rocegw-drop-in";
@@ -441,7 +442,7 @@ int Run(int argc, char** argv) {
     return Fail(kExitUsage, "no gateway at %s (%s): is rocegwd running here, and may you use it?",
                 socket_path.c_str(), std::strerror(error));
   }
-  // One way at a time, also where this was started by another rocegw-run.
+  // Only one of the two variables, even if another rocegw-run started this one.
   if (drop_in) {
     Leave("LD_PRELOAD", library);
     PutFirst("LD_LIBRARY_PATH", pair);
@@ -453,7 +454,7 @@ int Run(int argc, char** argv) {
     setenv("ROCEGW_ADDRESS", address.c_str(), 1);
     setenv("ROCEGW_RUN_IN_POLL", run_in_poll ? "1" : "0", 1);
     setenv("ROCEGW_PLACEMENT", placement ? "1" : "0", 1);
-    setenv("ROCEGW_RUN", "1", 1);  // what keeps the gateway from starting is said
+    setenv("ROCEGW_RUN", "1", 1);  // a gateway that cannot start reports the reason
   } else {
     unsetenv("ROCEGW_IN_PROCESS");
     setenv("ROCEGW_SOCKET", socket_path.c_str(), 1);

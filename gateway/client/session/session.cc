@@ -29,22 +29,23 @@ namespace {
 constexpr uint32_t kMaxChunks = 65536;
 constexpr uint32_t kMaxWorkers = 1024;
 
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // what follows, and reference counts
+pthread_mutex_t g_lock =
+    PTHREAD_MUTEX_INITIALIZER;  // guards the fields below, and reference counts
 Session* g_current = nullptr;
 Session* g_newest = nullptr;
 uint32_t g_session_count = 0;
 bool g_attaching = false;     // a thread is making a session, without the lock
-uint32_t g_attach_round = 0;  // counts the ends of that; a futex
+uint32_t g_attach_round = 0;  // counts finished attempts; a futex
 bool g_reported_unreachable = false;
-int g_refusal = 0;  // errno of the last attempt, when a gateway gave it
+int g_refusal = 0;  // errno of the last attempt if a gateway refused it
 int64_t g_ask_again_at = 0;
 
-// One call of a program looks for the gateway several times. A refusal that took so long (a gateway
-// may ask others first) is not asked for again so soon.
+// A refusal that took this long is not repeated soon: one call of a program looks for the gateway
+// several times, and a gateway may ask others first.
 constexpr int64_t kLongRefusal = 100000000;
 constexpr int64_t kRefusalHolds = 1000000000;
 
-// reason: in the gateway's words, when it refused; may be empty.
+// `reason`: the gateway's text, if it refused; may be empty.
 void ReportUnreachable(int error, bool refused, const char* reason) {
   if (g_reported_unreachable) return;
   g_reported_unreachable = true;
@@ -81,8 +82,8 @@ void ReportUnreachable(int error, bool refused, const char* reason) {
 
 constexpr char kClosedByProgram[] = "the program closed a descriptor of the library";
 
-// Most answers come sooner than a processor halts and is woken again: they are waited for awake,
-// unless others want the processor (a yield that took long says so, for a while).
+// Most answers come before a CPU could halt and wake up: the thread waits for them awake, unless
+// other threads need the CPU (shown for a while by a yield that took long).
 constexpr int64_t kLingerNs = 40000;
 constexpr int64_t kLateYieldNs = 20000;
 constexpr int64_t kCrowdedNs = 20000000;
@@ -119,7 +120,7 @@ struct Session::Worker {
 
 const char* AttachPath() {
   if (GatewayIsInProcess()) {
-    // Tells gateways apart as paths of sockets do.
+    // Identifies a gateway, like the path of a socket.
     const char* address = getenv("ROCEGW_ADDRESS");
     return address != nullptr && address[0] != '\0' ? address : "any address";
   }
@@ -138,7 +139,7 @@ Session* Session::Acquire() {
   for (;;) {
     if (g_current != nullptr && g_current->CheckHungUp()) g_current = nullptr;
     if (g_current != nullptr || !g_attaching) break;
-    // Another thread attaches. Its session serves this one as well.
+    // Another thread attaches. Its session serves this thread as well.
     const uint32_t round = g_attach_round;
     pthread_mutex_unlock(&g_lock);
     RawSyscall(SYS_futex, &g_attach_round, FUTEX_WAIT_PRIVATE, round, nullptr, nullptr, 0);
@@ -175,8 +176,8 @@ int Session::Refusal() {
 
 Session* Session::Create(uint32_t number) {
   auto* session = static_cast<Session*>(calloc(1, sizeof(Session)));
-  // For as many as there may ever be, so that nobody who looks into it meets it moving; what is not
-  // used takes no memory.
+  // Allocated for the maximum, so that the array never moves under a reader; unused entries take no
+  // memory.
   auto* chunks = static_cast<Chunk*>(calloc(kMaxChunks, sizeof(Chunk)));
   if (session == nullptr || chunks == nullptr) {
     free(session);
@@ -199,7 +200,7 @@ int Session::Begin() {
   return error != 0 ? error : Greet();
 }
 
-// Connects and greets without the lock: fork takes it, and a daemon may take its time.
+// Connects and greets without the lock: fork takes it, and the daemon may be slow.
 Session* Session::Attach() {
   const int64_t begin = MonotonicNs();
   if (g_refusal != 0 && begin < g_ask_again_at) {
@@ -212,7 +213,7 @@ Session* Session::Attach() {
     errno = ENOMEM;
     return nullptr;
   }
-  // Listed at once: a child of fork closes its socket.
+  // Listed at once, so that a forked child closes its socket.
   session->older_ = g_newest;
   g_newest = session;
   g_attaching = true;
@@ -250,7 +251,7 @@ void Session::Destroy() {
   for (uint32_t i = 0; i < chunk_count_; ++i) {
     if (chunks_[i].base != nullptr) RawUnmap(chunks_[i].base, chunks_[i].size);
   }
-  // Only those who have objects ask what is mapped.
+  // Only processes with objects query their memory map.
   if (g_newest == nullptr) ForgetMemoryMap();
   keys_.Clear();
   free(chunks_);
@@ -299,8 +300,7 @@ int Session::Greet() {
   hello.major = ROCEGW_ABI_MAJOR;
   hello.minor = ROCEGW_ABI_MINOR;
   FindOwnPreload(hello.own_preload, sizeof(hello.own_preload));
-  // Lets a daemon of another user reach the memory that gets registered. Absent where the process
-  // forbids it.
+  // Lets a daemon of another user access registered memory. Missing if the process forbids it.
   int memory = static_cast<int>(RawOpen("/proc/self/mem", O_RDWR | O_CLOEXEC));
   if (memory < 0) memory = -1;
   union {
@@ -326,19 +326,19 @@ int Session::Greet() {
 void Session::Break(const char* reason) {
   if (__atomic_exchange_n(&broken_, true, __ATOMIC_SEQ_CST)) return;
   Warn("session %u lost: %s", welcome_.session, reason);
-  // The daemon may be there still: it learns that this is the end. Not closed, others may be in a
-  // call.
+  // The daemon may still run: it learns of the end by this. Not closed, since other threads may be
+  // in a call.
   if (IsStillOwn(socket_)) RawSyscall(SYS_shutdown, socket_.number, SHUT_RDWR);
 }
 
 bool Session::dead() {
-  // A process made by a bare clone() ran no fork handlers.
+  // A process created by a bare clone() ran no fork handlers.
   if (!inherited_ && process_ != getpid()) CutOff();
   if (!inherited_ && __atomic_load_n(&wake_lost_, __ATOMIC_RELAXED) != 0) Break(kClosedByProgram);
   return inherited_ || __atomic_load_n(&broken_, __ATOMIC_RELAXED);
 }
 
-// Breaks the session when the program closed its socket.
+// Breaks the session if the program closed its socket.
 bool Session::HasSocket() {
   if (IsStillOwn(socket_)) return true;
   if (!inherited_) Break(kClosedByProgram);
@@ -428,7 +428,7 @@ int Session::AddChunk(const rocegw_chunk_announcement& announcement, int descrip
   void* base = RawMap(nullptr, announcement.size, read_only ? PROT_READ : PROT_READ | PROT_WRITE,
                       MAP_SHARED, descriptor, 0);
   if (base == MAP_FAILED) return ENOMEM;
-  // A child that ran no fork handlers must not write into its parent's rings.
+  // A child without fork handlers must not write into its parent's rings.
   RawAdvise(base, announcement.size, MADV_DONTFORK);
   chunk = {static_cast<uint8_t*>(base), announcement.size, read_only};
   return 0;
@@ -463,7 +463,7 @@ int Session::TakeAnnouncement(const void* message, uint32_t size, int* descripto
   } else if (header->type == ROCEGW_MSG_WORKER && size >= sizeof(rocegw_worker_announcement)) {
     error = AddWorker(*static_cast<const rocegw_worker_announcement*>(message), descriptor);
   } else if (header->type > ROCEGW_MSG_WORKER) {
-    error = 0;  // from a newer daemon; nothing that we asked for needs it
+    error = 0;  // from a newer daemon; none of our requests needs it
   }
   CloseIfOpen(descriptor);
   return error;
@@ -521,7 +521,7 @@ void Session::CutOff() {
 
 void Session::CutOffInChild() {
   pthread_mutex_init(&g_lock, nullptr);
-  // The thread that attaches, if there is one, is the parent's.
+  // An attaching thread exists only in the parent.
   g_attaching = false;
   g_current = nullptr;
   for (Session* session = g_newest; session != nullptr; session = session->older_) {

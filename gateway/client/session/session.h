@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's attachment to its gateway: one SOCK_SEQPACKET connection, made at first use, on
-// which requests and replies go in turn (docs/develop/abi.md), and the shared memory that came over
-// it. Objects made through a session hold a reference to it; it outlives the connection. A session
-// is dead when the daemon went away, when the program closed one of its descriptors, or when this
-// process is a fork's child: its objects then refuse work with EIO, and destroying them only frees
-// memory. A new session begins at the next first use. Without objects a session ends: nothing of
-// the library stays open that no object of the program needs.
+// Attachment of the process to its gateway: one SOCK_SEQPACKET connection, made at first use, which
+// carries requests and replies in order (docs/develop/abi.md), and the shared memory received
+// through it. Objects of a session hold a reference to it; it outlives the connection. A session is
+// dead when the daemon is gone, when the program closed one of its descriptors, or in a forked
+// child: its objects then refuse work with EIO, and destroying them only frees memory. A new
+// session begins at the next first use. A session without objects ends, so the library keeps
+// nothing open that no object of the program needs.
 //
 // Any thread; requests are serialised. Errors are errno values; those of the daemon are passed on.
 #pragma once
@@ -24,23 +24,23 @@
 
 namespace rocegw::client {
 
-// The errno that programs get for a request that a daemon is too old to know.
+// Returns the errno for a request that the daemon is too old to know.
 inline int OfAnyDaemon(int error) { return error == ENOSYS ? EOPNOTSUPP : error; }
 
 class Session {
  public:
-  // The current session, attaching when there is none; nullptr and errno when no gateway can be
-  // reached. The caller gets a reference.
+  // Returns the current session with a reference for the caller, and attaches if there is none;
+  // nullptr and errno if no gateway can be reached.
   static Session* Acquire();
-  // The errno with which a gateway refused this program when it was looked for last; 0: it did not.
+  // Returns the errno with which a gateway refused this program at the last attempt; 0: no refusal.
   static int Refusal();
   void AddReference();
   void Release();
 
-  // Sends `request` (its header is filled in here) and waits for the answer, of which at most
-  // `reply_size` bytes are stored and the missing rest is zero. A descriptor in the answer goes to
-  // *descriptor (else it is closed); -1 when there was none. `send_descriptor` travels with the
-  // request when it is not -1.
+  // Sends `request` (this fills in its header) and waits for the answer: stores at most
+  // `reply_size` bytes and zero-fills missing ones. A descriptor in the answer goes to *descriptor
+  // (-1: none), or is closed without it. `send_descriptor` is sent with the request unless it is
+  // -1.
   int Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_reply* reply,
            uint32_t reply_size, int* descriptor, int send_descriptor);
 
@@ -50,8 +50,8 @@ class Session {
     return Call(type, reinterpret_cast<rocegw_request*>(request), sizeof(Request),
                 reinterpret_cast<rocegw_reply*>(reply), sizeof(Reply), descriptor, send_descriptor);
   }
-  // For objects that come with a descriptor of events, which is the program's then: blocking, as
-  // programs expect, until they change it. EPROTO when the answer brings none.
+  // Creates an object with a descriptor of events, which then belongs to the program: blocking, as
+  // programs expect. EPROTO if the answer has none.
   template <typename Request>
   int CallForEvents(uint32_t type, Request* request, uint32_t* handle, int* events) {
     return CallForEvents(type, reinterpret_cast<rocegw_request*>(request), sizeof(Request), handle,
@@ -59,50 +59,50 @@ class Session {
   }
   int CallForEvents(uint32_t type, rocegw_request* request, uint32_t size, uint32_t* handle,
                     int* events);
-  // Requests that name one object and bring back nothing but success.
+  // Sends a request that names one object and returns only success.
   int CallObject(uint32_t type, uint32_t handle);
-  // Requests that want no answer, for daemons since minor 7: 0, or EIO when the session is dead.
-  // Waits for nobody, not even for a call of another thread.
+  // Sends a request without an answer, for daemons since minor 7: 0, or EIO if the session is dead.
+  // Waits for no thread, not even for one in a call.
   int Tell(uint32_t type, rocegw_request* request, uint32_t size);
   template <typename Request>
   int Tell(uint32_t type, Request* request) {
     return Tell(type, reinterpret_cast<rocegw_request*>(request), sizeof(Request));
   }
   int TellObject(uint32_t type, uint32_t handle);
-  // As CallObject, for taking objects away: a dead session has none any more, which is success.
+  // Destroys an object like CallObject; a dead session has none any more, which counts as success.
   int CallDestroy(uint32_t type, uint32_t handle);
 
   bool dead();
-  // As far as somebody has noticed; for those who ask all the time.
+  // Returns true if the session is known to be dead; for frequent checks.
   bool known_dead() const {
     return __atomic_load_n(&broken_, __ATOMIC_RELAXED) ||
            __atomic_load_n(&wake_lost_, __ATOMIC_RELAXED) != 0;
   }
-  // In this process the session was never alive: it belongs to the parent.
+  // The session belongs to the parent process and was never alive in this one.
   bool inherited() const { return inherited_; }
-  // Looks at the connection without sending anything; true when the daemon is gone.
+  // Checks the connection without sending. Returns true if the daemon is gone.
   bool CheckHungUp();
-  // One of its event channels has ended, which the daemon does to all of them at once.
+  // Handles the end of an event channel: the daemon ends all of them at once.
   void OnChannelEnd();
 
   LocationResolver resolver();
-  // The wake-up line of a worker; false when it was not announced.
+  // Returns the wake-up line of a worker; false if it was not announced.
   bool FindWorker(uint32_t worker, const rocegw_worker_line** line, int* wake_fd);
-  // Set to 1 by whoever finds that the program closed the eventfd of a worker.
+  // Set to 1 by a thread that finds that the program closed the eventfd of a worker.
   uint32_t* wake_lost() { return &wake_lost_; }
 
-  // Counts the sessions of this process; never twice the same.
+  // Number of the session in this process; unique.
   uint32_t number() const { return number_; }
   const rocegw_hello_reply& welcome() const { return welcome_; }
   KeyTable& keys() { return keys_; }
   AhCredits& ah_credits() { return ah_credits_; }
-  // /dev/userfaultfd, opened by the daemon, or -1.
+  // Descriptor of /dev/userfaultfd, opened by the daemon, or -1.
   int userfaultfd_device() const {
     return IsStillOwn(userfaultfd_device_) ? userfaultfd_device_.number : -1;
   }
 
-  // Handlers of fork (fork.cc). The child's one cuts the session off: descriptors closed, shared
-  // memory replaced by private zeros, so that rings may still be touched but reach nobody.
+  // Fork handlers (fork.cc). In the child the session is cut off: descriptors are closed and shared
+  // memory is replaced by private zeros, so that rings may still be accessed without any effect.
   static void LockForFork();
   static void UnlockAfterFork();
   static void CutOffInChild();
@@ -113,9 +113,9 @@ class Session {
   struct PendingCall;
 
   static Session* Create(uint32_t number);
-  static Session* Attach();  // with the list locked, which it leaves while it waits
+  static Session* Attach();  // requires the list lock, and releases it while it waits
   int Begin();               // attaches; an errno value
-  void Destroy();            // with the list locked
+  void Destroy();            // requires the list lock
   bool HasSocket();
   void CloseDescriptors();
   int Connect();
@@ -133,20 +133,20 @@ class Session {
   void CutOff();
   static void* Resolve(void* session, const rocegw_location& location, uint64_t need);
 
-  pthread_mutex_t lock_;       // calls under way; chunks and workers
-  pthread_mutex_t send_lock_;  // requests with an answer; taken before the other
-  PendingCall* first_call_;    // those without an answer yet, as they were sent
-  bool being_read_;            // by one of them
+  pthread_mutex_t lock_;       // guards calls in progress, chunks and workers
+  pthread_mutex_t send_lock_;  // orders requests with an answer; taken before lock_
+  PendingCall* first_call_;    // calls without an answer yet, in the order sent
+  bool being_read_;            // a waiting thread reads for all
   OwnDescriptor socket_;
   uint32_t references_;
   uint32_t number_;
   bool broken_;
   uint32_t wake_lost_;
   bool refused_;                                  // the greeting was answered with an error
-  char refusal_[sizeof(rocegw_refusal::reason)];  // why, in the gateway's words; may be empty
+  char refusal_[sizeof(rocegw_refusal::reason)];  // the gateway's reason; may be empty
   bool inherited_;
   pid_t process_;
-  Session* older_;  // list of all sessions that still have references
+  Session* older_;  // list of all sessions with references
   uint64_t last_request_;
   rocegw_hello_reply welcome_;
   OwnDescriptor userfaultfd_device_;
@@ -158,8 +158,8 @@ class Session {
   AhCredits ah_credits_;
 };
 
-// The path that is attached to: ROCEGW_SOCKET or the default; with the gateway in this process its
-// address instead.
+// Path to attach to: ROCEGW_SOCKET or the default; with the gateway in this process its address
+// instead.
 const char* AttachPath();
 
 }  // namespace rocegw::client

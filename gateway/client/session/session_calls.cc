@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests and their answers. Threads send while others wait; answers come in the order of the
-// requests. One of those that wait reads, for all, until it has its own answer; then the next one
-// does.
+// requests. One of the waiting threads reads for all until it has its own answer; then the next one
+// reads.
 #include <linux/futex.h>
 #include <pthread.h>
 
@@ -17,12 +17,12 @@ namespace {
 
 constexpr int kMaxErrno = 4095;
 
-// What a call is about to do; each waits on its own.
+// State of a call; each thread waits on its own.
 enum CallState : uint32_t { kWaits, kReads, kIsAnswered };
 
 void SetState(uint32_t* state, CallState to) { __atomic_store_n(state, to, __ATOMIC_RELEASE); }
 
-// The call may have returned already: then nobody waits there, or somebody else who looks again.
+// The call may have returned already: a thread that waits there by then checks again.
 void Wake(const uint32_t* state) {
   RawSyscall(SYS_futex, state, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
@@ -34,14 +34,14 @@ struct Session::PendingCall {
   uint64_t request_id;
   rocegw_reply* reply;
   uint32_t reply_size;
-  int* descriptor;  // nullptr: none is wanted
+  int* descriptor;  // nullptr: not wanted
   int broken;       // errno: the session is lost
   uint32_t state;   // enum CallState
   PendingCall* next;
 };
 
-// The session is lost: nobody gets an answer any more. With the lock; whoever reads finds out
-// alone.
+// Ends all calls with an error, because the session is lost. Requires the lock; the reading thread
+// notices by itself.
 void Session::FailAll(int error) {
   Break(strerror(error));
   while (PendingCall* const call = first_call_) {
@@ -52,13 +52,13 @@ void Session::FailAll(int error) {
   }
 }
 
-// With the lock. *answered stays as it is for messages that are no answer.
+// Requires the lock. *answered is unchanged for messages that are no answer.
 int Session::TakeAnswer(const void* message, uint32_t size, int* descriptor,
                         PendingCall** answered) {
   const auto* answer = static_cast<const rocegw_reply*>(message);
   if (answer->type >= ROCEGW_MSG_CHUNK) return TakeAnnouncement(message, size, descriptor);
   PendingCall* const call = first_call_;
-  // A refusal may come before the greeting was looked at.
+  // A refusal may come before the greeting was read.
   const bool is_its =
       call != nullptr && answer->type == call->type &&
       (answer->request_id == call->request_id ||
@@ -82,8 +82,8 @@ int Session::TakeAnswer(const void* message, uint32_t size, int* descriptor,
 
 void Session::ReadAnswers(PendingCall* reader) {
   alignas(16) unsigned char message[ROCEGW_MESSAGE_MAX];
-  // Who is refused at once finds the connection closed, and why in it; the error of the connection
-  // comes once, before that.
+  // A client that is refused at once finds the connection closed with the reason in it; the
+  // connection's error comes once, before it.
   bool look_again = reader->type == ROCEGW_MSG_HELLO;
   for (bool mine = false; !mine;) {
     uint32_t size = 0;
@@ -101,7 +101,7 @@ void Session::ReadAnswers(PendingCall* reader) {
       CloseIfOpen(&descriptor);
     }
     if (error != 0) FailAll(error);
-    // A thread whose request could not be sent may have failed this one.
+    // A thread whose request could not be sent may have failed this call.
     mine = answered == reader || __atomic_load_n(&reader->state, __ATOMIC_RELAXED) == kIsAnswered;
     PendingCall* const next = mine ? first_call_ : nullptr;
     being_read_ = !mine || next != nullptr;
@@ -113,7 +113,7 @@ void Session::ReadAnswers(PendingCall* reader) {
   }
 }
 
-// 0, or why the session is lost.
+// Returns 0, or why the session is lost.
 int Session::Await(PendingCall* call) {
   for (;;) {
     const uint32_t state = __atomic_load_n(&call->state, __ATOMIC_ACQUIRE);
@@ -149,7 +149,7 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
     call.state = kReads;
   }
   pthread_mutex_unlock(&lock_);
-  // Without that lock: to have room for a request the gateway may need its answers read.
+  // Without that lock: the gateway may need its answers read before it accepts a request.
   const int sent = Send(request, size, send_descriptor);
   pthread_mutex_unlock(&send_lock_);
   const bool refused_at_once = type == ROCEGW_MSG_HELLO && (sent == EPIPE || sent == ECONNRESET);
@@ -160,8 +160,7 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
     pthread_mutex_unlock(&lock_);
   }
   if (const int broken = Await(&call)) {
-    // During the greeting the reason matters (EACCES, ECONNREFUSED); later it is always the same to
-    // a program.
+    // During the greeting the reason matters (EACCES, ECONNREFUSED); later programs always get EIO.
     return welcome_.major == 0 ? broken : EIO;
   }
   const int result = reply->error;
@@ -195,7 +194,7 @@ int Session::Tell(uint32_t type, rocegw_request* request, uint32_t size) {
   request->type = type;
   request->length = size;
   request->request_id = 0;
-  // A record of the socket goes as a whole or not at all: no lock is needed.
+  // A record is written to the socket completely or not at all: no lock is needed.
   const int error = dead() ? EIO : Send(request, size, -1);
   if (error != 0) Break(strerror(error));
   return error != 0 ? EIO : 0;
