@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may attach to pools that ask (identity: REQUIRED). Where the knowledge comes from is behind
-// an interface; here it is rules of the agent's configuration: users and cgroups. What no rule
-// allows is denied. Plain values, any thread.
+// Rules for attaches to pools with identity: REQUIRED. The source of verdicts is an interface; the
+// implementation here uses the rules of the agent's configuration: users and cgroups. An attach
+// that no rule allows is denied. Plain values, any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rocegw::agent {
 
 struct Verdict {
   bool allowed = false;
-  std::string reason;  // why not, for people
+  std::string reason;  // reason for a refusal, for display
 };
 
 class VerdictSource {
@@ -26,11 +26,11 @@ class VerdictSource {
   virtual void Ask(const gateway::v1::HeldAttach& attach, std::function<void(Verdict)> done) = 0;
 };
 
-// Everything that a rule says must hold.
+// All conditions of a rule must hold.
 struct AttachRule {
   std::string pool;                  // "tenants/T/pools/P"
-  std::vector<uint32_t> uids;        // one of them; empty: whoever
-  std::vector<std::string> cgroups;  // in or below one of them; empty: wherever
+  std::vector<uint32_t> uids;        // any of them; empty: all users
+  std::vector<std::string> cgroups;  // in or below any of them; empty: all cgroups
   bool operator==(const AttachRule&) const = default;
 };
 
@@ -41,7 +41,7 @@ class RuleVerdicts final : public VerdictSource {
     done(Decide(attach));
   }
   Verdict Decide(const gateway::v1::HeldAttach& attach) const;
-  // For who attaches from now on; false: they are the same.
+  // Replaces the rules for later attaches. Returns false if they are unchanged.
   bool Replace(std::vector<AttachRule> rules) {
     if (rules == rules_) return false;
     rules_ = std::move(rules);

@@ -26,7 +26,7 @@ void AttachVerdicts::Ask() {
   gateway_.ListHeldAttaches(after_, [this, alive = alive_](const Held& held) {
     if (!*alive) return;
     if (!held.ok()) {
-      // The gateway is away, or is older than this question.
+      // The gateway is not running, or too old for this call.
       timer_ = loop_.At(ControlLoop::Now() + retry_, [this] { Ask(); });
       return;
     }

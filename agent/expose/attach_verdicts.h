@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the gateway for attaches that wait, and answers each. A call is always under way: the
-// gateway answers it when somebody comes. Made, used and destroyed on the agent's loop, which
+// Answers the gateway's attaches that wait for a verdict. One list call is always pending: the
+// gateway answers it when an attach arrives. Created, used and destroyed on the agent's loop, which
 // outlives it, as do gateway and source.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace rocegw::agent {
 
-// What other threads may read.
+// Counters for other threads.
 struct VerdictCounters {
   std::atomic<uint64_t> allowed{0};
   std::atomic<uint64_t> denied{0};
@@ -40,7 +40,7 @@ class AttachVerdicts {
   VerdictSource& source_;
   const Duration retry_;
   VerdictCounters counters_;
-  uint64_t after_ = 0;  // decided up to here; a gateway that starts anew counts on from above
+  uint64_t after_ = 0;  // highest decided id; a restarted gateway continues above it
   session::ControlLoop::TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The oldest that has all that is used here: runtimes refuse what is newer than they are.
+// The oldest version with all features used here: runtimes refuse versions newer than their own.
 constexpr char kCdiVersion[] = "0.5.0";
 constexpr char kSuffix[] = ".json";
 
@@ -53,7 +53,7 @@ std::string CdiSpecOf(CdiKind kind, const std::string& slot_id, const ContainerE
 Status WriteCdiSpec(const std::string& dir, CdiKind kind, const std::string& slot_id,
                     const ContainerEdits& edits) {
   const fs::path file = FileOf(dir, kind, slot_id);
-  // Runtimes read what ends with .json or .yaml.
+  // Runtimes read files that end with .json or .yaml, so this name is ignored.
   const fs::path fresh = file.string() + ".new";
   errno = 0;
   std::ofstream out(fresh);

@@ -15,9 +15,9 @@ ContainerEdits EditsFor(const Slot& slot, const ContainerSettings& settings) {
   ContainerEdits edits;
   edits.variables["ROCEGW_SOCKET"] = kContainerSocket;
   edits.variables["ROCEGW_SLOT"] = slot.id;
-  // The library says in the pod's log why it is refused.
+  // Makes the library log the reason of a refusal in the pod's log.
   edits.variables["ROCEGW_RUN"] = "1";
-  // The folder and not the socket: a gateway that starts anew makes another socket in it.
+  // Mounts the directory, not the socket: a restarted gateway creates a new socket in it.
   edits.mounts.push_back({slot.directory, kContainerDir});
   if (settings.library_dir.empty()) return edits;
   edits.variables["LD_PRELOAD"] = kPreload;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container gets that holds a slot: variables and folders of the host, whichever way they
-// come to it. No secrets: kubelet keeps what it is told on its disk. Pure.
+// Changes to a container that holds a slot: variables and host directories, for either way of
+// passing them. No secrets: kubelet stores them on its disk. Pure.
 #pragma once
 
 #include <map>
@@ -12,15 +12,16 @@
 namespace rocegw::agent {
 
 struct ContainerSettings {
-  // Folder of the host with librocegw-verbs.so, mounted into containers; empty: theirs.
+  // Host directory with librocegw-verbs.so, mounted into containers; empty: containers bring their
+  // own.
   std::string library_dir;
-  // Folder of the container runtime for descriptions of devices (CDI); empty: kubelet is told of
-  // variables and mounts instead.
+  // Directory of the container runtime for device descriptions (CDI); empty: kubelet gets variables
+  // and mounts instead.
   std::string cdi_dir;
   bool operator==(const ContainerSettings&) const = default;
 };
 
-// A folder of the host, to be read only.
+// Host directory, mounted read-only.
 struct ContainerMount {
   std::string host_path;
   std::string container_path;

@@ -21,7 +21,7 @@ namespace {
 constexpr char kVersion[] = "v1beta1";
 constexpr std::chrono::seconds kRegisterDeadline(10);
 
-// A number of a file may be used again at once, but not at the same time.
+// Inode numbers may be reused at once, so the creation time is included.
 std::string SocketIdentity(const std::string& path) {
   struct stat found;
   if (::stat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return {};
@@ -71,7 +71,7 @@ void DevicePlugin::Look() {
 }
 
 void DevicePlugin::Serve(const std::string& name, Resource& resource) {
-  // kubelet empties its folder when it starts.
+  // kubelet empties its directory when it starts.
   if (!resource.running || SocketIdentity(SocketOf(name)).empty()) {
     resource.registered = false;
     const Status status = resource.server->Start(SocketOf(name));
@@ -93,7 +93,7 @@ void DevicePlugin::Register(const std::string& name) {
   request.set_resource_name(name);
   request.mutable_options()->set_pre_start_required(true);
   grpc::ChannelArguments arguments;
-  // A kubelet that started anew is not to be confused with one whose connection failed before.
+  // Keeps connections to a restarted kubelet apart from those to the earlier one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const auto kubelet = std::make_shared<Kubelet>(grpc::CreateCustomChannel(
       "unix:" + folder_ + "/kubelet.sock", grpc::InsecureChannelCredentials(), arguments));

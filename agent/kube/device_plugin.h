@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's device plugins, one for each resource: their sockets in kubelet's folder, and their
-// registration, again whenever kubelet has started anew (its socket is another then, and it has
-// removed ours). Looks when its owner says so; the folder is small. Lives on the agent's loop,
-// which outlives it, as do the slots.
+// Device plugins of the node, one per resource: their sockets in kubelet's directory, and their
+// registration, repeated whenever kubelet restarts (it then has a new socket and has removed ours).
+// The owner triggers the checks; the directory is small. Lives on the agent's loop, which outlives
+// it, as do the slots.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,9 @@
 
 namespace rocegw::agent {
 
-// What other threads may read.
+// Counters for other threads.
 struct DevicePluginCounters {
-  std::atomic<uint64_t> registered{0};  // resources that kubelet knows now
+  std::atomic<uint64_t> registered{0};  // resources registered with kubelet
   std::atomic<uint64_t> registrations{0};
   std::atomic<uint64_t> allocations{0};
   std::atomic<uint64_t> healthy_slots{0};
@@ -28,19 +28,19 @@ struct DevicePluginCounters {
 
 class DevicePlugin {
  public:
-  // The longest folder whose sockets have room in an address of unix(7), bytes.
+  // Longest directory name, in bytes, for which socket paths fit an address of unix(7).
   static constexpr size_t kLongestFolder = 33;
 
-  // folder: kubelet's, with its kubelet.sock.
+  // `folder`: kubelet's directory with its kubelet.sock.
   DevicePlugin(session::ControlLoop& loop, SlotAllocator& slots, std::string folder,
                ContainerSettings containers);
   ~DevicePlugin();
   DevicePlugin(const DevicePlugin&) = delete;
   DevicePlugin& operator=(const DevicePlugin&) = delete;
 
-  // Resources or slots are others than before.
+  // Updates the plugins after resources or slots changed.
   void Update();
-  // Looks after kubelet's socket and its own; now and then.
+  // Checks kubelet's socket and its own sockets; call periodically.
   void Look();
 
   const DevicePluginCounters& counters() const { return counters_; }
@@ -66,8 +66,8 @@ class DevicePlugin {
   const ContainerSettings containers_;
   DevicePluginCounters counters_;
   std::map<std::string, Resource> resources_;
-  std::string kubelet_;        // tells its socket from a later one; empty: it is not there
-  uint64_t kubelet_life_ = 0;  // counts its starts that were seen
+  std::string kubelet_;        // identity of kubelet's socket; empty: no socket
+  uint64_t kubelet_life_ = 0;  // number of kubelet starts seen
   std::string last_problem_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -91,7 +91,7 @@ void Kubernetes::OnStatus(const fleet::v1::TunnelAnswer& answer) {
   const TimePoint now = ControlLoop::Now();
   const bool ready = answer.code() == 0 && answer.status().ready();
   if (!ready) {
-    // It may be another one when it comes back.
+    // The gateway may offer something else when it comes back.
     offered_.clear();
     if (now - answered_at_ < pace_.patience) return;
     offer_known_ = true;
@@ -143,7 +143,7 @@ void Kubernetes::ListPools(std::shared_ptr<gateway::v1::GetConfigResponse> confi
 void Kubernetes::Poll() {
   poll_timer_ = loop_.At(ControlLoop::Now() + pace_.poll, [this] { Poll(); });
   kubelet_.List([this](const StatusOr<Assignments>& assignments, bool) {
-    // Who does not answer has said nothing about anybody.
+    // Without an answer of kubelet the assignments stay as they are.
     if (assignments.ok()) slots_.TakeAssignments(assignments.value());
   });
 }

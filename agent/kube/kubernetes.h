@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent of a Kubernetes node: offers the gateway's pools to kubelet, and decides about attaches
-// of pods. Its parts together, with their timers and what they need to know of the gateway. Lives
-// on the agent's loop; what it is given outlives it.
+// Agent of a Kubernetes node: offers the gateway's pools to kubelet, and decides about attaches of
+// pods. Combines its parts, their timers and the gateway's state. Lives on the agent's loop; its
+// arguments outlive it.
 #pragma once
 
 #include <memory>
@@ -27,30 +27,30 @@ struct KubernetesSettings {
   bool enabled = false;
   std::string device_plugin_dir = "/var/lib/kubelet/device-plugins";
   std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
-  std::string pod_log_dir = "/var/log/pods";  // empty: not looked at
-  std::string own_pod_uid;                    // of the pod that the agent runs in; empty: in none
+  std::string pod_log_dir = "/var/log/pods";  // empty: not used
+  std::string own_pod_uid;                    // pod in which the agent runs; empty: none
   ContainerSettings containers;
-  bool api_server = false;  // the cluster's is asked about pods
-  DraSettings dra;          // needs an API server and containers.cdi_dir
-  // Folder of the pod's service account, for the API server: ca.crt, token.
+  bool api_server = false;  // the cluster's API server is asked about pods
+  DraSettings dra;          // requires an API server and containers.cdi_dir
+  // Directory of the pod's service account, for the API server: ca.crt, token.
   std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
   bool operator==(const KubernetesSettings&) const = default;
 };
 
 struct KubernetesPace {
-  Duration look = Seconds(1);      // at kubelet's folder and the gateway's state
-  Duration refresh = Seconds(30);  // of what the gateway offers, though it says nothing new
-  Duration poll = Seconds(10);     // of who holds what
-  // A gateway may be away for so long before its slots count as unhealthy: a pod that comes
-  // meanwhile would fail for good.
+  Duration look = Seconds(1);  // interval of checks of kubelet's directory and the gateway's state
+  Duration refresh = Seconds(30);  // interval of reading the gateway's offer even without a change
+  Duration poll = Seconds(10);     // interval of reading the assignments
+  // Time for which the gateway may be away before its slots count as unhealthy: a pod that starts
+  // in that state would fail for good.
   Duration patience = Seconds(10);
   PublisherPace publisher;
 };
 
 class Kubernetes {
  public:
-  // others: decides about processes that are in no pod. api: nullptr: the API server is not asked.
-  // sysfs: where NUMA nodes are looked up.
+  // `others`: decides about processes outside of pods. `api`: nullptr: the API server is not asked.
+  // `sysfs`: for NUMA nodes.
   Kubernetes(session::ControlLoop& loop, GatewayPort& gateway, VerdictSource& others,
              kubeapi::ApiServer* api, const KubernetesSettings& settings, KubernetesPace pace = {},
              std::string sysfs = "/sys");
@@ -79,14 +79,14 @@ class Kubernetes {
   PodResources kubelet_;
   PodIdentities identities_;
   SlotKeeper slots_;
-  const std::vector<std::string> by_claim_;  // pools
+  const std::vector<std::string> by_claim_;  // names of pools
   DevicePlugin plugin_;
   std::optional<DraDriver> dra_;
-  // What the gateway offers has been read, or it is away for too long: until then an agent that
-  // starts anew leaves the devices that the one before has published.
+  // The gateway's offer has been read, or the gateway is away for too long. Before that a restarted
+  // agent keeps the devices that the previous one published.
   bool offer_known_ = false;
   PodVerdicts verdicts_;
-  std::string offered_;  // tells the state of the gateway that the offer was read from
+  std::string offered_;  // state of the gateway at which the offer was read
   TimePoint refresh_at_;
   TimePoint answered_at_;
   session::ControlLoop::TimerId look_timer_ = 0;
@@ -94,7 +94,7 @@ class Kubernetes {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// Of the interfaces that the gateway's ports use; -1: not known, or they differ.
+// Returns the NUMA node of the gateway's interfaces; -1: unknown, or different nodes.
 int NumaNodeOf(const types::v1::GatewayStatus& status, const std::string& sysfs);
 
 }  // namespace rocegw::agent

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unary call of kubelet that the agent's loop answers, now or later. A call whose client goes
-// meanwhile ends without the loop, so that a server can be stopped on the loop.
+// Unary call of kubelet that the agent's loop answers, now or later. A call whose client cancels it
+// ends without the loop, so that a server can be stopped on the loop.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -16,11 +16,11 @@ namespace rocegw::agent {
 template <typename Response>
 class LoopCall final : public grpc::ServerUnaryReactor {
  public:
-  // Shared with the code that answers: the reactor goes when gRPC is done with it. Finish may be
-  // called by any thread; only the first call counts.
+  // Shared with the answering code: the reactor is destroyed when gRPC is done with it. Finish may
+  // be called on any thread; only the first call counts.
   struct Answer {
     std::mutex mutex;
-    LoopCall* call = nullptr;  // nullptr: it has been finished
+    LoopCall* call = nullptr;  // nullptr: finished
     Response* response = nullptr;
 
     void Finish(const grpc::Status& status, const Response& value) {
@@ -46,7 +46,7 @@ class LoopCall final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
 };
 
-// Runs task(answer) on the loop, if *alive is still true there. Any thread.
+// Runs task(answer) on the loop if *alive is still true there. Any thread.
 template <typename Response, typename Task>
 grpc::ServerUnaryReactor* CallOnLoop(session::ControlLoop& loop, std::shared_ptr<bool> alive,
                                      Response* response, Task task) {

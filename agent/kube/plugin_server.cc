@@ -24,7 +24,7 @@ grpc::Status StatusOf(const Status& status) {
   return {code, status.text()};
 }
 
-// By kubelet itself, or by the container runtime's description of the slot.
+// Passes a slot by kubelet itself, or by the container runtime's description of it.
 StatusOr<v1beta1::ContainerAllocateResponse> Hand(const Slot& slot,
                                                   const ContainerSettings& containers) {
   v1beta1::ContainerAllocateResponse container;
@@ -47,12 +47,12 @@ StatusOr<v1beta1::ContainerAllocateResponse> Hand(const Slot& slot,
 
 }  // namespace
 
-// kubelet's view of the devices, for as long as it watches. gRPC is called with the lock held: what
-// it calls back comes on other threads, and a watcher is there until the last of them.
+// Stream of the devices to kubelet. gRPC is called with the lock held: its callbacks come on other
+// threads, and a watcher exists until the last of them.
 class DeviceWatcher final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
  public:
   struct Shared {
-    std::mutex mutex;  // guards this and all that watchers have
+    std::mutex mutex;  // guards this object and all watchers
     std::set<DeviceWatcher*> watchers;
     v1beta1::ListAndWatchResponse newest;
 
@@ -106,11 +106,11 @@ class DeviceWatcher final : public grpc::ServerWriteReactor<v1beta1::ListAndWatc
   }
 
   const std::shared_ptr<Shared> shared_;
-  v1beta1::ListAndWatchResponse list_;  // on its way
-  bool stale_ = true;                   // it does not have the newest list
+  v1beta1::ListAndWatchResponse list_;  // list being sent
+  bool stale_ = true;                   // the newest list was not sent
   bool writing_ = false;
-  bool ended_ = false;     // nobody listens any more
-  bool finished_ = false;  // gRPC has been told
+  bool ended_ = false;     // the client has ended the stream
+  bool finished_ = false;  // gRPC was told so
 };
 
 class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackService {
@@ -118,10 +118,10 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
   Service(session::ControlLoop& loop, SlotAllocator& slots, const std::string& resource,
           ContainerSettings containers)
       : loop_(loop), slots_(slots), resource_(resource), containers_(std::move(containers)) {}
-  // On the loop: what it was handed and has not begun is dropped.
+  // Destroyed on the loop: tasks that were passed to it and have not begun are dropped.
   ~Service() override { *alive_ = false; }
 
-  // On the loop.
+  // Called on the loop.
   void Update() {
     v1beta1::ListAndWatchResponse list;
     for (const OfferedSlot& slot : slots_.Slots(resource_)) {
@@ -179,7 +179,7 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
     return OnLoop<v1beta1::PreStartContainerResponse>(response, [this, ids](auto answer) {
       slots_.Prepare(resource_, ids, [this, answer](const StatusOr<std::vector<Slot>>& slots) {
         if (!slots.ok()) return answer->Finish(StatusOf(slots.status()), {});
-        // The runtime's folder does not outlive a restart of the host; what kubelet knows does.
+        // The runtime's directory is lost at a restart of the host; kubelet's state is not.
         for (const Slot& slot : slots.value()) {
           const auto container = Hand(slot, containers_);
           if (!container.ok()) return answer->Finish(StatusOf(container.status()), {});

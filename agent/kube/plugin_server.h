@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One resource's device plugin: a gRPC server at a unix socket that kubelet connects to. Calls of
-// kubelet are handed to the loop; a call whose client has gone is ended without it, so that the
-// server can be stopped on the loop. Made, used and destroyed there.
+// Device plugin of one resource: a gRPC server at a unix socket for kubelet. Calls are passed to
+// the loop; a cancelled call ends without it, so that the server can be stopped on the loop.
+// Created, used and destroyed there.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -27,12 +27,12 @@ class PluginServer {
   PluginServer(const PluginServer&) = delete;
   PluginServer& operator=(const PluginServer&) = delete;
 
-  // Again: at another socket, or where the old one was removed. A file that is in the way is
-  // replaced.
+  // Starts the server, also again at another socket or after the old one was removed. Replaces an
+  // existing file.
   Status Start(const std::string& socket);
-  // The slots are other than before: kubelet is told.
+  // Sends the changed slots to kubelet.
   void Update();
-  // Since the start.
+  // Number since the start.
   uint64_t allocations() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace rocegw::agent {
 namespace {
 
-// "tenants/T/pools/P" as "rocegw.io/T.P".
+// Converts "tenants/T/pools/P" to "rocegw.io/T.P".
 std::string ResourceOf(const std::string& pool) {
   const std::filesystem::path path(pool);
   const std::string tenant = path.parent_path().parent_path().filename();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots of pools as things that a cluster gives to containers. What speaks to the cluster
-// (kubelet's device plugins, the driver of dynamic resource allocation) knows no more of them than
-// this. Called on the agent's loop; answers there.
+// Interface to the slots of pools for the code that communicates with the cluster (kubelet's device
+// plugins, the driver of dynamic resource allocation). Called on the agent's loop; answers there.
 #pragma once
 
 #include <functional>
@@ -17,36 +16,37 @@ namespace rocegw::agent {
 struct OfferedSlot {
   std::string id;
   bool healthy = false;
-  int numa_node = -1;  // -1: not known
+  int numa_node = -1;  // -1: unknown
   bool operator==(const OfferedSlot&) const = default;
 };
 
 class SlotAllocator {
  public:
   virtual ~SlotAllocator() = default;
-  // "rocegw.io/T.P" of all pools that are offered as resources, or have been.
+  // Returns "rocegw.io/T.P" of all pools that are, or have been, offered as resources.
   virtual std::vector<std::string> Resources() const = 0;
   virtual std::vector<OfferedSlot> Slots(const std::string& resource) const = 0;
 
   using Prepared = std::function<void(StatusOr<std::vector<Slot>>)>;
-  // The slots are about to go to a new holder: whoever had them is cut off first.
+  // Prepares slots for a new holder: earlier holders are cut off first.
   virtual void Allocate(const std::string& resource, const std::vector<std::string>& ids,
                         Prepared done) = 0;
-  // The holder's program is about to start, perhaps again: nobody is left from before.
+  // Prepares slots for the start, or restart, of the holder's program: earlier sessions are ended.
   virtual void Prepare(const std::string& resource, const std::vector<std::string>& ids,
                        Prepared done) = 0;
 
-  // false: the gateway is away for longer than a restart takes, or takes no new programs.
+  // Returns false if the gateway is away for longer than a restart takes, or accepts no new
+  // programs.
   virtual bool IsGatewayHealthy() const = 0;
-  // Pools that are offered by claims.
+  // Returns the pools that are offered by claims.
   virtual std::vector<PoolOffer> ClaimPools() const = 0;
-  // The slot is this pod's alone, whatever kubelet lists, until Unclaim, which ends the sessions of
-  // its programs.
+  // Reserves the slot for this pod, whatever kubelet lists, until Unclaim, which ends the sessions
+  // of its programs.
   virtual void Claim(const std::string& resource, const std::string& id, const PodName& pod,
                      const std::string& pod_uid) = 0;
   virtual void Unclaim(const std::string& resource, const std::string& id) = 0;
   virtual bool IsClaimed(const std::string& resource, const std::string& id) const = 0;
-  // ENOENT: it is not on this node any more.
+  // Returns ENOENT if the slot is not on this node any more.
   virtual StatusOr<Slot> Find(const std::string& resource, const std::string& id) const = 0;
 };
 

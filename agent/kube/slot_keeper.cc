@@ -14,7 +14,7 @@
 namespace rocegw::agent {
 namespace {
 
-// With SlotKeeper's usual pause some ten seconds: a gateway that is started anew comes back.
+// With SlotKeeper's usual pause about ten seconds: enough for a gateway restart.
 constexpr int kAttempts = 200;
 
 std::string Joined(const std::vector<std::string>& words) {
@@ -54,7 +54,7 @@ Assignments SlotKeeper::WithClaims(const Assignments& told) const {
   Assignments merged = told;
   for (const auto& [key, holder] : claims_) {
     PodName pod = holder.pod;
-    // Of the container's slots kubelet alone knows.
+    // Only kubelet knows the container's slots.
     const auto listed = told.find({kClaimedSlot, key.second});
     pod.several_slots =
         listed != told.end() && std::ranges::any_of(listed->second, &PodName::several_slots);
@@ -78,7 +78,7 @@ void SlotKeeper::TakeAssignments(const Assignments& told) {
         holding.pod == PodName{} ? !holders.empty() : std::ranges::count(holders, holding.pod) != 0;
     if (!stays || holding.pod == PodName{})
       holding.pod = holders.size() == 1 ? holders.front() : PodName{};
-    // Programs of the former holder have no business there any more.
+    // Programs of the former holder must not stay.
     if (held && !stays) {
       holding.pod_uid.clear();
       if (!holding.clearing) ClearAfter(key);
@@ -93,7 +93,7 @@ void SlotKeeper::TakeAssignments(const Assignments& told) {
 
 void SlotKeeper::ClearAfter(const Key& key) {
   const auto slots = FindAll(key.first, {key.second});
-  // Without its socket nobody can be there.
+  // Without its socket no program can use the slot.
   if (!slots.ok()) return;
   holdings_[key].clearing = true;
   changed_();
@@ -143,7 +143,7 @@ SlotKeeper::Judgement SlotKeeper::Judge(const gateway::v1::HeldAttach& attach,
   const bool stranger = !holding.pod_uid.empty() && holding.pod_uid != uid;
   if (stranger || candidates.empty())
     return refused("slot " + slot->id + " belongs to another pod");
-  // Without logs a finished pod and its successor cannot be told apart: the pool is for both then.
+  // Without logs a finished pod and its successor are indistinguishable: the pool then admits both.
   for (const PodName& pod : candidates) {
     const std::string name = "pod " + pod.name_space + "/" + pod.name;
     const PodAdmission admission = Admits(offer->second.pods, pod, identity);
@@ -171,7 +171,7 @@ SlotKeeper::Judgement SlotKeeper::Judge(const gateway::v1::HeldAttach& attach,
   return {{true, ""}, {}};
 }
 
-// kubelet tells no uids, but makes a folder for each pod's logs that has it in its name.
+// kubelet gives no uids, but creates a directory for each pod's logs that has the uid in its name.
 bool SlotKeeper::LogsNameAnother(const PodName& pod, const std::string& pod_uid) const {
   if (pod_logs_.empty()) return false;
   std::error_code error;
@@ -281,9 +281,9 @@ void SlotKeeper::Prepare(const std::string& resource, const std::vector<std::str
 void SlotKeeper::Allocate(const std::string& resource, const std::vector<std::string>& ids,
                           Prepared done) {
   assigned_();
-  // Nothing that the one before had is the next one's.
+  // The new holder gets nothing of the earlier one.
   for (const std::string& id : ids) holdings_.erase({resource, id});
-  // Images are fetched before its containers start.
+  // Images are pulled before its containers start, so no program is expected yet.
   ClearFor(resource, ids, Next::kNobody, std::move(done));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds which slot of this host's pools: as kubelet says, and pinned to the pod whose program
-// attached first. A slot that has changed hands is cleared at the gateway before it counts as
-// healthy again. Without a clock: the owner tells when the gateway is in order. Lives on the
-// agent's loop, which outlives it, as does the gateway.
+// Holders of this host's slots: as kubelet reports them, and pinned to the pod whose program
+// attached first. A slot that changes hands is cleared at the gateway before it counts as healthy
+// again. No clock: the owner reports the gateway's health. Lives on the agent's loop, which
+// outlives it, as does the gateway.
 #pragma once
 
 #include <functional>
@@ -25,9 +25,9 @@ namespace rocegw::agent {
 
 class SlotKeeper final : public SlotAllocator {
  public:
-  // pod_logs: folder with one of each pod, NAMESPACE_NAME_UID, by kubelet; empty: none, and the
-  // first pod that attaches by a slot is taken for its holder. changed: Resources or Slots say
-  // something else than before.
+  // `pod_logs`: kubelet's directory with an entry NAMESPACE_NAME_UID per pod; empty: none, and the
+  // first pod that attaches at a slot counts as its holder. `changed`: called when Resources or
+  // Slots have changed.
   SlotKeeper(session::ControlLoop& loop, GatewayPort& gateway, std::string pod_logs,
              std::function<void()> changed, Duration retry = Milliseconds(50));
   ~SlotKeeper() override;
@@ -35,20 +35,22 @@ class SlotKeeper final : public SlotAllocator {
   SlotKeeper& operator=(const SlotKeeper&) = delete;
 
   void SetOffers(std::vector<PoolOffer> offers, int numa_node);
-  // A slot is about to be given, or its container to start: what kubelet said before is outdated.
+  // Sets a function that is called when a slot is about to be assigned, or its container to start:
+  // earlier answers of kubelet are then outdated.
   void OnAssigned(std::function<void()> assigned) { assigned_ = std::move(assigned); }
-  // false: the gateway is away for longer than a restart takes, or takes no new programs.
+  // `healthy` false: the gateway is away for longer than a restart takes, or accepts no new
+  // programs.
   void SetGatewayHealthy(bool healthy);
-  // What kubelet says now. Slots that have another holder than before, or none, are cleared.
+  // Takes kubelet's assignments. Slots that have another holder than before, or none, are cleared.
   void TakeAssignments(const Assignments& told);
 
   struct Judgement {
     Verdict verdict;
-    // The verdict is a refusal for want of this pod's identity; Judge again with it.
+    // Pod whose identity is missing for the verdict; call Judge again with it.
     std::optional<PodName> identity_of;
   };
-  // Whether the process, which is in a pod, may attach; told: as kubelet says now.
-  // identity: of the pod that a judgement before asked for.
+  // Decides if a process in a pod may attach. `told`: kubelet's current assignments; `identity`: of
+  // the pod that an earlier Judgement asked for.
   Judgement Judge(const gateway::v1::HeldAttach& attach, const Assignments& told,
                   const std::optional<PodIdentity>& identity = std::nullopt);
 
@@ -70,8 +72,8 @@ class SlotKeeper final : public SlotAllocator {
 
  private:
   struct Holding {
-    PodName pod;          // as kubelet said last; empty: no pod, or several and none has attached
-    std::string pod_uid;  // of the first program that attached; empty: none yet
+    PodName pod;  // from kubelet's last answer; empty: no pod, or several and none has attached
+    std::string pod_uid;  // pod of the first program that attached; empty: none yet
     bool clearing = false;
   };
   using Key = DeviceKey;
@@ -80,15 +82,16 @@ class SlotKeeper final : public SlotAllocator {
     std::string pod_uid;
   };
 
-  // What kubelet says of slots in limits, and what the claims say of theirs.
+  // Returns kubelet's assignments of slots in limits together with the claims' slots.
   Assignments WithClaims(const Assignments& told) const;
   StatusOr<std::vector<Slot>> FindAll(const std::string& resource,
                                       const std::vector<std::string>& ids) const;
-  // Who comes when a slot is cleared: nobody yet, or the program of a container that starts.
+  // Expected program after a slot is cleared: none yet, or that of a container that starts.
   enum class Next { kNobody, kProgram };
-  // Until nobody is left; an error when the gateway has not said so by the last attempt.
+  // Repeats until no session is left; an error if the gateway has not confirmed it by the last
+  // attempt.
   void Clear(const std::string& socket, Next next, int attempts, std::function<void(Status)> done);
-  // One slot after the other, from `at` on.
+  // Clears one slot after the other, from `at` on.
   void ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, Next next, Prepared done);
   void ClearFor(const std::string& resource, const std::vector<std::string>& ids, Next next,
                 Prepared done);
@@ -102,7 +105,7 @@ class SlotKeeper final : public SlotAllocator {
   const Duration retry_;
   std::function<void()> assigned_ = [] {};
   std::map<std::string, PoolOffer> offers_;  // by resource
-  std::set<std::string> resources_;          // that were ever offered in limits
+  std::set<std::string> resources_;          // ever offered in limits
   std::map<Key, Holding> holdings_;
   std::map<Key, Holder> claims_;
   int numa_node_ = -1;

@@ -33,12 +33,12 @@ grpc::ChannelArguments Arguments(const std::string& server_name) {
   grpc::ChannelArguments arguments;
   arguments.SetSslTargetNameOverride(server_name);
   arguments.SetMaxReceiveMessageSize(16 << 20);
-  // Links to one controller are their own connections, and a peer that is gone is noticed.
+  // Links to one controller use separate connections, and a lost peer is noticed.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
-  // What the environment says is meant for downloads, not for the fleet.
+  // The environment's proxy is meant for downloads, not for the fleet.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
 }
@@ -119,7 +119,7 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
     joined = status.ok();
     if (joined) break;
     problems += "\n  " + controller + ": " + status.error_message();
-    // Another controller of the same fleet would say the same.
+    // Another controller of the same fleet would answer the same.
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
         status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
       break;
@@ -136,7 +136,7 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
       !status.ok()) {
     return status;
   }
-  // The last one: without it the host has not joined.
+  // Written last: without this file the host has not joined.
   if (Status status = identity::WriteDurably(identity.File(kFleet), FleetText(file, gateway), 0644);
       !status.ok()) {
     return status;
@@ -184,7 +184,7 @@ std::string NodeIdentity::HowToJoinAnew() const {
 }
 
 std::string NodeIdentity::Explained(const std::string& controller, const std::string& error) const {
-  // gRPC passes on what OpenSSL says.
+  // gRPC passes on the text of OpenSSL.
   if (error.find("certificate verify failed") == std::string::npos) return error;
   auto authority = identity::FactsOfPem(bundle_);
   return "the controller " + controller + " is not of the fleet that this host joined as " +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who this host is in its fleet, as files in the agent's state directory: node.key (0600),
+// Identity of this host in its fleet, as files in the agent's state directory: node.key (0600),
 // node.crt, ca.crt and fleet.yaml (controllers, expected server name, gateway). A renewed
-// certificate holds for channels that are made afterwards. Blocking; one thread.
+// certificate is used by channels created afterwards. Blocking; one thread.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -18,10 +18,10 @@ namespace rocegw::agent {
 
 class NodeIdentity {
  public:
-  // ENOENT: this host has not joined a fleet.
+  // Returns ENOENT if this host has not joined a fleet.
   static StatusOr<NodeIdentity> Load(const std::string& directory);
-  // Trades the token for a certificate, asking the controllers of the file one after the other, and
-  // writes the files. gateway: "gateways/G". EEXIST: it has joined already.
+  // Exchanges the token for a certificate, asking the file's controllers one after the other, and
+  // writes the files. `gateway`: "gateways/G". EEXIST: it has joined already.
   static StatusOr<NodeIdentity> Join(const std::string& directory, const identity::JoinFile& file,
                                      const std::string& gateway);
 
@@ -31,22 +31,24 @@ class NodeIdentity {
   identity::TimePoint issued() const { return facts_.issued; }
   identity::TimePoint not_after() const { return facts_.not_after; }
   bool IsDueForRenewal(identity::TimePoint now) const;
-  // Why no controller takes the certificate at this time, and what to do. Empty: it is valid.
+  // Returns why controllers refuse the certificate at this time, with a remedy; empty: it is valid.
   std::string WhyNotValid(identity::TimePoint now) const;
 
-  // What a failed connection to the controller at "HOST:PORT" means and what to do, if its
-  // certificate is not of this host's fleet; else the error as it is.
+  // Explains a failed connection to the controller at "HOST:PORT" if its certificate is not of this
+  // host's fleet; otherwise returns the error unchanged.
   std::string Explained(const std::string& controller, const std::string& error) const;
-  // ESTALE: the join file is of another fleet than this host; says which, and what to do.
+  // Returns ESTALE, with the fleets' names and a remedy, if the join file is of another fleet than
+  // this host.
   Status IsOfFleet(const identity::JoinFile& file) const;
-  // The host has not joined any more: the next start asks for a join file. ENOENT: it had not.
+  // Removes the identity: the next start asks for a join file. ENOENT: there was none.
   static Status Leave(const std::string& directory);
 
-  // With mutual TLS, to the controller at "HOST:PORT".
+  // Returns a channel with mutual TLS to the controller at "HOST:PORT".
   std::shared_ptr<grpc::Channel> ChannelTo(const std::string& controller) const;
-  // For the key that it has: the key file stays, so that certificate and key never differ.
+  // Returns a request for the existing key: the key file stays, so that certificate and key always
+  // match.
   StatusOr<std::string> CertificateRequest() const;
-  // What the controller answered.
+  // Stores the controller's answer.
   Status TakeRenewed(const std::string& certificate_chain, const std::string& trust_bundle);
 
  private:

@@ -40,8 +40,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// What a program begins with: the three streams and nothing else of ours, signals as they are by
-// default (the agent blocks those that it reads), a group of its own.
+// Start state of a program: the three streams and no other descriptor of ours, default signal
+// handling (the agent blocks those that it reads), its own process group.
 class Beginning {
  public:
   Beginning() {
@@ -101,7 +101,7 @@ Status ChildProcess::Launch(const std::vector<std::string>& words,
   input_ = std::move(input.write);
   output_ = std::move(output.read);
   error_ = std::move(error.read);
-  // It is not reaped yet, so the number is its own.
+  // Not reaped yet, so the number is still its own.
   process_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   return process_.valid() ? Status() : Status(errno, "cannot watch " + words[0]);
 }
@@ -139,13 +139,13 @@ bool ChildProcess::ReadOutput() {
         continue;
       }
       const std::string line = std::exchange(line_, {});
-      // What it wrote there before the line.
+      // Reads what the program wrote to stderr before the line.
       ReadError();
       if (!std::exchange(too_long_, false)) tell(line);
       if (!*alive) return false;
     }
   }
-  // Its end would be reported for ever.
+  // Otherwise the end of the stream would be reported for ever.
   if (count == 0) loop_.Unwatch(std::exchange(watches_[0], 0));
   return true;
 }

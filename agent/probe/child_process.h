@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that is started beside the agent, with pipes for its standard streams and a process
-// group of its own. Its input ends with the agent, whatever ends that; it is killed and reaped with
-// this object. On the loop, which outlives it; handlers are called from there, not from within
-// calls, and may destroy it.
+// Child process of the agent, with pipes for its standard streams and its own process group. Its
+// input is closed when the agent ends, for whatever reason; it is killed and reaped with this
+// object. On the loop, which outlives it; handlers are called from there, not from within calls,
+// and may destroy it.
 #pragma once
 
 #include <sys/types.h>
@@ -22,27 +22,26 @@ namespace rocegw::agent {
 class ChildProcess {
  public:
   struct Handlers {
-    // A line of its standard output, without its end. One that is longer than kLongestLine, or the
-    // rest of one, is left out.
+    // Line of its standard output, without its end. Lines longer than kLongestLine are dropped.
     std::function<void(std::string_view)> line;
-    // It has ended and all it wrote was handed over. status: of waitpid.
+    // Called after its exit and all its output. `status`: of waitpid.
     std::function<void(int status)> ended;
   };
   static constexpr size_t kLongestLine = 4096;
 
-  // words: the program's path and its arguments. environment: "NAME=VALUE".
+  // `words`: the program's path and its arguments. `environment`: "NAME=VALUE".
   static StatusOr<std::unique_ptr<ChildProcess>> Start(session::ControlLoop& loop,
                                                        const std::vector<std::string>& words,
                                                        const std::vector<std::string>& environment,
                                                        Handlers handlers);
-  // Kills it if it runs, and waits for its end.
+  // Kills it if it runs, and waits for its exit.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   void Kill();
   bool runs() const { return pid_ > 0; }
-  // The last line of its standard error.
+  // Returns the last line of its standard error.
   std::string LastError() const;
 
  private:
@@ -50,7 +49,7 @@ class ChildProcess {
       : loop_(loop), handlers_(std::move(handlers)) {}
   Status Launch(const std::vector<std::string>& words, const std::vector<std::string>& environment);
   void Watch();
-  // False: it was destroyed meanwhile.
+  // Returns false if the handler destroyed this object.
   bool ReadOutput();
   void ReadError();
   void OnEnd();
@@ -63,9 +62,9 @@ class ChildProcess {
   UniqueFd output_;
   UniqueFd error_;
   session::ControlLoop::WatchId watches_[3] = {};
-  std::string line_;  // what has come of it
+  std::string line_;  // incomplete line
   bool too_long_ = false;
-  std::string errors_;  // the last of them
+  std::string errors_;  // latest ones
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -9,7 +9,7 @@
 namespace rocegw::agent {
 namespace {
 
-// Of rocegw-run, which looks first whether a gateway is there.
+// Exit status of rocegw-run when it finds no gateway.
 constexpr int kNoGateway = 125;
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
@@ -36,7 +36,7 @@ types::v1::ConnectivityFault FaultOf(probe::Fault fault) {
   return types::v1::PROBE_FAILED;
 }
 
-// "rocegw[123]: the gateway ..." and "rocegw-run: no gateway ..." without who says it.
+// Removes the speaker from "rocegw[123]: the gateway ..." and "rocegw-run: no gateway ...".
 std::string WithoutSpeaker(const std::string& line) {
   const size_t colon = line.find(": ");
   return line.starts_with("rocegw") && colon != std::string::npos ? line.substr(colon + 2) : line;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the controller is told of a probe: from what it says and from how it ends. Pure.
+// Report of a probe for the controller, from its output and its exit. Pure.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@ namespace rocegw::agent {
 
 fleet::v1::ProbeReport Fault(types::v1::ConnectivityFault fault, const std::string& message);
 
-// last_error: of its standard error, where the client library says why a gateway refuses it.
+// `last_error`: last line of its standard error, where the client library reports why a gateway
+// refuses it.
 fleet::v1::ProbeReport ReportOf(const probe::Line& line, const std::string& last_error);
 
-// Of one that ended without a word. status: of waitpid.
+// Report of a probe that ended without output. `status`: of waitpid.
 fleet::v1::ProbeReport ReportOfEnd(int status, const std::string& last_error);
 
 }  // namespace rocegw::agent

@@ -24,9 +24,9 @@ using session::ControlLoop;
 
 constexpr int64_t kLeastMs = 100;
 constexpr int64_t kMostMs = 60'000;
-// What a probe has beyond its limit to say that it was reached.
+// Additional time for a probe to report that it reached its limit.
 constexpr Duration kGrace = Seconds(1);
-// Of the questions that a probe brings with it.
+// Time limit of the queries for a probe.
 constexpr int64_t kAnswerSeconds = 5;
 constexpr int32_t kPage = 1000;
 
@@ -52,7 +52,8 @@ std::vector<std::string> Words(const std::string& folder, const std::string& soc
   return words;
 }
 
-// The agent's own, without what would send the probe elsewhere; the library says why it is refused.
+// Returns the agent's environment without variables that would redirect the probe; makes the
+// library report refusals.
 std::vector<std::string> Environment() {
   std::vector<std::string> variables = {"ROCEGW_RUN=1"};
   for (char** at = environ; *at != nullptr; ++at) {
@@ -61,7 +62,7 @@ std::vector<std::string> Environment() {
   return variables;
 }
 
-// Gateway and library are of one host: a question that is not answered soon is not worth more.
+// Gateway and library are on one host: a slow answer is of no use.
 void SetDeadline(TunnelQuestion& question) {
   *question.mutable_deadline() =
       TimeUtil::GetCurrentTime() + TimeUtil::SecondsToDuration(kAnswerSeconds);
@@ -177,7 +178,7 @@ void Probes::OnMeasured(uint64_t question, uint32_t qpn, const ProbeReport& repo
   TunnelQuestion asked;
   SetDeadline(asked);
   asked.mutable_list_qps()->set_qpn(qpn);
-  // The queue pair stays until the probe is let go.
+  // The queue pair stays until the probe is released.
   Ask(question, asked, [this, question, report](Probe&, const TunnelAnswer& answer) {
     ProbeReport whole = report;
     for (const types::v1::QueuePair& qp : answer.qps().qps()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes that the controller asks for: finds the attach socket of the pool, starts rocegw-probe
-// under rocegw-run, hands its words up, and asks the gateway what its connection travelled on.
-// Every one has a time limit and ends with its question. Made, called and destroyed on the agent's
-// loop; loop and gateway outlive it.
+// under rocegw-run, forwards its output, and asks the gateway about its connection's transport.
+// Each probe has a time limit and ends with its question. Created, called and destroyed on the
+// agent's loop; loop and gateway outlive it.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,22 @@ namespace rocegw::agent {
 
 class Probes {
  public:
-  // A part of the answer, complete but for its id.
+  // Part of the answer, complete except for its id.
   using Part = std::function<void(fleet::v1::TunnelAnswer)>;
-  // At a time; a test of a gateway with itself takes two.
+  // Limit at a time; a test of a gateway with itself takes two.
   static constexpr size_t kMost = 8;
 
-  // folder: of rocegw-run and rocegw-probe.
+  // `folder`: directory of rocegw-run and rocegw-probe.
   Probes(session::ControlLoop& loop, GatewayPort& gateway, std::string folder);
   ~Probes();
   Probes(const Probes&) = delete;
   Probes& operator=(const Probes&) = delete;
 
   void Start(uint64_t question, const fleet::v1::ProbeRequest& request, Part part);
-  // Nobody waits any more: the probe is killed and calls back no more.
+  // Kills the probe of a question that was cancelled; it calls back no more.
   void Cancel(uint64_t question);
   void CancelAll();
-  // Processes that are there.
+  // Returns the number of processes.
   size_t running() const { return probes_.size() + dying_.size(); }
 
  private:
@@ -44,22 +44,22 @@ class Probes {
     Part part;
     std::unique_ptr<ChildProcess> process;
     session::ControlLoop::TimerId timer = 0;
-    uint64_t number = 0;  // questions of another controller have the same numbers
+    uint64_t number = 0;  // distinguishes equal question ids of different controllers
   };
 
-  // What the gateway answered, if somebody still waits.
+  // Receives the gateway's answer if the question still exists.
   using Answered = std::function<void(Probe&, const fleet::v1::TunnelAnswer&)>;
   void Ask(uint64_t question, const fleet::v1::TunnelQuestion& asked, Answered answered);
   void FindSocket(uint64_t question, const std::string& page_token);
   void Launch(uint64_t question, Probe& probe, const std::string& socket);
-  // nullptr: it is gone.
+  // Returns nullptr if the probe has ended.
   Probe* Find(uint64_t question, uint64_t number);
   void OnLine(uint64_t question, uint64_t number, std::string_view text);
   void OnMeasured(uint64_t question, uint32_t qpn, const fleet::v1::ProbeReport& report);
   void OnEnded(uint64_t question, uint64_t number, int status);
-  // The last part; the probe is gone.
+  // Sends the last part; the probe is destroyed.
   void Finish(uint64_t question, const fleet::v1::ProbeReport& report);
-  // Its process is killed now and reaped when it has ended.
+  // Kills the process now and reaps it when it has ended.
   void Remove(uint64_t question);
 
   session::ControlLoop& loop_;

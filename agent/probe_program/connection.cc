@@ -19,16 +19,16 @@ namespace {
 
 constexpr uint32_t kSends = 64;
 constexpr uint64_t kNumberOffset = kPatternBytes;
-// As many as may be under way, so that none is written over.
+// As many as may be in flight, so that none is overwritten.
 constexpr uint64_t kSlotsOffset = kNumberOffset + kSends * sizeof(uint64_t);
 constexpr uint64_t kMemoryBytes = kSlotsOffset + uint64_t{Connection::kReceives} * kLongestMessage;
-// Of send requests; a receive has its slot.
+// Id of send requests; a receive has its slot.
 constexpr uint64_t kSendId = UINT64_MAX;
-// Devices of the machine itself are not what is tested.
+// Devices of the machine itself are not tested.
 constexpr char kDevicePrefix[] = "rocegw";
 constexpr uint8_t kRetries = 7;
 
-// In the private data of a request, big endian.
+// Marker in the private data of a request, big endian.
 constexpr uint32_t kMagic = 0x52475742;
 struct Greeting {
   uint32_t magic;
@@ -43,7 +43,7 @@ Greeting GreetingOf(const Wishes& wishes) {
           htobe64(wishes.bulk_bytes)};
 }
 
-// False: whoever sent it is no probe.
+// Returns false if the sender is not a probe.
 bool Read(const std::vector<uint8_t>& data, Wishes& wishes) {
   Greeting greeting;
   if (data.size() < sizeof greeting) return false;
@@ -54,8 +54,7 @@ bool Read(const std::vector<uint8_t>& data, Wishes& wishes) {
          wishes.message_bytes <= kLongestMessage;
 }
 
-// Addresses that programs may use at ports that are up; IPv4 first. Those of the link alone are
-// good on one link only.
+// Returns addresses of active ports; IPv4 first. Link-local addresses work on one link only.
 std::vector<std::string> Addresses() {
   std::vector<std::string> v4;
   std::vector<std::string> v6;
@@ -306,7 +305,7 @@ ibv_wc Connection::Poll() {
     const int count = ibv_poll_cq(cq_, 1, &done);
     if (count < 0) FailCall(Fault::kFailed, "ibv_poll_cq");
     if (count > 0) break;
-    // The gateway may need this processor.
+    // The gateway may need this CPU.
     if (empty % kPollsInARow == 0) sched_yield();
   }
   if (done.status != IBV_WC_SUCCESS) Fail(Fault::kConnectionLost, ibv_wc_status_str(done.status));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection of the probe by rdma_cm, with the verbs that any program uses: an id, a queue pair,
-// a completion queue and memory for messages. Throws Failure. One thread.
+// Connection of the probe by rdma_cm, with the verbs that any program uses: an id, a queue pair, a
+// completion queue and memory for messages. Throws Failure. One thread.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -15,7 +15,7 @@
 
 namespace rocegw::probe {
 
-// What the connecting end asks for, in the private data of its request.
+// Parameters from the connecting end, in the private data of its request.
 struct Wishes {
   uint32_t message_bytes = 64;
   uint32_t round_trips = 1000;
@@ -24,7 +24,7 @@ struct Wishes {
 
 class Connection {
  public:
-  // Messages that may be under way to an end without being asked for by it.
+  // Messages that the other end may send without being asked.
   static constexpr uint32_t kReceives = 64;
 
   // Attaches to the gateway.
@@ -33,15 +33,15 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Waits at an address of the gateway, which it tells, until a probe connects.
+  // Reports an address of the gateway and waits there until a probe connects.
   Wishes Accept();
-  // address: as text.
+  // `address`: as text.
   void Connect(const std::string& address, uint16_t port, const Wishes& wishes);
 
   uint32_t qpn() const { return id_->qp->qp_num; }
   const uint8_t* pattern() const { return memory_.get(); }
 
-  // Part of the pattern. Waits while the send queue is full.
+  // Sends a part of the pattern. Waits while the send queue is full.
   void SendPattern(uint32_t offset, uint32_t length);
   void SendNumber(uint64_t number);
 
@@ -50,7 +50,7 @@ class Connection {
     uint32_t length = 0;
     uint32_t slot = 0;
   };
-  // The next one; its bytes stay until it is given back.
+  // Returns the next message; its bytes are valid until it is given back.
   Message Receive();
   void GiveBack(const Message& message) { PostReceive(message.slot); }
 
@@ -59,7 +59,7 @@ class Connection {
     rdma_cm_id* id = nullptr;
     std::vector<uint8_t> private_data;
   };
-  // The next event. One of another kind is a Failure.
+  // Returns the next event. An event of another kind is a Failure.
   Event Await(rdma_cm_event_type wanted);
   void Listen();
   void MakeQueuePair();
@@ -68,15 +68,15 @@ class Connection {
   ibv_wc Poll();
   Message MessageOf(const ibv_wc& done) const;
 
-  std::unique_ptr<uint8_t[]> memory_;  // pattern, number to send, slots of receives
+  std::unique_ptr<uint8_t[]> memory_;  // pattern, numbers to send, slots of receives
   rdma_event_channel* events_ = nullptr;
   rdma_cm_id* listener_ = nullptr;
   rdma_cm_id* id_ = nullptr;
   ibv_cq* cq_ = nullptr;
   ibv_mr* mr_ = nullptr;
-  std::vector<Message> received_;  // while room for a send was waited for
-  uint32_t sends_ = 0;             // under way
-  uint64_t numbers_ = 0;           // sent
+  std::vector<Message> received_;  // arrived while waiting for a free send
+  uint32_t sends_ = 0;             // sends in flight
+  uint64_t numbers_ = 0;           // numbers sent
 };
 
 }  // namespace rocegw::probe

@@ -17,11 +17,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kBulkMessage = kLongestMessage;
-// Messages of the bulk after which the receiver tells how many it has compared, and how many may
-// be ahead of that: never more than it has receives for.
+// Messages of the bulk phase after which the receiver reports how many it has compared, and how
+// many may be ahead of that: never more than it has receives.
 constexpr uint64_t kTellEvery = 8;
 constexpr uint64_t kMostAhead = Connection::kReceives / 2;
-// In place of a count: what came was not what was sent.
+// Sent instead of a count: received bytes were wrong.
 constexpr uint64_t kWrongBytes = UINT64_MAX;
 
 uint64_t Nanoseconds(Clock::duration time) {
@@ -46,7 +46,7 @@ bool IsPattern(const Connection& connection, const Connection::Message& message,
                               " with other bytes than it was sent with");
 }
 
-// A number where another thing was expected: how the other end says that it got something wrong.
+// A number instead of the expected message: the other end reports wrong bytes.
 void CheckVerdict(const Connection::Message& message, uint64_t number) {
   if (message.length != sizeof(uint64_t)) return;
   uint64_t told = 0;
@@ -87,10 +87,10 @@ void SendBulk(Connection& connection, uint64_t bytes, uint64_t first) {
   }
 }
 
-// What the other end is told as well.
+// Reports the error to the other end as well.
 [[noreturn]] void TellWrong(Connection& connection, uint64_t number) {
   connection.SendNumber(kWrongBytes);
-  // Until it has heard it, and disconnects.
+  // Until the other end has received it and disconnects.
   try {
     for (;;) connection.GiveBack(connection.Receive());
   } catch (const Failure&) {

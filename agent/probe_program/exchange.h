@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two ends of a probe do once they are connected: messages there and back, one after the
-// other, then bulk one way, every byte compared by who receives it. Throws Failure. One thread.
+// Exchange between the two ends of a connected probe: round trips one after the other, then bulk
+// one way; the receiver compares every byte. Throws Failure. One thread.
 #pragma once
 
 #include "agent/probe_program/connection.h"
@@ -8,9 +8,9 @@
 
 namespace rocegw::probe {
 
-// Of the end that was connected to; returns when the other one has all it wanted.
+// Serves the accepting end; returns when the other end has finished.
 void Serve(Connection& connection, const Wishes& wishes);
-// Fills in what is measured.
+// Runs the connecting end and fills in the results.
 void Measure(Connection& connection, const Wishes& wishes, Measured& measured);
 
 }  // namespace rocegw::probe

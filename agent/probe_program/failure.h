@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the parts of rocegw-probe fail: thrown where it is noticed, told once by main.
+// Failure of the parts of rocegw-probe: thrown where it is found, reported once by main.
 #pragma once
 
 #include <cerrno>
@@ -17,7 +17,7 @@ struct Failure {
 [[noreturn]] inline void Fail(Fault fault, std::string message) {
   throw Failure{{fault, std::move(message)}};
 }
-// A call that sets errno failed.
+// Throws a Failure for a call that has set errno.
 [[noreturn]] inline void FailCall(Fault fault, const std::string& call) {
   const int error = errno;
   Fail(fault, call + ": " + std::strerror(error));

@@ -34,7 +34,7 @@ constexpr char kHelp[] =
 
 struct Arguments {
   uint32_t time_limit_ms = 0;
-  std::string address;  // empty: it waits
+  std::string address;  // empty: accepts
   uint16_t port = 0;
   Wishes wishes;
 };
@@ -89,7 +89,7 @@ void Work(const Arguments& arguments) {
     Tell(TextOf(measured));
   }
   SetStage("waiting to be let go");
-  // The queue pair stays as long as somebody may want to look at it: the watchdog ends the process.
+  // The queue pair stays for inspection: the watchdog ends the process.
   for (;;) pause();
 }
 

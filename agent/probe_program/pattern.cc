@@ -15,7 +15,7 @@ void FillPattern(uint8_t* table) {
 }
 
 uint32_t PatternOffset(Direction direction, uint64_t number) {
-  // Odd, so that it takes all values before it repeats one.
+  // Odd, so that all values occur before one repeats.
   constexpr uint64_t kStep = 4099;
   const uint64_t first = direction == Direction::kThere ? 0 : kLongestMessage / 2 + 1;
   return static_cast<uint32_t>((first + number * kStep) % kLongestMessage);

@@ -19,7 +19,7 @@ constexpr std::array<std::pair<Fault, std::string_view>, 8> kFaults = {
      {Fault::kCorrupted, "corrupted"},
      {Fault::kFailed, "failed"}}};
 
-// Takes the first word off.
+// Removes and returns the first word.
 std::string_view NextWord(std::string_view& text) {
   const size_t end = std::min(text.find(' '), text.size());
   const std::string_view word = text.substr(0, end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rocegw-probe writes to its standard output, a line each, and the agent reads: where it
-// waits, what it measured, or why it failed. Pure; any thread.
+// Output of rocegw-probe, one line each, which the agent reads: its listening address, its results,
+// or its error. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -43,15 +43,15 @@ struct Measured {
 
 struct Failed {
   Fault fault = Fault::kFailed;
-  std::string message;  // one line
+  std::string message;  // text of one line
   bool operator==(const Failed&) const = default;
 };
 
 using Line = std::variant<Listening, Measured, Failed>;
 
-// With its line feed.
+// Returns the text with its line feed.
 std::string TextOf(const Line& line);
-// Without one. Nothing: the probe says no such thing.
+// Parses a line without line feed. Returns nothing for an unknown line.
 std::optional<Line> ReadLine(std::string_view text);
 
 }  // namespace rocegw::probe

@@ -43,7 +43,7 @@ void SetStage(const std::string& stage) {
 }
 
 void Tell(const std::string& line) {
-  // Not longer than a pipe takes at once. Nobody reads it: nobody wants to know.
+  // Short enough for one write to a pipe. An error is ignored: then there is no reader.
   [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, line.data(), line.size());
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that ends the process, whatever the others wait for: when its standard input ends, which
-// is how an agent that is gone or has had enough lets it go, and when the time is over, which it
-// tells. Started once.
+// Thread that ends the process whatever the others wait for: when its standard input ends, since
+// the agent is gone or has finished, and at the time limit, which it reports. Started once.
 #pragma once
 
 #include <chrono>
@@ -10,9 +9,9 @@
 namespace rocegw::probe {
 
 void StartWatchdog(std::chrono::milliseconds time);
-// What the time would be over in, for people: "connecting to 192.0.2.1". Any thread.
+// Sets the stage for the report of a timeout: "connecting to 192.0.2.1". Any thread.
 void SetStage(const std::string& stage);
-// A line for the agent, whole.
+// Writes a complete line for the agent.
 void Tell(const std::string& line);
 
 }  // namespace rocegw::probe

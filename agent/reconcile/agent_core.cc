@@ -48,8 +48,8 @@ void AgentCore::OnPush(const Push& push) {
     return Answer(std::move(report));
   }
   unadopted_ = false;
-  // A delta of one part can be passed on to a gateway that runs what it builds on. One of several
-  // is not taken apart again: the gateway could start anew between two of them.
+  // A delta in one part can be passed on to a gateway that runs its base. A delta in several parts
+  // is not passed on: the gateway could restart between two of them.
   delta_.reset();
   const bool builds_on_running = running_.store_uuid() == store_before &&
                                  running_.applied_revision() == before &&
@@ -70,8 +70,8 @@ bool AgentCore::IsBehind() const {
 
 void AgentCore::Reconcile() {
   if (!gateway_up_ || applying_ || unadopted_ || desired_.store_uuid().empty()) return;
-  // What was applied last may not have reached the disk before the agent's end: the controller
-  // knows better than we do.
+  // The last applied state may not have reached the disk before the agent's end: the controller
+  // knows better.
   const bool newer = running_.store_uuid() == desired_.store_uuid() &&
                      running_.applied_revision() > desired_.revision();
   if (newer && owed_nonce_.empty()) return;
@@ -114,8 +114,8 @@ void AgentCore::OnApplyFailed() {
 void AgentCore::OnApplied(const PushReport& report) {
   applying_ = false;
   if (report.status() == types::v1::NEED_FULL) {
-    // It runs something else than it said; the whole state puts that right. One that does not take
-    // that either is asked again when it has been looked at anew.
+    // The gateway runs another state than it reported; the whole state corrects that. A gateway
+    // that refuses that too is asked again after its state was read again.
     running_.Clear();
     if (!sent_full_) Reconcile();
     return;
@@ -126,7 +126,7 @@ void AgentCore::OnApplied(const PushReport& report) {
     desired_.Confirm();
     unsaved_ = true;
   }
-  // More has come while it was busy: the answer comes with that.
+  // A newer push arrived meanwhile: the answer comes with that one.
   if (!unadopted_ && IsBehind()) return Reconcile();
   Answer(report);
 }
@@ -142,7 +142,7 @@ void AgentCore::Answer(PushReport report) {
 void AgentCore::OnGatewayStatus(const fleet::v1::Heartbeat& status, TimePoint now) {
   fleet::v1::Heartbeat fresh = status;
   fresh.set_gateway_connected(true);
-  // Totals always move; they go with what is sent anyway.
+  // Totals change all the time; they are sent with the next heartbeat.
   const auto lasting = [](fleet::v1::Heartbeat heartbeat) {
     heartbeat.clear_totals();
     heartbeat.clear_pools();

@@ -20,7 +20,7 @@ DesiredConfig::Verdict DesiredConfig::Judge(const Push& first) const {
 }
 
 DesiredConfig::Verdict DesiredConfig::Take(const Push& part) {
-  // The parts of another push will not be completed any more.
+  // Incomplete parts of another push are obsolete.
   if (parts_.has_value() && parts_->nonce() != part.nonce()) parts_.reset();
   if (!parts_.has_value()) {
     gathered_bytes_ = 0;
@@ -62,8 +62,7 @@ Push DesiredConfig::Full() const {
   push.set_revision(revision_);
   push.set_full(true);
   push.set_adopt(confirmed_ || adopt_);
-  // In the order in which they are applied; what this version does not know is the gateway's to
-  // refuse.
+  // In the order of application; the gateway rejects objects unknown to this version.
   for (const auto value : {ConfigObject::kGateway, ConfigObject::kCcPolicy, ConfigObject::kTenant,
                            ConfigObject::kPool, ConfigObject::kPeer, ConfigObject::VALUE_NOT_SET}) {
     for (const auto& [name, object] : objects_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The newest configuration that the controller has sent, whole: what a gateway that starts anew is
-// given, and what later pushes build on. Decides whether a push can be followed. Pure; one thread.
+// Latest complete configuration from the controller: given to a restarted gateway, and the base of
+// later pushes. Decides if a push can be followed. Pure; one thread.
 #pragma once
 
 #include <cstddef>
@@ -15,26 +15,27 @@ namespace rocegw::agent {
 
 class DesiredConfig {
  public:
-  // What one push may come to in parts.
+  // Limit of one push in parts.
   static constexpr size_t kMostBytes = size_t{256} << 20;
 
   enum class Verdict {
     kIncomplete,  // more parts follow
-    kTaken,       // this is what is wanted now
-    kNeedFull,    // it does not build on what is here
-    kUnadopted,   // of another store or of this one's past: nothing is followed until it is adopted
+    kTaken,       // is the desired configuration now
+    kNeedFull,    // does not build on the current one
+    kUnadopted,   // from another store or an earlier state: not followed until adopted
   };
   Verdict Take(const types::v1::Push& part);
 
-  // As one push without a nonce, for a gateway that may run anything. It adopts what the gateway
-  // has followed once already, or what the controller said to adopt.
+  // Returns it as one push without a nonce, for a gateway in any state. The push adopts stores that
+  // the gateway has followed before, or that the controller told to adopt.
   types::v1::Push Full() const;
-  // The gateway runs it.
+  // Records that the gateway runs it.
   void Confirm() { confirmed_ = true; }
-  // What was gathered of a push whose stream has ended.
+  // Drops the parts of a push whose stream has ended.
   void DropParts() { parts_.reset(); }
 
-  // For the disk, once the gateway runs it. False: not a configuration; this one stays as it was.
+  // Convert to and from the form on disk, once the gateway runs it. Restore returns false, and
+  // changes nothing, if it is not a configuration.
   types::v1::AppliedConfig Saved() const;
   bool Restore(const types::v1::AppliedConfig& saved);
 
@@ -48,12 +49,12 @@ class DesiredConfig {
   Verdict Judge(const types::v1::Push& first) const;
   void Merge();
 
-  std::string store_uuid_;  // empty: nothing has been taken yet
+  std::string store_uuid_;  // empty: no configuration yet
   int64_t revision_ = 0;
   bool confirmed_ = false;
   bool adopt_ = false;
   std::map<std::string, types::v1::ConfigObject> objects_;
-  std::optional<types::v1::Push> parts_;  // gathered so far
+  std::optional<types::v1::Push> parts_;  // parts so far
   size_t gathered_bytes_ = 0;
 };
 

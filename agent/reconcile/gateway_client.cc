@@ -21,9 +21,9 @@ namespace {
 using google::protobuf::util::TimeUtil;
 
 constexpr std::chrono::seconds kProbeDeadline(5);
-// A gateway that makes thousands of sockets and reserves takes its time.
+// A gateway that creates thousands of sockets and reserves needs time.
 constexpr std::chrono::seconds kApplyDeadline(55);
-// How long the gateway waits for somebody who attaches, and the call's deadline above it.
+// Time that the gateway waits for an attach; the call's deadline is longer.
 constexpr int kHeldWaitSeconds = 20;
 constexpr std::chrono::seconds kHeldDeadline(25);
 
@@ -33,7 +33,7 @@ Status ErrorOf(const grpc::Status& status) {
 
 }  // namespace
 
-// Under way most of the time, so the client must be able to end it: whoever ends waits for `ended`.
+// Pending most of the time, so the client must be able to cancel it and wait for `ended`.
 struct GatewayClient::HeldCall {
   grpc::ClientContext context;
   gateway::v1::ListHeldAttachesRequest request;
@@ -53,22 +53,22 @@ struct GatewayClient::Stubs {
   std::unique_ptr<gateway::v1::StateService::Stub> state;
   std::unique_ptr<gateway::v1::IdentityService::Stub> identity;
   std::unique_ptr<gateway::v1::DebugService::Stub> debug;
-  bool closed = false;             // the loop's thread
-  std::shared_ptr<HeldCall> held;  // under way; the loop's thread
+  bool closed = false;             // used on the loop's thread
+  std::shared_ptr<HeldCall> held;  // pending call; used on the loop's thread
 };
 
 GatewayClient::GatewayClient(session::ControlLoop& loop, const std::string& socket) : loop_(loop) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  // A gateway that comes back is to be seen soon.
+  // A restarted gateway should be noticed soon.
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   stubs_ = std::make_shared<Stubs>(
       grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
 }
 
-// A capture of the gateway on its way up: a piece is read when one was granted, so that a slow
-// controller slows the gateway's end and fills no memory here. Holds itself until gRPC is done with
-// it; all but gRPC's callbacks on the loop.
+// Capture of the gateway on its way to the controller: a part is read after a grant, so that a slow
+// controller slows down the gateway instead of filling memory here. Holds itself until gRPC is done
+// with it; everything except gRPC's callbacks runs on the loop.
 class GatewayClient::Capture final : public grpc::ClientReadReactor<gateway::v1::CaptureChunk>,
                                      public std::enable_shared_from_this<Capture> {
  public:
@@ -93,7 +93,7 @@ class GatewayClient::Capture final : public grpc::ClientReadReactor<gateway::v1:
   void Cancel() {
     part_ = {};
     context_.TryCancel();
-    // A read that is not under way does not fail.
+    // Without a pending read the end of the stream is not noticed.
     ReadNext();
   }
 
@@ -126,7 +126,7 @@ class GatewayClient::Capture final : public grpc::ClientReadReactor<gateway::v1:
     ReadNext();
   }
   void ReadNext() {
-    // After the last piece, or when nobody listens, only the end of the stream is to come.
+    // After the last part, or after a cancel, only the end of the stream follows.
     const bool draining = told_end_ || !part_;
     if (reading_ || (granted_ == 0 && !draining)) return;
     if (!draining) --granted_;
@@ -134,13 +134,13 @@ class GatewayClient::Capture final : public grpc::ClientReadReactor<gateway::v1:
     StartRead(&chunk_);
   }
   void Post(std::function<void()> task) {
-    // The loop is the last to hold the call, and the channel with it.
+    // The loop must be the last to hold the call, and with it the channel.
     (void)loop_.Post([self = shared_from_this(), task = std::move(task)] { task(); });
   }
 
   session::ControlLoop& loop_;
   const std::shared_ptr<Stubs> stubs_;
-  Part part_;  // empty: nobody waits
+  Part part_;  // empty: cancelled
   grpc::ClientContext context_;
   gateway::v1::CaptureRequest request_;
   gateway::v1::CaptureChunk chunk_;
@@ -177,7 +177,7 @@ void GatewayClient::CancelAll() {
 
 namespace {
 
-// Starts a call, and hands its outcome to `done` on the loop.
+// Starts a call, and passes its result to `done` on the loop.
 template <typename Response, typename Request, typename Stubs, typename Start, typename Done>
 void Run(session::ControlLoop& loop, const std::shared_ptr<Stubs>& stubs, Request request,
          std::chrono::system_clock::time_point deadline, const Start& start, Done done) {
@@ -235,7 +235,7 @@ void GatewayClient::Apply(const types::v1::Push& push,
   ApplyPart(parts, 0, std::move(done));
 }
 
-// One after the other: only the last one's answer counts.
+// Applies parts one after the other: only the last one's answer counts.
 void GatewayClient::ApplyPart(const std::shared_ptr<std::vector<types::v1::Push>>& parts, size_t at,
                               std::function<void(StatusOr<types::v1::PushReport>)> done) {
   gateway::v1::ApplyRequest request;
@@ -256,7 +256,7 @@ void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
   const auto deadline = std::chrono::system_clock::time_point(
       std::chrono::nanoseconds(TimeUtil::TimestampToNanoseconds(question.deadline())));
   const auto parts = done;
-  // `put` moves the response to its place in the answer.
+  // `put` moves the response to its field of the answer.
   const auto answer = [done = std::move(done)](auto put) {
     return [done, put](const grpc::Status& status, auto& response) {
       fleet::v1::TunnelAnswer result;
@@ -355,7 +355,7 @@ void GatewayClient::ListHeldAttaches(
   call->request.mutable_wait()->set_seconds(kHeldWaitSeconds);
   call->context.set_deadline(In(kHeldDeadline));
   stubs_->held = call;
-  // No thread of gRPC may be the last to hold the channel, so its callback does not hold it at all.
+  // No thread of gRPC may be the last to hold the channel, so its callback does not hold it.
   stubs_->identity->async()->ListHeldAttaches(
       &call->context, &call->request, &call->response,
       [&loop = loop_, stubs = std::weak_ptr<Stubs>(stubs_), call,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gateway daemon at its unix socket. Made and destroyed on the agent's loop, which outlives it.
+// Client of a gateway daemon at its unix socket. Created and destroyed on the agent's loop, which
+// outlives it.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -20,7 +21,7 @@ namespace rocegw::agent {
 
 class GatewayClient final : public GatewayPort {
  public:
-  // socket: path of the gateway's gRPC socket.
+  // `socket`: path of the gateway's gRPC socket.
   GatewayClient(session::ControlLoop& loop, const std::string& socket);
   ~GatewayClient() override;
 
@@ -47,9 +48,9 @@ class GatewayClient final : public GatewayPort {
   void ApplyPart(const std::shared_ptr<std::vector<types::v1::Push>>& parts, size_t at,
                  std::function<void(StatusOr<types::v1::PushReport>)> done);
   session::ControlLoop& loop_;
-  // Calls that are under way keep it until they are done; what they bring afterwards is dropped.
+  // Held by pending calls until they end; results after the destruction are dropped.
   std::shared_ptr<Stubs> stubs_;
-  std::map<uint64_t, std::shared_ptr<Capture>> captures_;  // that run, by question
+  std::map<uint64_t, std::shared_ptr<Capture>> captures_;  // running captures, by question
 };
 
 }  // namespace rocegw::agent

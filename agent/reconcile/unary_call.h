@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of gRPC's callback API whose outcome comes back on the agent's loop.
+// Call of gRPC's callback API whose result is delivered on the agent's loop.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -18,7 +18,7 @@ inline std::chrono::system_clock::time_point In(std::chrono::seconds time) {
 }
 
 // start(context, request, response, callback) begins the call; done(status, response) runs on the
-// loop, not at all when that has ended. `keep` (the channel and what else the call needs) is let go
+// loop, unless that has ended. `keep` (the channel and everything else the call needs) is released
 // there: no thread of gRPC may be the last to hold a channel.
 template <typename Response, typename Request, typename Keep, typename Start, typename Done>
 void StartUnary(session::ControlLoop& loop, std::shared_ptr<Keep> keep, Request request,
@@ -32,7 +32,7 @@ void StartUnary(session::ControlLoop& loop, std::shared_ptr<Keep> keep, Request 
   Call& made = *call;
   made.request = std::move(request);
   made.context.set_deadline(deadline);
-  // The context holds the channel too, so gRPC's callback gives everything away.
+  // The context holds the channel too, so gRPC's callback passes everything on.
   start(&made.context, &made.request, &made.response,
         [&loop, keep = std::move(keep), call = std::move(call),
          done = std::move(done)](const grpc::Status& status) mutable {

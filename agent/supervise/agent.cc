@@ -119,7 +119,7 @@ void Agent::OnQuestion(const fleet::v1::TunnelQuestion& question) {
   if (question.has_grant()) return gateway_.Grant(question.id(), question.grant());
   ++counters_.questions;
   const auto answer = [this, id = question.id(), tunnel = tunnel_](fleet::v1::TunnelAnswer part) {
-    // Another controller counts its questions anew.
+    // Question ids of another controller are unrelated.
     if (link_ == nullptr || tunnel != tunnel_) return;
     if (part.has_diagnosis()) AddOwnDiagnoses(*part.mutable_diagnosis());
     part.set_id(id);
@@ -149,7 +149,7 @@ void Agent::OnClosed(const grpc::Status& status) {
       identity_.Explained(identity_.controllers()[controller_], status.error_message());
   if (problem != last_problem_) spdlog::warn("the controller's stream ended: {}", problem);
   last_problem_ = problem;
-  // The next attempt goes to the next one.
+  // The next attempt goes to the next controller.
   if (identity_.controllers().size() > 1 && status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     controller_ = (controller_ + 1) % identity_.controllers().size();
     channel_.reset();
@@ -265,7 +265,7 @@ void Agent::Renew() {
   call->stub->async()->Renew(
       &call->context, &call->request, &call->response,
       [this, call, alive = alive_](const grpc::Status& answer) {
-        // The loop, and not a thread of gRPC, is the last to hold the channel.
+        // The loop, not a thread of gRPC, must be the last to hold the channel.
         (void)loop_.Post([this, call, alive, answer] {
           if (!*alive) return;
           renewing_ = false;
@@ -278,7 +278,7 @@ void Agent::Renew() {
           ++counters_.renewals;
           spdlog::info("the certificate is renewed until {}",
                        identity::TimeText(identity_.not_after()));
-          // With it from now on; the old one ends soon.
+          // Connects with the new certificate; the old one expires soon.
           Connect();
         });
       });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One agent: its core between a controller and a gateway, with their connections, the questions of
-// the controller, the renewal of the certificate and the last good configuration on disk. Lives on
-// its loop: made, called and destroyed there. Loop, identity and gateway outlive it.
+// Agent: its core between a controller and a gateway, with their connections, the controller's
+// questions, certificate renewal and the last good configuration on disk. Created, called and
+// destroyed on its loop. Loop, identity and gateway outlive it.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace rocegw::agent {
 
-// What other threads may read of an agent.
+// Counters for other threads.
 struct AgentCounters {
   std::atomic<bool> controller_connected{false};
   std::atomic<bool> gateway_connected{false};
@@ -27,7 +27,7 @@ struct AgentCounters {
   std::atomic<bool> unadopted{false};
   std::atomic<int64_t> desired_revision{0};
   std::atomic<int64_t> applied_revision{0};
-  std::atomic<int64_t> certificate_expires{0};  // seconds of the epoch
+  std::atomic<int64_t> certificate_expires{0};  // seconds since 1970
   std::atomic<uint64_t> rejections{0};
   std::atomic<uint64_t> pushes{0};
   std::atomic<uint64_t> applies{0};
@@ -39,10 +39,10 @@ struct AgentCounters {
 
 struct AgentOptions {
   std::string version;
-  // File of the last good configuration; empty: none is kept.
+  // File of the last good configuration; empty: none.
   std::string state_file;
   Duration probe_every = Seconds(2);
-  // Of the programs that the agent starts: rocegw-run, rocegw-probe.
+  // Directory of programs that the agent starts: rocegw-run, rocegw-probe.
   std::string program_folder;
 };
 
@@ -55,7 +55,8 @@ class Agent final : private AgentActions {
   Agent& operator=(const Agent&) = delete;
 
   const AgentCounters& counters() const { return counters_; }
-  // The loop was stopped because the clock was set back far: the process should start anew.
+  // Returns true if the loop was stopped because the clock was set back far: the process should
+  // restart.
   bool wants_to_start_anew() const { return start_anew_; }
 
  private:
@@ -64,14 +65,14 @@ class Agent final : private AgentActions {
   void Save(const DesiredConfig& config) override;
 
   void Restore();
-  // To the controller that is called now.
+  // Returns a channel to the current controller.
   std::shared_ptr<grpc::Channel> Channel();
   void Connect();
   void AddOwnDiagnoses(gateway::v1::DiagnoseResponse& response) const;
-  // The controller has the stream.
+  // Reports that the controller accepted the stream.
   void OnAccepted();
   void OnQuestion(const fleet::v1::TunnelQuestion& question);
-  // Of the tunnel that there is no more.
+  // Drops the questions of a closed tunnel.
   void DropQuestions();
   void OnClosed(const grpc::Status& status);
   void Probe();
@@ -91,15 +92,15 @@ class Agent final : private AgentActions {
   Probes probes_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ControllerLink> link_;
-  uint64_t tunnel_ = 0;    // counts the tunnels, so that answers go up the one they belong to
-  size_t controller_ = 0;  // index of the one that is called
+  uint64_t tunnel_ = 0;    // counts the tunnels, so that answers go to their own tunnel
+  size_t controller_ = 0;  // index of the current controller
   int64_t gateway_started_ns_ = 0;
-  std::string last_problem_;  // with the controller; said once
-  std::string last_invalid_;  // what is wrong with the certificate; said once
+  std::string last_problem_;  // problem with the controller; logged once
+  std::string last_invalid_;  // problem with the certificate; logged once
   identity::ClockWatch clock_;
   bool start_anew_ = false;
   bool renewing_ = false;
-  identity::TimePoint renew_again_;  // not before
+  identity::TimePoint renew_again_;  // earliest time of the next attempt
   session::ControlLoop::TimerId probe_timer_ = 0;
   session::ControlLoop::TimerId tick_timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent tells Prometheus: its connections, what is wanted and what runs, its certificate.
-// Any thread; the agent's counters outlive it.
+// Metrics of an agent: its connections, desired and running configuration, its certificate. Any
+// thread; the agent's counters outlive it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace rocegw::agent {
 
 class AgentMetrics final : public process::MetricsSource {
  public:
-  // start_ns: of the process, since 1970. kubelet: all zero where this is no node of a cluster.
+  // `start_ns`: start of the process, since 1970. `kubelet`: all zero outside of a cluster.
   AgentMetrics(const AgentCounters& counters, const VerdictCounters& verdicts,
                const DevicePluginCounters& kubelet, int64_t start_ns)
       : counters_(counters), verdicts_(verdicts), kubelet_(kubelet), start_ns_(start_ns) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration of rocegw-agent as a checked value, and its reader. Default values of the struct
-// are the defaults of the file. Start-up only, one thread.
+// Configuration of rocegw-agent as a checked value, and its reader. Defaults of the struct are the
+// defaults of the file. Start-up only, one thread.
 #pragma once
 
 #include <string>
@@ -18,22 +18,23 @@ struct Config {
   std::string gateway_socket = "/run/rocegw/grpc.sock";
   std::string metrics_address = "127.0.0.1:7473";  // empty: no metrics
   process::LogLevel log_level = process::LogLevel::kInfo;
-  std::string name;  // of the gateway when joining; empty: the join file's, else the host name
+  std::string
+      name;  // name of the gateway when joining; empty: from the join file, else the host name
   std::vector<AttachRule> attach_rules;  // for pools with identity: REQUIRED
   KubernetesSettings kubernetes;
-  std::string join_file;  // taken when the host has not joined yet; empty: none
+  std::string join_file;  // used if the host has not joined yet; empty: none
   bool operator==(const Config&) const = default;
 };
 
 struct ConfigResult {
   Config config;
-  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is good
+  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is valid
 };
 
-// file names the source in problems.
+// `file` names the source in problems.
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file);
 ConfigResult ReadConfig(const std::string& file);
-// Every key with its default value and an explanation. Valid YAML.
+// Returns every key with its default and an explanation. Valid YAML.
 std::string_view DefaultConfigText();
 
 }  // namespace rocegw::agent

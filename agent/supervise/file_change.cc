@@ -47,7 +47,7 @@ void FileChange::OnEvents() {
   for (ssize_t n = 0; (n = read(notify_.get(), buffer, sizeof buffer)) > 0;) {
     for (ssize_t at = 0; at < n;) {
       const auto& event = *reinterpret_cast<const inotify_event*>(buffer + at);
-      // Events that were lost may have been ours.
+      // Lost events may have concerned our file.
       ours |= (event.mask & IN_Q_OVERFLOW) != 0 || (event.len > 0 && name_ == event.name);
       at += static_cast<ssize_t>(sizeof event) + event.len;
     }

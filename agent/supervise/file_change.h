@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls when a file has been written, replaced or put into place: its folder is watched, as editors
-// and package managers put a new file where the old one was. Several changes in quick succession
-// are one. Lives on the loop, which outlives it.
+// Notification when a file was written, replaced or moved into place: watches its directory, since
+// editors and package managers replace files. Several changes in quick succession count as one.
+// Lives on the loop, which outlives it.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace rocegw::agent {
 
 class FileChange {
  public:
-  // An empty path: never. A folder that cannot be watched is said in the log.
+  // An empty path: never notifies. A directory that cannot be watched is reported in the log.
   FileChange(session::ControlLoop& loop, const std::string& path, std::function<void()> changed);
   ~FileChange();
   FileChange(const FileChange&) = delete;
@@ -25,7 +25,7 @@ class FileChange {
 
   session::ControlLoop& loop_;
   const std::function<void()> changed_;
-  std::string name_;  // within the folder
+  std::string name_;  // name within the directory
   UniqueFd notify_;
   session::ControlLoop::WatchId watch_ = 0;
   session::ControlLoop::TimerId settle_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocegw-agent: keeps the gateway of its host as the fleet's controller wants it. This file reads
-// the command line, handles signals, and turns errors into one line and an exit status; agent.cc is
-// the agent itself.
+// rocegw-agent: keeps the gateway of its host in the state that the fleet's controller wants. This
+// file reads the command line, handles signals, and turns errors into one line and an exit status;
+// the agent itself is agent.cc.
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
@@ -54,17 +54,17 @@ constexpr int kGoOn = -1;
 
 struct Arguments {
   std::string config_file;  // empty: none
-  std::string state_dir;    // empty: the configuration's
+  std::string state_dir;    // empty: from the configuration
   std::string join;
   std::string same_fleet;
-  bool leave = false;  // file, or "-"; empty: no joining
-  std::string name;    // over the configuration's
+  bool leave = false;  // file, or "-"; empty: does not join
+  std::string name;    // overrides the configuration
   std::optional<LogLevel> log_level;
   bool check_config = false;
   bool print_default_config = false;
 };
 
-// kGoOn, or the status to leave with.
+// Returns kGoOn, or the exit status.
 int ParseArguments(int argc, char** argv, Arguments& arguments) {
   CLI::App app(
       "Keeps the RDMA gateway of this host as the fleet's controller wants it. A host joins once,\n"
@@ -140,7 +140,7 @@ int Fail(const Status& status) {
   return status.error() == EINVAL ? kUsage : kEnvironment;
 }
 
-// The first label of the host name, as a DNS label.
+// Returns the first label of the host name, as a DNS label.
 std::string HostLabel() {
   char name[256] = {};
   if (gethostname(name, sizeof name - 1) != 0) return {};
@@ -189,13 +189,13 @@ Status CompareFleet(const Config& config, const std::string& file_name) {
   return identity.ok() ? identity->IsOfFleet(*file) : identity.status();
 }
 
-// Where the programs are that are installed with this one.
+// Returns the directory of the programs installed with this one.
 std::string OwnFolder() {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
-// What may change while the agent runs. A file with faults changes nothing.
+// Applies settings that may change while the agent runs. A file with problems changes nothing.
 void Reload(const Arguments& arguments, RuleVerdicts& rules) {
   ConfigResult fresh = Load(arguments);
   process::ReloadLogLevel(fresh.problems, arguments.log_level.value_or(fresh.config.log_level));
@@ -250,8 +250,8 @@ int Serve(const Arguments& arguments, const Config& config) {
   std::optional<Kubernetes> kubernetes;
   if (config.kubernetes.enabled) {
     KubernetesSettings settings = config.kubernetes;
-    // By the downward API: it differs from pod to pod, which a configuration of all nodes cannot
-    // say.
+    // From the downward API: it differs from pod to pod, which a configuration for all nodes cannot
+    // express.
     if (const char* const uid = std::getenv("ROCEGW_POD_UID")) settings.own_pod_uid = uid;
     if (const char* const node = std::getenv("ROCEGW_NODE_NAME")) settings.dra.node = node;
     if (settings.dra.enabled && settings.dra.node.empty())
@@ -273,7 +273,7 @@ int Serve(const Arguments& arguments, const Config& config) {
       signals->get(), EPOLLIN, [&](uint32_t) { OnSignal(signals->get(), arguments, rules, loop); });
   if (watch == 0) return Fail(Status(errno, "cannot watch signals"));
   const FileChange change(loop, arguments.config_file, [&] { Reload(arguments, rules); });
-  // Ready to do what can be done: it never waits for the controller.
+  // Ready without a controller: the agent never waits for it.
   readiness.SetReady();
   manager.Ready("agent of " + identity->gateway());
   spdlog::info("rocegw-agent {} is ready: {}, gateway at {}", process::VersionText(),

@@ -12,11 +12,11 @@ namespace rocegw::agent {
 Duration Backoff::Next(uint64_t random) {
   const Duration pause = pause_;
   pause_ = std::min(pause_ * 8 / 5, kLongest);
-  // 50 to 150 percent.
+  // Returns 50 to 150 percent of the pause.
   return pause / 2 + Nanoseconds(static_cast<int64_t>(random % static_cast<uint64_t>(pause.ns)));
 }
 
-// The stub and its channel go with the call.
+// Stub and channel are destroyed with the call.
 class ControllerLink::SyncCall final
     : public StreamCall<fleet::v1::SyncRequest, fleet::v1::SyncResponse> {
  public:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's two streams to a controller, begun anew after a growing pause whenever they end.
-// Lives on the agent's loop: made, called and destroyed there, and calls back there. The loop
-// outlives it.
+// The agent's two streams to a controller, restarted after a growing pause whenever they end.
+// Created, called and destroyed on the agent's loop; calls back there. The loop outlives it.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -19,24 +18,24 @@
 namespace rocegw::agent {
 
 struct ControllerEvents {
-  // The stream has begun: a hello is due.
+  // The stream has begun: a hello must be sent.
   std::function<void()> opened;
-  // The controller has taken the stream. Older controllers say so with their first push only.
+  // The controller has accepted the stream. Older controllers show it only by their first push.
   std::function<void()> accepted;
   std::function<void(const types::v1::Push&)> push;
   std::function<void(const grpc::Status&)> closed;
   std::function<void(const fleet::v1::TunnelQuestion&)> question;
-  // Answers to the questions until now are not wanted any more.
+  // Answers to earlier questions are obsolete.
   std::function<void()> tunnel_closed;
 };
 
-// Pauses between attempts: growing, and different for each agent, so that a controller that comes
-// back is not run down by all of them at once.
+// Pauses between attempts: growing, and different for each agent, so that a restarted controller is
+// not overloaded by all agents at once.
 class Backoff {
  public:
   static constexpr Duration kFirst = Milliseconds(100);
   static constexpr Duration kLongest = Seconds(5);
-  // random: any number, another one each time.
+  // `random`: a new random number for each call.
   Duration Next(uint64_t random);
   void Reset() { pause_ = kFirst; }
 
@@ -46,7 +45,7 @@ class Backoff {
 
 class ControllerLink {
  public:
-  // gateway: "gateways/G". channel: asked for each attempt.
+  // `gateway`: "gateways/G". `channel`: called for each attempt.
   ControllerLink(session::ControlLoop& loop,
                  std::function<std::shared_ptr<grpc::Channel>()> channel, std::string gateway,
                  ControllerEvents events);
@@ -55,7 +54,7 @@ class ControllerLink {
   ControllerLink& operator=(const ControllerLink&) = delete;
 
   void Start();
-  // Between opened and closed; else it is dropped.
+  // Sends a message between `opened` and `closed`; otherwise drops it.
   void Send(const fleet::v1::SyncRequest& message);
   void Answer(const fleet::v1::TunnelAnswer& answer);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of one bidirectional stream: messages to be sent wait here while a write is on
-// its way; what is read is handed to the loop. Holds itself until gRPC is done with it. Made,
-// called and given up on the loop.
+// Client side of a bidirectional stream: messages wait here while a write is pending; received ones
+// are passed to the loop. Holds itself until gRPC is done with it. Created, called and abandoned on
+// the loop.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -22,11 +22,11 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Response>,
                    public std::enable_shared_from_this<StreamCall<Request, Response>> {
  public:
   struct Events {
-    std::function<void()> accepted;  // the other side has the stream; may be missing
+    std::function<void()> accepted;  // the server has accepted the stream; may be empty
     std::function<void(const Response&)> read;
-    std::function<void(const grpc::Status&)> done;  // the last one
+    std::function<void(const grpc::Status&)> done;  // last event
   };
-  // Both are called on the loop, and not after Abandon.
+  // Both functions are called on the loop, and not after Abandon.
   StreamCall(session::ControlLoop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
 
   // start(context, reactor) begins the call.
@@ -44,7 +44,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Response>,
     waiting_.push_back(std::move(message));
     if (waiting_.size() == 1) this->StartWrite(&waiting_.front());
   }
-  // Nobody is interested any more.
+  // Ends the use of the call: no more events.
   void Abandon() {
     events_ = {};
     context_.TryCancel();
@@ -81,7 +81,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Response>,
   }
 
  private:
-  // No more writes: gRPC may finish.
+  // Makes no more writes: gRPC may finish.
   void Close() {
     {
       const std::lock_guard lock(mutex_);
@@ -90,16 +90,16 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Response>,
     this->RemoveHold();
   }
   void Post(std::function<void()> task) {
-    // The loop is the last to hold the call, and the channel with it.
+    // The loop must be the last to hold the call, and with it the channel.
     (void)loop_.Post([self = this->shared_from_this(), task = std::move(task)] { task(); });
   }
 
   session::ControlLoop& loop_;
-  Events events_;  // the loop's
+  Events events_;  // used on the loop
   grpc::ClientContext context_;
   Response response_;
   std::mutex mutex_;
-  std::deque<Request> waiting_;  // the first one is on its way
+  std::deque<Request> waiting_;  // the first one is being written
   bool over_ = false;
   std::shared_ptr<StreamCall> self_;
 };

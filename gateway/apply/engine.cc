@@ -21,14 +21,14 @@ constexpr char kStatic[] = "static";
 
 bool IsRemoval(const ConfigObject& object) { return object.value_case() == ConfigObject::kRemoved; }
 
-// Where an object stands in the order in which things are built; removals go the other way.
+// Returns an object's rank in the order of creation; removals use the reverse order.
 int RankOf(const ConfigObject& object) { return object.value_case(); }
 
 }  // namespace
 
-// What would be in force, and which changes are not accepted.
+// State that a push would lead to, and its rejected changes.
 struct Engine::Plan {
-  std::vector<ConfigObject> changes;  // those that are accepted, in the order of the push
+  std::vector<ConfigObject> changes;  // accepted changes, in the order of the push
   Objects before;
   Objects after;
   Rejections rejections;
@@ -65,7 +65,7 @@ Status Engine::Start(const std::vector<ConfigObject>& objects) {
     restoring_ = true;
     Carry({state.objects().begin(), state.objects().end()}, true);
     restoring_ = false;
-    // What was rejected then is no part of the state, but still true.
+    // Earlier rejections are not part of the state, but still hold.
     for (const Rejection& rejection : state.rejections())
       rejections_.try_emplace(rejection.object(), rejection);
     return OkStatus();
@@ -95,14 +95,14 @@ PushReport Engine::Apply(const Push& push) {
     staged_.reset();
     return Report(push, types::v1::UNADOPTED);
   }
-  // Parts belong together when they are of one push.
+  // Parts belong together if they are of one push.
   if (staged_ && (staged_->store_uuid() != push.store_uuid() || staged_->full() != push.full() ||
                   staged_->revision() != push.revision() || staged_->nonce() != push.nonce())) {
     staged_.reset();
   }
   if (push.full()) {
-    // What came before a restart of ours is lost; without this the last part alone would pass for
-    // the whole state. The gateway's own object is always the first.
+    // Parts from before a restart of this gateway are lost; without this check the last part alone
+    // would count as the whole state. The gateway's own object is always the first.
     const bool begins = push.objects_size() > 0 && push.objects(0).has_gateway();
     if (!begins && !staged_) return Report(push, types::v1::NEED_FULL);
     if (begins) staged_.reset();
@@ -198,13 +198,13 @@ void Engine::MakeSockets(Plan& plan) {
     }
     waiting_[object.name()] = object;
     if (restoring_) {
-      // It ran before: better with some of its sockets than not at all.
+      // The pool existed before: it runs with some of its sockets rather than not at all.
       plan.Tell(object.name(), *wrong);
       ++i;
       continue;
     }
     plan.Reject(i, *wrong);
-    // What it would have given up others do not get.
+    // Objects that use the rejected change are checked again.
     CheckReferences(plan);
     CheckCommitments(plan);
     i = 0;
@@ -221,7 +221,7 @@ void Engine::MakeSockets(Plan& plan) {
 }
 
 void Engine::CheckReferences(Plan& plan) const {
-  // A rejection can be what another object misses: until nothing changes any more.
+  // A rejection can remove what another object needs: repeats until nothing changes.
   for (bool again = true; again;) {
     again = false;
     for (size_t i = 0; i < plan.changes.size(); ++i) {
@@ -237,7 +237,7 @@ void Engine::CheckReferences(Plan& plan) const {
         } else {
           wrong = CheckAddresses(plan, i);
           if (!wrong) wrong = target_.CheckPool(PoolOf(object.pool(), plan.after));
-          // It was here when the pool was accepted, and may come back.
+          // The address was here when the pool was accepted, and may come back.
           if (wrong && restoring_ && wrong->reason == kAddressNotHere) wrong.reset();
         }
       } else if (IsRemoval(object)) {
@@ -263,7 +263,7 @@ std::optional<Wrong> Engine::CheckAddresses(const Plan& plan, size_t change) con
     for (const auto& [name, other] : plan.after) {
       if (name == object.name() || !other.has_pool()) continue;
       if (!std::ranges::count(other.pool().spec().addresses(), address)) continue;
-      // Of two in one push the first has it.
+      // If two objects of one push conflict, the first wins.
       const auto later = std::ranges::find(plan.changes.begin() + static_cast<ptrdiff_t>(change),
                                            plan.changes.end(), name, &ConfigObject::name);
       if (later != plan.changes.end()) continue;
@@ -294,8 +294,8 @@ void Engine::CheckCommitments(Plan& plan) const {
     }
     const auto over = sums.Check();
     if (!over) return;
-    // The last change that made it more, else one that made the bound less; else it was so before,
-    // and nothing here is to blame.
+    // Last change that raised the sum, else one that lowered the limit; else the sum was too large
+    // before, and no change of this push is at fault.
     std::optional<size_t> culprit;
     for (size_t i = 0; i < plan.changes.size(); ++i) {
       const std::string& name = plan.changes[i].name();
@@ -347,7 +347,7 @@ void Engine::CarryOut(const Plan& plan) {
       target_.SetGateway(ReadGateway(object->gateway()),
                          ReadLimits(object->gateway().capacity(), facts_.capacity));
     } else if (object->has_cc_policy()) {
-      // Pools that did not change themselves work with it.
+      // Unchanged pools also use it.
       for (const auto& [name, other] : objects_) {
         if (!other.has_pool() || other.pool().spec().cc_policy() != object->name()) continue;
         if (plan.before.contains(name) && !changed(other))

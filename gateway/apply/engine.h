@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration that a gateway runs, and how it changes: pushes from a controller by way of the
-// agent, else the static configuration. Each object is accepted or rejected singly; one that is
-// rejected keeps its old version. What a push would commit together is looked at before anything is
-// changed, so the order of objects in it does not matter. The last good state is kept in a file and
-// is what runs after a restart; the static configuration runs until something was applied for the
-// first time. A push of another store, or one that is older than what runs, changes nothing until
-// the operator has said so (UNADOPTED). Owner: the daemon, control thread; acts on a Target.
+// Configuration engine of a gateway: the running configuration and its changes, by pushes from a
+// controller through the agent, or the static configuration. Each object is accepted or rejected
+// separately; a rejected object keeps its old version. The combined result of a push is checked
+// before anything changes, so the order of its objects does not matter. The last good state is kept
+// in a file and runs after a restart; the static configuration runs until something was applied for
+// the first time. A push of another store, or one older than the running state, changes nothing
+// until the operator adopts it (UNADOPTED). Owner: the daemon, control thread; acts on a Target.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@
 
 namespace rocegw::apply {
 
-// The running gateway, as far as configuration changes it.
+// Interface to the running gateway, as far as configuration changes it.
 class Target {
  public:
   virtual ~Target() = default;
@@ -31,23 +31,23 @@ class Target {
   virtual void SetGateway(const GatewaySettings& settings, const tenant::Amounts& capacity) = 0;
   virtual void SetTenant(const tenant::TenantSettings& settings) = 0;
   virtual void RemoveTenant(const std::string& name) = 0;
-  // Whether the pool can be on this machine as it is now: addresses, owners of sockets. Asked
-  // before anything is changed.
+  // Checks if this machine can run the pool now: addresses, owners of sockets. Called before
+  // anything is changed.
   virtual std::optional<Wrong> CheckPool(const tenant::PoolSettings& settings) = 0;
-  // The pool's attach sockets, beside those that it has; or why not, and all is as it was. Asked
-  // for before the pool is changed. SetPool follows, with these settings or the former ones, or
-  // DropSockets where there was no pool.
+  // Creates the missing attach sockets of a pool, or changes nothing and returns the reason. Called
+  // before the pool is changed. SetPool follows, with these settings or the former ones, or
+  // DropSockets if there was no pool.
   virtual std::optional<Wrong> MakeSockets(const tenant::PoolSettings& settings) = 0;
   virtual void DropSockets(const std::string& pool) = 0;
   virtual void SetPool(const tenant::PoolSettings& settings) = 0;
   virtual void RemovePool(const std::string& name) = 0;
-  // Another gateway of the fleet; no addresses: it is gone.
+  // Sets another gateway of the fleet; no addresses: it was removed.
   virtual void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) = 0;
 };
 
 struct Facts {
   std::string gateway;       // "gateways/G"
-  tenant::Amounts capacity;  // by its own configuration
+  tenant::Amounts capacity;  // from its own configuration file
   std::string state_file;    // empty: none
 };
 
@@ -56,22 +56,22 @@ class Engine {
   // `wall_ns`: time since 1970, for reports. The target outlives the engine.
   Engine(Facts facts, Target& target, std::function<int64_t()> wall_ns);
 
-  // Once, before anything else: the state of the file, else `objects`. An object that cannot be
-  // applied is among the rejections. An error tells that a file is there that cannot be used; the
-  // static configuration runs then.
+  // Starts with the file's state, else with `objects`; call once, first. Objects that cannot be
+  // applied are among the rejections. An error means that a file exists but is unusable; then the
+  // static configuration runs.
   Status Start(const std::vector<types::v1::ConfigObject>& objects);
 
   types::v1::PushReport Apply(const types::v1::Push& push);
-  // Pools whose sockets could not be made may have them later, when somebody has mended the host:
-  // they are tried again as long as nothing newer is said of them.
+  // Returns true if pools wait for sockets that could not be created. Retry tries again, since the
+  // host may have been mended, until a newer push changes these pools.
   bool has_waiting() const { return !waiting_.empty(); }
-  // How many do not wait any more.
+  // Returns how many pools do not wait any more.
   size_t Retry();
   void Describe(gateway::v1::GetConfigResponse& out) const;
 
   const std::string& source() const { return source_; }
   int64_t revision() const { return revision_; }
-  // Why the last state could not be written; empty: it was.
+  // Returns why the last state could not be written; empty: it was written.
   const std::string& write_problem() const { return write_problem_; }
 
  private:
@@ -80,9 +80,9 @@ class Engine {
   struct Plan;
 
   types::v1::PushReport Report(const types::v1::Push& push, types::v1::PushStatus status) const;
-  // Takes up a part of a push; true: it was the last.
+  // Collects a part of a push. Returns true for the last part.
   bool Stage(const types::v1::Push& push);
-  // Works out what is accepted, then carries it out.
+  // Determines the accepted changes and carries them out.
   void Carry(std::vector<types::v1::ConfigObject> changes, bool full);
   void CheckReferences(Plan& plan) const;
   std::optional<Wrong> CheckAddresses(const Plan& plan, size_t change) const;
@@ -95,11 +95,11 @@ class Engine {
   const Facts facts_;
   Target& target_;
   const std::function<int64_t()> wall_ns_;
-  std::string source_ = "static";  // or the store's uuid
+  std::string source_ = "static";  // "static" or the store's uuid
   int64_t revision_ = 0;
   Objects objects_;
   Rejections rejections_;
-  Objects waiting_;  // as they were wanted
+  Objects waiting_;  // pools that wait, as they were requested
   std::optional<types::v1::Push> staged_;
   std::string write_problem_;
   bool restoring_ = false;

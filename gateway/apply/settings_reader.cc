@@ -22,7 +22,7 @@ using types::v1::Limits;
 
 constexpr uint32_t kDefaultSocketMode = 0660;
 
-// Path of the first thing in the message that this version does not know; empty: none.
+// Returns the path of the first unknown field or value in the message; empty: none.
 std::string FindUnknown(const Message& message, const std::string& path) {
   const auto& reflection = *message.GetReflection();
   const auto& unknown = reflection.GetUnknownFields(message);
@@ -47,7 +47,7 @@ std::string FindUnknown(const Message& message, const std::string& path) {
   return "";
 }
 
-// The text was checked.
+// The text was checked before.
 wire::Gid AddressOf(const std::string& text) { return wire::ParseGid(text).value_or(wire::Gid()); }
 
 tenant::Prefix PrefixOf(const std::string& text) {
@@ -179,7 +179,7 @@ tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config) {
   return settings;
 }
 
-// Fields of Limits and names of resources and rates are the same words.
+// Fields of Limits and resources and rates have the same names.
 tenant::Amounts ReadLimits(const Limits& limits, const tenant::Amounts& otherwise) {
   static_assert(Limits::kRemappedBytesFieldNumber == tenant::kResources + tenant::kRates,
                 "every field of Limits is a resource or a rate");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration objects as settings that the gateway works with, or why not. Everything that a
-// message says is checked here once; what this version does not know is refused, never ignored.
-// Pure functions, any thread.
+// Conversion of configuration objects to the gateway's settings, or to a reason for rejection.
+// Every value of a message is checked here once; unknown fields are rejected, never ignored. Pure
+// functions, any thread.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -32,28 +32,28 @@ struct Wrong {
   std::string text;
 };
 
-// What the gateway's own object says.
+// Settings of the gateway's own object.
 struct GatewaySettings {
   types::v1::AdminState admin_state = types::v1::ACTIVE;
   Duration drain_deadline;  // 0: none
   types::v1::OnDeadline on_deadline = types::v1::KEEP;
-  // What is not set is as the gateway's own configuration says.
+  // Unset limits come from the gateway's own configuration file.
   types::v1::Limits capacity;
 };
 
-// Name, fields and ranges of an object; nothing: good.
+// Checks name, fields and ranges of an object. Returns nothing if it is valid.
 std::optional<Wrong> CheckObject(const types::v1::ConfigObject& object);
 
-// Of objects that CheckObject had no objection to.
+// Reads an object that CheckObject accepted.
 GatewaySettings ReadGateway(const types::v1::GatewayConfig& config);
 tenant::TenantSettings ReadTenant(const types::v1::TenantConfig& config);
 // The window comes from the policy that the pool names.
 std::vector<wire::Gid> ReadPeer(const types::v1::PeerConfig& config);
 tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config);
 
-// `otherwise` where nothing is set.
+// `otherwise`: values of unset fields.
 tenant::Amounts ReadLimits(const types::v1::Limits& limits, const tenant::Amounts& otherwise);
-// What is unlimited is left out.
+// Leaves out unlimited values.
 void FillLimits(const tenant::Amounts& amounts, types::v1::Limits& limits);
 
 }  // namespace rocegw::apply

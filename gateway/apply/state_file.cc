@@ -14,7 +14,8 @@
 namespace rocegw::apply {
 namespace {
 
-// First line; then the message. The number counts incompatible changes of what follows.
+// First line of the file; the message follows. The number counts incompatible changes of the
+// format.
 constexpr std::string_view kHeader = "rocegw configuration 1\n";
 
 Status Failed(const std::string& path, const char* what) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last good configuration on disk. Written beside, synced, renamed: after a crash at any moment
-// the file is the old state or the new one. Control thread; a write takes as long as the disk.
+// Last good configuration on disk. Written to a second file, synced, renamed: after a crash at any
+// time the file has the old state or the new one. Control thread; a write takes as long as the
+// disk.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@
 namespace rocegw::apply {
 
 Status WriteStateFile(const std::string& path, const gateway::v1::GetConfigResponse& state);
-// False: there is none (also for an empty path). An error: it cannot be read, or is damaged.
+// Returns false if there is no file (or the path is empty); an error if it is unreadable or
+// damaged.
 StatusOr<bool> ReadStateFile(const std::string& path, gateway::v1::GetConfigResponse& state);
 
 }  // namespace rocegw::apply

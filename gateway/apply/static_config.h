@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The section `static` of the gateway's configuration file as configuration objects: the same
-// messages as in a push, written with their field names. Pure functions, any thread.
+// Section `static` of the gateway's configuration file as configuration objects: the messages of a
+// push, written with their field names. Pure functions, any thread.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rocegw::apply {
 
-// One entry of the section, as JSON.
+// Entry of the section, as JSON.
 struct StaticEntry {
   std::string kind;  // "tenants", "pools", "cc_policies", "gateway"
   std::string json;
@@ -22,7 +22,7 @@ struct StaticResult {
   std::vector<std::string> problems;  // "LINE: text"
 };
 
-// `gateway` ("gateways/G") is the name of the entry "gateway".
+// `gateway` ("gateways/G"): name of the object of entry "gateway".
 StaticResult ReadStatic(const std::vector<StaticEntry>& entries, const std::string& gateway);
 
 }  // namespace rocegw::apply

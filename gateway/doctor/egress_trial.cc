@@ -15,14 +15,15 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 
-// The user that sockets of this thread belong to, which is what nftables matches (meta skuid).
+// Scope in which sockets of this thread belong to another user, which nftables matches (meta
+// skuid).
 class AsNobody {
  public:
   AsNobody() : before_(static_cast<uid_t>(setfsuid(kNobody))) {}
   ~AsNobody() { setfsuid(before_); }
   AsNobody(const AsNobody&) = delete;
   AsNobody& operator=(const AsNobody&) = delete;
-  // An impossible user changes nothing and tells the present one.
+  // Setting an impossible user changes nothing and returns the current one.
   bool succeeded() const { return static_cast<uid_t>(setfsuid(static_cast<uid_t>(-1))) == kNobody; }
 
  private:

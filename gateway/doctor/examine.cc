@@ -8,7 +8,7 @@
 namespace rocegw::doctor {
 namespace {
 
-// Also good to know before a gateway starts.
+// Checks that are also useful before a gateway starts.
 constexpr Diagnosis (*kOfHost[])(const Facts&) = {CheckClock, CheckRemapping, CheckEgress};
 constexpr Diagnosis (*kOfGateway[])(const Facts&) = {
     CheckUdpPort,       CheckLibraries,  CheckRuntimeDir,   CheckSockets,

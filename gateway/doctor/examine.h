@@ -7,9 +7,10 @@
 
 namespace rocegw::doctor {
 
-// Of a gateway that runs.
+// Examines a running gateway.
 gateway::v1::DiagnoseResponse Examine(const Facts& facts);
-// Of a host whose gateway does not answer, with the reason: what can be said without it.
+// Examines a host whose gateway does not answer, for the given reason, with the checks that need no
+// gateway.
 gateway::v1::DiagnoseResponse ExamineHostAlone(const Facts& facts, const std::string& why);
 
 }  // namespace rocegw::doctor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checks look at, as plain values: what a gateway knows of itself, copied on its control
-// thread, and what its host says. Bytes and nanoseconds unless named otherwise.
+// Input of the checks, as plain values: a gateway's data, copied on its control thread, and its
+// host's data. Bytes and nanoseconds unless named otherwise.
 #pragma once
 
 #include <sys/types.h>
@@ -17,58 +17,58 @@
 
 namespace rocegw::doctor {
 
-// One verbs device.
+// Verbs device.
 struct PortFacts {
-  std::string name;       // as in the configuration
+  std::string name;       // name in the configuration
   std::string mode;       // "udp", "af_packet", "vdev"
-  std::string interface;  // empty: the kernel does not know the device
+  std::string interface;  // empty: a device without a kernel interface
   bool up = false;
-  std::string note;  // why it is not, or what else is wrong, with the remedy; empty: nothing
+  std::string note;  // degradation and its remedy; empty: none
   uint32_t interface_mtu = 0;
   uint32_t path_mtu = 0;              // largest RoCE payload that fits
-  uint32_t longer_qps = 0;            // queue pairs with a path MTU that does not fit any more
-  uint32_t longest_path_mtu = 0;      // of these
-  uint64_t receive_buffer_asked = 0;  // of each socket; 0: it has none
+  uint32_t longer_qps = 0;            // queue pairs whose path MTU does not fit any more
+  uint32_t longest_path_mtu = 0;      // longest path MTU of these
+  uint64_t receive_buffer_asked = 0;  // requested for each socket; 0: no sockets
   uint64_t receive_buffer = 0;        // as granted
   uint64_t receive_overflows = 0;     // packets, since the start
 };
 
-// A program that is attached.
+// Attached program.
 struct LibraryFacts {
   int32_t pid = 0;
   std::string command;
-  uint32_t minor = 0;  // version of the attach protocol that its library speaks
+  uint32_t minor = 0;  // minor version of its library's attach protocol
 };
 
 struct SocketFile {
   std::string path;
-  uint32_t mode = 0;  // permission bits that it should have
+  uint32_t mode = 0;  // required permission bits
   bool attach = false;
 };
 
 struct GatewayFacts {
   std::string gateway;  // "gateways/G"
   std::string version;
-  std::vector<Duration> workers;  // how long each has owed answers without giving any
-  uint64_t sessions = 0;          // at most so many; UINT64_MAX: not bounded
+  std::vector<Duration> workers;  // per worker: how long it has owed an answer
+  uint64_t sessions = 0;          // limit; UINT64_MAX: none
   bool remap_allowed = false;
   std::vector<std::string> pools;          // names
-  std::vector<std::string> trusted_pools;  // those whose programs can stop a worker
-  bool huge_pages = false;                 // DPDK takes them where there are any
-  uint64_t locked_memory = 0;              // what DPDK may lock; 0: no port uses it
-  uint64_t send_buffer = 0;                // asked of each sending socket; 0: there are none
+  std::vector<std::string> trusted_pools;  // pools whose programs can block a worker
+  bool huge_pages = false;                 // DPDK uses them if there are any
+  uint64_t locked_memory = 0;              // bytes that DPDK may lock; 0: no port uses DPDK
+  uint64_t send_buffer = 0;                // requested for each sending socket; 0: no sockets
   std::string runtime_dir;
   std::vector<SocketFile> sockets;
   std::vector<PortFacts> ports;
-  uint32_t library_minor = 0;  // that the daemon speaks
+  uint32_t library_minor = 0;  // minor version of the daemon's attach protocol
   std::vector<LibraryFacts> libraries;
-  bool wants_udp_port = false;  // UDP 4791 of the network namespace is to be its own
+  bool wants_udp_port = false;  // the daemon needs UDP 4791 of the network namespace
 };
 
-// A socket of UDP port 4791.
+// Socket of UDP port 4791.
 struct UdpPortHolder {
-  bool own = false;  // of this process
-  pid_t pid = 0;     // 0: no process that can be seen has it
+  bool own = false;  // belongs to this process
+  pid_t pid = 0;     // 0: no visible process has it
   std::string command;
   uid_t uid = 0;
 };
@@ -78,13 +78,13 @@ struct FileState {
   bool socket = false;
   uint32_t mode = 0;
   uid_t uid = 0;
-  std::string error;  // why it cannot be looked at; empty: nothing is wrong
+  std::string error;  // why it cannot be read; empty: no error
 };
 
 struct InterfaceFacts {
   port::InterfaceFeatures features;
-  std::vector<wire::Gid> failed_neighbours;  // routers among them
-  std::vector<wire::Gid> failed_routers;     // of default routes
+  std::vector<wire::Gid> failed_neighbours;  // including routers
+  std::vector<wire::Gid> failed_routers;     // routers of default routes
 };
 
 struct ClockFacts {
@@ -93,21 +93,21 @@ struct ClockFacts {
   int64_t worst_error_ns = 0;
 };
 
-// Whether programs of other users can send to UDP 4791.
+// Result of the test if programs of other users can send to UDP 4791.
 enum class EgressGuard : uint8_t { kNotTried, kOpen, kGuarded };
 
 struct HostFacts {
   uint64_t open_files = 0;
   uint64_t open_files_limit = 0;  // UINT64_MAX: none
   uint64_t locked_memory_limit = 0;
-  uint32_t processors = 0;  // that this process may use
+  uint32_t processors = 0;  // usable by this process
   uint64_t huge_pages = 0;
   uint64_t free_huge_page_bytes = 0;
   bool may_administer_network = false;  // CAP_NET_ADMIN
   bool may_trace = false;               // CAP_SYS_PTRACE
   uid_t uid = 0;
-  std::optional<uint64_t> send_buffer_limit;  // net.core.wmem_max, where it can be seen
-  int ptrace_scope = 0;                       // Yama's; 0 also where there is none
+  std::optional<uint64_t> send_buffer_limit;  // net.core.wmem_max, if visible
+  int ptrace_scope = 0;                       // value of Yama; 0 also without Yama
   bool userfaultfd_device = false;            // /dev/userfaultfd can be opened
   bool unprivileged_userfaultfd = false;
   bool userfaultfd_old = false;  // a kernel before 6.4
@@ -115,7 +115,7 @@ struct HostFacts {
   ClockFacts clock;
   EgressGuard egress = EgressGuard::kNotTried;
   std::vector<UdpPortHolder> udp_port;
-  std::vector<std::string> rxe_devices;  // of soft-RoCE in this network namespace
+  std::vector<std::string> rxe_devices;  // soft-RoCE devices in this network namespace
   FileState runtime_dir;
   std::map<std::string, FileState> sockets;          // by path
   std::map<std::string, InterfaceFacts> interfaces;  // by name

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How checks say what they found. Plain values.
+// Findings of checks. Plain values.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace rocegw::doctor {
 
 using gateway::v1::Diagnosis;
 
-// One check of one object; each of the three ends it.
+// Check of one object; each of the three functions ends it.
 class Check {
  public:
   Check(const char* name, const std::string& object) {
@@ -45,7 +45,7 @@ class Check {
   Diagnosis diagnosis_;
 };
 
-// The worst first, else as it was.
+// Sorts by severity, worst first; otherwise keeps the order.
 inline void SortByWorst(gateway::v1::DiagnoseResponse& response) {
   std::stable_sort(
       response.mutable_diagnoses()->begin(), response.mutable_diagnoses()->end(),

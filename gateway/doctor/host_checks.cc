@@ -8,14 +8,14 @@
 namespace rocegw::doctor {
 namespace {
 
-// What an attached program takes: its socket, segments of shared memory, channels of completions
-// and events, the descriptor of its memory.
+// Descriptors of an attached program: its socket, segments of shared memory, channels of
+// completions and events, the descriptor of its memory.
 constexpr uint64_t kFilesOfSession = 32;
 constexpr uint64_t kFilesOfDaemon = 1024;
-// Beyond, the limit is not what ends a host first.
+// Beyond this, other limits are reached first.
 constexpr uint64_t kEnoughFiles = 65536;
 
-// A worker answers within its next turn; this is for a host that is short of processors.
+// A worker answers within one round; slower answers mean that the host is short of CPUs.
 constexpr Duration kSlowAnswer = Seconds(1);
 
 constexpr uint32_t kWritableByOthers = 0022;
@@ -80,7 +80,7 @@ Diagnosis CheckHugePages(const Facts& facts) {
                                  "DPDK runs on ordinary pages (dpdk.memory_mb), which is slower",
                                  "sysctl -w vm.nr_hugepages=256, then restart rocegwd");
   }
-  // What is free now is beyond what DPDK has taken at its start.
+  // The free pages come on top of those that DPDK took at its start.
   return std::move(check).Ok(std::to_string(facts.host.huge_pages) + " reserved, " +
                              MiB(facts.host.free_huge_page_bytes) + " free");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the host and of the process, one finding each. Pure functions; what is found when is in
-// docs/operate/doctor.md.
+// Checks of the host and the process, one finding each. Pure functions; docs/operate/doctor.md
+// lists their findings.
 #pragma once
 
 #include "gateway/doctor/facts.h"

@@ -7,7 +7,7 @@
 namespace rocegw::doctor {
 namespace {
 
-// What peers on links of 1500 bytes use.
+// Path MTU of peers on links with 1500 bytes.
 constexpr uint32_t kUsualPathMtu = 1024;
 constexpr uint32_t kLargestPathMtu = 4096;
 constexpr size_t kMostNamed = 5;
@@ -16,7 +16,7 @@ std::string NameOf(const Facts& facts, const PortFacts& port) {
   return facts.gateway.gateway + "/ports/" + port.name;
 }
 
-// Who it is, for people.
+// Describes the holder for display.
 std::string HolderText(const UdpPortHolder& holder, const std::vector<std::string>& rxe_devices) {
   if (holder.pid != 0) {
     return "process " + std::to_string(holder.pid) + " (" + holder.command + ") of user " +
@@ -41,15 +41,15 @@ std::string Names(const std::vector<wire::Gid>& addresses) {
   return text;
 }
 
-// Nothing merges or cuts there but the kernel itself.
+// On a software interface only the kernel merges or splits packets.
 bool IsSoftware(const port::InterfaceFeatures& features) {
   static const std::set<std::string> kDrivers = {"veth", "tun", "dummy", "bridge"};
   return features.loopback || kDrivers.contains(features.driver);
 }
 
 struct Offload {
-  const char* names[3];  // of the kernel, any of them; nullptr: no more
-  const char* word;      // of `ethtool -K`
+  const char* names[3];  // kernel names; nullptr: end
+  const char* word;      // feature name of `ethtool -K`
   bool of_cards_only;
   const char* reason;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the network: UDP port 4791, and each port's link, MTU, buffers, offloads, neighbours.
-// Pure functions; what is found when is in docs/operate/doctor.md.
+// Pure functions; docs/operate/doctor.md lists their findings.
 #pragma once
 
 #include "gateway/doctor/facts.h"

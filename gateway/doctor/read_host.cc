@@ -66,7 +66,7 @@ void ReadRxeDevices(const std::string& sys, HostFacts& facts) {
   std::error_code error;
   for (fs::directory_iterator at(sys + "/class/infiniband", error), end; !error && at != end;
        at.increment(error)) {
-    // Only devices without hardware have this file: the interface that they stand on.
+    // Only devices without hardware have this file, which names their interface.
     if (fs::exists(at->path() / "parent", error))
       facts.rxe_devices.push_back(at->path().filename().string());
   }

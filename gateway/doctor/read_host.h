@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts of the host, as the calling process sees them in its namespaces: limits, capabilities,
-// sysctls, clock, files, sockets, interfaces. What cannot be read is left at what says nothing bad.
-// Blocking, some milliseconds; any thread.
+// Facts of the host, as the calling process sees them in its namespaces: limits, capabilities,
+// sysctls, clock, files, sockets, interfaces. Unreadable values keep a harmless default. Blocking,
+// some milliseconds; any thread.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rocegw::doctor {
 
-// Where the kernel's file systems are.
+// Mount points of the kernel's file systems.
 struct Roots {
   std::string proc = "/proc";
   std::string sys = "/sys";
@@ -19,9 +19,9 @@ struct Roots {
 
 HostFacts ReadHost(const GatewayFacts& gateway, const Roots& roots = {});
 
-// What a process may do, of /proc/PID/status: "CapEff".
+// Returns a process's capabilities from /proc/PID/status: "CapEff".
 uint64_t EffectiveCapabilities(const std::string& status);
-// "6.1.0-18-amd64" is before (6, 4). What is no release is not.
+// Compares a kernel release: "6.1.0-18-amd64" is before (6, 4). False for other texts.
 bool IsBefore(const std::string& release, int major, int minor);
 
 }  // namespace rocegw::doctor

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours of an interface that the kernel has asked for in vain, and which of them are routers
+// Neighbours of an interface that the kernel failed to resolve, and which of them are routers
 // (rtnetlink(7)). Blocking; control path, any thread.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace rocegw::doctor {
 
-// Adds them; nothing where the kernel does not tell.
+// Adds the neighbours; nothing if the kernel does not report them.
 void ReadNeighbours(const std::string& interface, InterfaceFacts& facts);
 
 }  // namespace rocegw::doctor

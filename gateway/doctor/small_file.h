@@ -9,7 +9,7 @@
 
 namespace rocegw::doctor {
 
-// Empty when it cannot be read.
+// Returns "" if the file cannot be read.
 inline std::string ReadSmallFile(const std::string& path) {
   std::ostringstream text;
   if (const std::ifstream file(path); file) text << file.rdbuf();
@@ -18,7 +18,7 @@ inline std::string ReadSmallFile(const std::string& path) {
 
 inline std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// The number at its begin; nothing when there is none.
+// Returns the number at the file's start; nothing if there is none.
 inline std::optional<uint64_t> ReadNumberFile(const std::string& path) {
   std::ifstream file(path);
   uint64_t number = 0;

@@ -23,7 +23,7 @@ bool ReadNumber(std::string_view text, int base, Number& out) {
   return read.ec == std::errc() && read.ptr == text.data() + text.size();
 }
 
-// Sockets that a process has, of those that are looked for.
+// Finds the process's sockets among the wanted ones.
 void LookInto(const fs::path& process, const std::map<std::string, size_t>& wanted,
               const std::function<void(size_t)>& found) {
   std::error_code error;
@@ -76,7 +76,7 @@ std::vector<UdpPortHolder> FindHolders(const std::string& proc, uint16_t port) {
   if (holders.empty()) return holders;
   LookInto(proc + "/self", wanted, [&](size_t at) { holders[at].own = true; });
   const auto strange = [](const UdpPortHolder& holder) { return !holder.own; };
-  // The list of all processes costs much more than the own one.
+  // Searching all processes costs much more than searching this one.
   if (std::none_of(holders.begin(), holders.end(), strange)) return holders;
   std::error_code error;
   for (fs::directory_iterator at(proc, error), end; !error && at != end; at.increment(error)) {

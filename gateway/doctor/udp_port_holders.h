@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has sockets of a UDP port in this network namespace (proc(5): net/udp, PID/fd). Blocking;
+// Holders of sockets of a UDP port in this network namespace (proc(5): net/udp, PID/fd). Blocking;
 // control path, any thread.
 #pragma once
 
@@ -18,10 +18,10 @@ struct UdpSocketLine {
   bool operator==(const UdpSocketLine&) const = default;
 };
 
-// Lines of /proc/net/udp or udp6 with this local port. What is no such line is left out.
+// Parses the lines of /proc/net/udp or udp6 with this local port; ignores other lines.
 std::vector<UdpSocketLine> SocketsOfPort(std::string_view table, uint16_t port);
 
-// proc: where proc(5) is mounted. One holder for each socket; processes that may not be looked into
+// `proc`: mount point of proc(5). Returns one holder per socket; processes that may not be examined
 // are not found.
 std::vector<UdpPortHolder> FindHolders(const std::string& proc, uint16_t port);
 

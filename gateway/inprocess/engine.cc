@@ -25,13 +25,14 @@ namespace {
 
 constexpr Duration kLoopRound = Seconds(60);
 constexpr Duration kSessionsEndWithin = Seconds(2);
-// A peer answers within a round trip; one that does not finds out by its retries.
+// Time for disconnects: a peer answers within a round trip; one that does not finds out by its
+// retries.
 constexpr Duration kFarewell = Milliseconds(200);
-// Where programs do not look for descriptors (select, dup2 to small numbers).
+// Programs expect their descriptors below this number (select, dup2 to small numbers).
 constexpr int kLowestOwnDescriptor = 100;
 
-// The program's handlers run on the program's threads. The C library leaves out the signals with
-// which it tells all threads of a process of new user ids.
+// Scope with all signals blocked, so that handlers run on the program's threads. The C library's
+// sigset leaves out the signals with which it sets user ids on all threads of a process.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -51,7 +52,7 @@ UniqueFd MovedAside(int fd) {
   UniqueFd original(fd);
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, kLowestOwnDescriptor);
   if (moved >= 0) return UniqueFd(moved);
-  // The limit is lower; only the first three would be in the way.
+  // The descriptor limit is lower; only the first three numbers must stay free.
   const int low = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   return low >= 0 ? UniqueFd(low) : std::move(original);
 }
@@ -68,8 +69,8 @@ datapath::Config Engine::ConfigFor(const Wishes& wishes) {
   config.guest_rounds = wishes.run_in_poll;
   if (wishes.placement) config.memory_placement = MemoryPlacement::kEnabled;
   config.ports[0].only_address = wishes.address;
-  // What remapping spares, a system call that looks for pages, is spared here anyway; and its hooks
-  // would have our threads wait for those that wait for us.
+  // Remapping saves a system call that looks up pages, which is not needed here; and its hooks
+  // would make our threads wait for threads that wait for us.
   config.default_pool.remap_allowed = false;
   return config;
 }
@@ -96,7 +97,7 @@ Status Engine::Start() {
     const AllSignalsBlocked blocked;
     thread_ = std::thread(&Engine::Run, this, engine_end.get());
     if (config_.guest_rounds)
-      (void)engine_end.Release();  // there is one table, and it is the engine's end there
+      (void)engine_end.Release();  // same table, so the descriptor is the engine's
   } catch (const std::system_error& error) {
     return {error.code().value(), std::string("no thread: ") + error.what()};
   }
@@ -115,8 +116,8 @@ void Engine::SetStage(Stage stage, Status status) {
   changed_.notify_all();
 }
 
-// The engine's thread. Its end of the orders stays open in the program's table until Start is over,
-// in its own until the thread ends with the table.
+// Runs the engine's thread. Its end of the order socket stays open in the program's table until
+// Start returns, and in its own table until the thread ends.
 void Engine::Run(int orders) {
   pthread_setname_np(pthread_self(), "rocegw-control");
   if (!config_.guest_rounds) {
@@ -145,7 +146,7 @@ void Engine::Serve(int orders) {
   const auto watch = loop.Watch(orders, EPOLLIN, [&](uint32_t) {
     Order order{};
     UniqueFd descriptor;
-    // A program that has closed its end sends nobody any more.
+    // A program that has closed its end sends no more orders.
     if (!Receive(orders, order, descriptor) || order == Order::kStop) {
       stop = true;
     } else if (descriptor.valid()) {
@@ -157,7 +158,7 @@ void Engine::Serve(int orders) {
   while (!stop) loop.RunOnce(kLoopRound);
   loop.Unwatch(watch);
   if (!path.StopSessions(kSessionsEndWithin, kFarewell)) {
-    // Workers and queues are still tied together: this thread must not take anything away.
+    // Workers and queues are still in use: this thread must not destroy anything.
     for (;;) ::pause();
   }
   TurnGuestsAway();
@@ -167,7 +168,7 @@ void Engine::Serve(int orders) {
 }
 
 void Engine::Progress() {
-  // A thread that is cancelled at one of the system calls would take the worker with it.
+  // A thread that is cancelled in one of the system calls would take the worker with it.
   int cancelled_at = 0;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled_at);
   const int saved = errno;
@@ -205,7 +206,7 @@ StatusOr<UniqueFd> Engine::Attach() {
 }
 
 bool Engine::Stop(Duration within) {
-  if (::getpid() != process_) return false;  // there is no such thread here
+  if (::getpid() != process_) return false;  // a forked child has no such thread
   if (!Send(Order::kStop, -1)) {
     thread_.detach();
     return false;

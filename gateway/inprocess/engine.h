@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gateway of one process, inside of it (docs/user/in_process.md): the daemon's data path with
-// its control loop and its worker in threads of their own, which take no signals, share no
-// descriptor with the program, and leave the process to it. Program and engine meet as elsewhere:
-// on attach connections and the shared memory that goes over them. The threads of a process are not
-// in its children: there an engine is of no use.
+// Gateway inside one process (docs/user/in_process.md): the daemon's data path with its control
+// loop and its worker on their own threads, which take no signals and share no descriptors with the
+// program. Program and engine communicate as usual, through attach connections and their shared
+// memory. A forked child does not have these threads, so an engine is unusable there.
 //
-// Calls: one at a time, from any thread of the program. Errors name what is wrong and the remedy.
+// Calls: one at a time, from any thread of the program. Errors state what is wrong and the remedy.
 #pragma once
 
 #include <sys/types.h>
@@ -28,34 +27,35 @@ namespace rocegw::inprocess {
 
 class Engine {
  public:
-  // keep_stderr: `log` writes there. The log is called by the engine's threads. With
-  // config.guest_rounds descriptors are shared with the program after all: its threads use them.
+  // `keep_stderr`: `log` writes there. The engine's threads call `log`. With config.guest_rounds
+  // descriptors are shared with the program, because its threads use them.
   Engine(datapath::Config config, session::Log log, bool keep_stderr);
-  // Stop, if nobody did.
+  // Stops the engine if it runs.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Everything runs, or nothing.
+  // Starts everything, or nothing.
   Status Start();
-  // A connection to it. EOWNERDEAD in a child of the process that has started it, EPIPE when the
-  // program has closed our descriptor.
+  // Returns a connection to the engine. EOWNERDEAD in a forked child, EPIPE if the program has
+  // closed our descriptor.
   StatusOr<UniqueFd> Attach();
-  // Sessions end, peers are told, threads end. False: not in that time; the threads may still run,
-  // and nothing of this object may go.
+  // Ends sessions, notifies peers, ends threads. Returns false if time ran out: threads may still
+  // run, and this object must not be destroyed.
   bool Stop(Duration within);
 
-  // A round of the worker on the calling thread, with config.guest_rounds; any thread, any time.
+  // Runs a round of the worker on the calling thread, with config.guest_rounds; any thread, any
+  // time.
   void Progress();
 
-  // What programs choose of a gateway inside of them.
+  // Settings of a program for its gateway.
   struct Wishes {
-    // The only one that it uses; nothing: every address of the interface with the default route.
+    // The only address to use; nothing: every address of the interface with the default route.
     std::optional<wire::Gid> address;
     bool run_in_poll = false;  // Progress may be called
     bool placement = false;    // FLUSH and ATOMIC WRITE
   };
-  // What it is made from: one worker, memory where it is.
+  // Returns the configuration for these settings: one worker, direct memory access.
   static datapath::Config ConfigFor(const Wishes& wishes);
 
  private:
@@ -73,17 +73,18 @@ class Engine {
   const session::Log log_;
   const bool keep_stderr_;
   pid_t process_ = 0;
-  // The program's end of what orders go over. Who closes all descriptors closes it too, and its
-  // number may then be somebody else's: compared before use.
+  // The program's end of the order socket. A program that closes all descriptors closes it too and
+  // may reuse its number: compared before use.
   UniqueFd orders_;
   dev_t orders_device_ = 0;
   ino_t orders_inode_ = 0;
   std::thread thread_;
-  // Where guests go; nullptr before and after. Who ends the data path waits for those inside.
+  // Data path for the program's threads; nullptr before start and after stop. The stop waits for
+  // threads inside.
   std::atomic<datapath::DataPath*> open_to_guests_{nullptr};
   std::atomic<uint32_t> guests_{0};
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the fields below
   std::condition_variable changed_;
   Stage stage_ = Stage::kStarting;
   Status status_;

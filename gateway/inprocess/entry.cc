@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client library calls: one engine for the process, made at the first attach, ended with
-// the process. Settings come from the environment, as rocegw-run sets it.
+// Entry points for the client library: one engine per process, created at the first attach, ended
+// with the process. Settings come from the environment, as rocegw-run sets them.
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,7 +20,7 @@
 namespace rocegw::inprocess {
 namespace {
 
-// Longer than all that Stop waits for, which is bounded, on a busy machine.
+// Limit for everything that Stop waits for, on a busy machine.
 constexpr Duration kStopWithin = Seconds(3);
 
 // Never destroyed: its threads may outlive static objects.
@@ -60,7 +60,7 @@ StatusOr<UniqueFd> StartAndAttach() {
                     "host it uses with rocegw-run --address IP (ROCEGW_ADDRESS)");
     }
     g_engine = engine.release();
-    // Behind the program's own handlers that are registered later, before those that were earlier.
+    // Runs after exit handlers that the program registers later, and before earlier ones.
     std::atexit(AtExit);
   }
   return g_engine->Attach();

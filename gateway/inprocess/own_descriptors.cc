@@ -17,7 +17,7 @@
 namespace rocegw::inprocess {
 namespace {
 
-// The C library has the call since 2.34.
+// Wrapper of the system call, which the C library has since 2.34.
 bool CloseRange(unsigned first, unsigned last, unsigned flags) {
   return ::syscall(SYS_close_range, first, last, flags) == 0;
 }

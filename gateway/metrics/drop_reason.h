@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed list of reasons for which a received packet is not used (drop_reasons.def) as an
-// enumeration.
+// Closed list of reasons for ignoring a received packet (drop_reasons.def) as an enumeration.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +17,15 @@ enum class DropReason : uint8_t {
 
 inline constexpr size_t kDropReasonCount = static_cast<size_t>(DropReason::kCount);
 
-// The name as in the list ("bad_icrc"), for labels and texts; "none" for kNone.
+// Returns the name in the list ("bad_icrc"), for labels and texts; "none" for kNone.
 const char* DropReasonName(DropReason reason);
-// Who is at fault: "peer" or "local"; "" for kNone.
+// Returns the side at fault: "peer" or "local"; "" for kNone.
 const char* DropReasonSide(DropReason reason);
-// The reason under which the metrics page counts packets of that reason. The page is open: reasons
-// that tell a sender how far a guess of addresses, numbers or epochs has come are one reason there.
+// Returns the reason under which the metrics page counts packets of that reason. The page is
+// readable by all, so reasons that would tell a sender how far a guess of addresses, numbers or
+// epochs has come are combined.
 DropReason DropReasonOnPage(DropReason reason);
-// One line for a person.
+// Returns one line for display.
 const char* DropReasonHelp(DropReason reason);
 
 }  // namespace rocegw::metrics

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durations counted by size, in the steps 1, 2, 5 from a microsecond to half a second; what a
-// Prometheus histogram needs.
+// Histogram of durations with steps 1, 2, 5 from a microsecond to half a second, for Prometheus.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +12,10 @@
 
 namespace rocegw::metrics {
 
-// A plain value of one thread; copies are snapshots.
+// Plain value of one thread; copies are snapshots.
 class DurationHistogram {
  public:
-  // Upper bounds in nanoseconds; what is above the last one is in none.
+  // Upper bounds in nanoseconds; longer durations are in no bucket.
   static constexpr std::array<int64_t, 18> kBounds = {
       1'000,      2'000,      5'000,      10'000,      20'000,      50'000,
       100'000,    200'000,    500'000,    1'000'000,   2'000'000,   5'000'000,
@@ -29,7 +28,7 @@ class DurationHistogram {
     sum_ns_ += duration.ns;
   }
 
-  // By bound, each without those of smaller bounds.
+  // Counts per bucket, not cumulative.
   const std::array<uint64_t, kBounds.size()>& counts() const { return counts_; }
   uint64_t count() const { return count_; }
   int64_t sum_ns() const { return sum_ns_; }
@@ -42,10 +41,10 @@ class DurationHistogram {
   int64_t sum_ns_ = 0;
 };
 
-// What several threads gather there now and then, and any thread reads.
+// Histogram to which several threads add at times, and which any thread reads.
 class SharedDurationHistogram {
  public:
-  // The total goes first, so that no reader finds more in the buckets than in all.
+  // Adds the total first, so that no reader finds more in the buckets than in total.
   void Add(const DurationHistogram& some) {
     sum_ns_.fetch_add(some.sum_ns_, std::memory_order_relaxed);
     count_.fetch_add(some.count_, std::memory_order_relaxed);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of one worker. Only that worker writes (plain increments, relaxed stores); any thread
-// may read. One block per worker, cache-line aligned, so that counting never shares a line between
-// cores.
+// may read. One block per worker, cache-line aligned, so that cores never share a line.
 #pragma once
 
 #include <array>
@@ -14,7 +13,7 @@
 
 namespace rocegw::metrics {
 
-// A single-writer counter: the writer needs no atomic read-modify-write.
+// Single-writer counter: the writer needs no atomic read-modify-write.
 class Counter {
  public:
   void Add(uint64_t n = 1) {
@@ -40,17 +39,17 @@ struct alignas(64) WorkerCounters {
 };
 
 struct CounterInfo {
-  const char* name;  // e.g. "rx"
-  const char* unit;  // e.g. "packets"
+  const char* name;  // such as "rx"
+  const char* unit;  // such as "packets"
   const char* help;
   const Counter& (*get)(const WorkerCounters&);
 };
 
-// The list of counters.def, in its order.
+// List of counters.def, in its order.
 std::span<const CounterInfo> AllCounters();
 
-// What a counter is called outside: its name and its unit, which is not repeated when the name ends
-// with it already.
+// Returns a counter's public name: name and unit; the unit is not repeated if the name ends with
+// it.
 std::string CounterName(const CounterInfo& info);
 
 }  // namespace rocegw::metrics

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// More devices of one driver than a claim may have in Kubernetes.
+// Kubernetes allows fewer devices per claim.
 constexpr size_t kMostDevices = 32;
 
 std::string TextOf(const json& object, const char* field) {
@@ -17,7 +17,7 @@ std::string TextOf(const json& object, const char* field) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// What the pointer leads to; null: nothing.
+// Returns the value that the pointer leads to; null: none.
 const json& At(const json& object, const char* pointer) {
   static const json kNothing;
   const json::json_pointer at(pointer);

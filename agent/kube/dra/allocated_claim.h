@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResourceClaim (resource.k8s.io/v1) as far as the driver needs it: which devices of this node it
-// was allocated, and for which pod. Pure.
+// Part of a ResourceClaim (resource.k8s.io/v1) that the driver needs: its allocated devices on this
+// node, and its pod. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -22,14 +22,14 @@ struct AllocatedDevice {
 };
 
 struct AllocatedClaim {
-  std::vector<AllocatedDevice> devices;  // of this driver on this node; at least one
-  PodName pod;                           // that the claim is reserved for
+  std::vector<AllocatedDevice> devices;  // devices of this driver on this node; at least one
+  PodName pod;                           // pod for which the claim is reserved
   std::string pod_uid;
 };
 
-// uid: as kubelet names it. Refuses with EINVAL, and a text for people, a claim that is another one
-// than kubelet's, is not allocated, is reserved for no pod or for several (a slot is for one), or
-// asks for administrative access.
+// Reads a claim; `uid`: as in kubelet's call. Returns EINVAL with a text for display if the claim
+// has another uid, is not allocated, is reserved for no pod or several (a slot is for one), or asks
+// for administrative access.
 StatusOr<AllocatedClaim> ReadAllocatedClaim(const nlohmann::json& object, const std::string& uid,
                                             const std::string& node);
 

@@ -33,7 +33,7 @@ Status ClaimPreparer::Load() {
 void ClaimPreparer::Prepare(const ClaimName& name, Prepared done) {
   if (!damaged_.ok()) return done(damaged_);
   if (const auto known = prepared_.find(name.uid); known != prepared_.end()) {
-    // The runtime's folder does not outlive a restart of the node; the checkpoint does.
+    // The runtime's directory is lost at a restart of the node; the checkpoint is not.
     const Status written = WriteCdi(known->second);
     return written.ok() ? done(known->second) : done(written);
   }
@@ -173,7 +173,7 @@ void ClaimPreparer::RemoveOtherCdi() const {
   std::set<std::string> kept;
   for (const auto& [uid, claim] : prepared_)
     for (const PreparedDevice& device : claim.devices) kept.insert(device.slot);
-  // Of claims that are about to be answered.
+  // Claims in preparation.
   for (const auto& [uid, preparation] : preparing_)
     for (const PreparedDevice& device : preparation->claim.devices) kept.insert(device.slot);
   KeepCdiSpecs(settings_.containers.cdi_dir, CdiKind::kClaim, kept);

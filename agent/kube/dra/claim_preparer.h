@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepares allocated claims on this node: a claim gets a slot of its pool for each of its devices,
-// which is its pod's until the claim is unprepared. Who the pod is says the API server, and a
-// program by such a slot must be of the pod with that uid. Lives on the agent's loop; what it is
-// given outlives it.
+// Preparation of allocated claims on this node: each device of a claim gets a slot of its pool,
+// which belongs to the claim's pod until the claim is unprepared. The API server says which pod
+// that is; a program at such a slot must run in the pod with that uid. Lives on the agent's loop;
+// its arguments outlive it.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ struct ClaimName {
 struct ClaimPreparerSettings {
   std::string node;
   std::string checkpoint;        // file of prepared claims
-  ContainerSettings containers;  // cdi_dir is needed
+  ContainerSettings containers;  // cdi_dir is required
 };
 
 class ClaimPreparer {
@@ -43,19 +43,20 @@ class ClaimPreparer {
   ClaimPreparer(const ClaimPreparer&) = delete;
   ClaimPreparer& operator=(const ClaimPreparer&) = delete;
 
-  // Takes up what the agent before had prepared. An error: the file is damaged, and nothing is
-  // prepared until it is mended, since slots could be given twice.
+  // Loads the claims that the previous agent had prepared. An error means that the file is damaged:
+  // nothing is prepared until it is mended, since slots could be given twice.
   Status Load();
-  // The same claim again gets the same devices. Callers share a preparation that is under way.
+  // Prepares a claim; the same claim again gets the same devices. Concurrent calls share one
+  // preparation.
   void Prepare(const ClaimName& claim, Prepared done);
-  // OK also for a claim that is not prepared. EAGAIN: it is being prepared.
+  // Returns OK also for a claim that is not prepared. EAGAIN: it is being prepared.
   Status Unprepare(const std::string& uid);
 
   size_t count() const { return prepared_.size(); }
   const std::string& node() const { return settings_.node; }
 
  private:
-  // Slots that have been chosen and are being cleared for a claim.
+  // Slots that are chosen and being cleared for a claim.
   struct Preparation {
     ClaimName name;
     PreparedClaim claim;

@@ -26,7 +26,7 @@ void DraDriver::Update() {
 }
 
 void DraDriver::Look() {
-  // kubelet's claims are of pools: it is called when there are some to tell of.
+  // kubelet calls only for pools with devices, so the servers start when there are some.
   if (!updated_ || server_.IsThere()) return;
   const Status started = server_.Start(settings_.registry_dir + "/" + kDraDriver + "-reg.sock",
                                        settings_.plugins_dir + "/" + kDraDriver + "/dra.sock");

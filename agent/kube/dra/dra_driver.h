@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Driver of dynamic resource allocation (resource.k8s.io/v1) for the pools that are offered by
-// claims: its parts together. Lives on the agent's loop; what it is given outlives it.
+// Driver of dynamic resource allocation (resource.k8s.io/v1) for pools that are offered by claims:
+// combines its parts. Lives on the agent's loop; its arguments outlive it.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ namespace rocegw::agent {
 struct DraSettings {
   bool enabled = false;
   std::vector<std::string> pools;  // "tenants/T/pools/P", or "*"
-  bool shared = true;              // a pool is one device, where Kubernetes can share devices
+  bool shared = true;              // a pool is a device, if Kubernetes can share devices
   std::string plugins_dir = "/var/lib/kubelet/plugins";
   std::string registry_dir = "/var/lib/kubelet/plugins_registry";
-  std::string node;        // name in the cluster
+  std::string node;        // name of the node in the cluster
   std::string checkpoint;  // file of prepared claims
   bool operator==(const DraSettings&) const = default;
 };
@@ -35,9 +35,9 @@ class DraDriver {
   DraDriver(const DraDriver&) = delete;
   DraDriver& operator=(const DraDriver&) = delete;
 
-  // Pools or slots are others than before.
+  // Updates the devices after pools or slots changed.
   void Update();
-  // Looks after its sockets; now and then.
+  // Checks its sockets; call periodically.
   void Look();
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 namespace dra = k8s::io::kubelet::pkg::apis::dra::v1;
 
-// Claims of one call; kubelet asks for those of one pod.
+// Limit of claims per call; kubelet sends those of one pod.
 constexpr int kMostClaims = 64;
 
 bool IsSocket(const std::string& path) {
@@ -57,7 +57,7 @@ dra::NodePrepareResourceResponse ResponseOf(const StatusOr<PreparedClaim>& prepa
   }
   for (const PreparedDevice& device : prepared.value().devices) {
     dra::Device& one = *response.add_devices();
-    // Without a subrequest's name: kubelet knows requests.
+    // Without the subrequest's name: kubelet knows requests only.
     one.add_request_names(device.request.substr(0, device.request.find('/')));
     one.set_pool_name(node);
     one.set_device_name(device.device);
@@ -74,7 +74,7 @@ class DraServer::Registration final : public pluginregistration::Registration::C
       : loop_(loop), registered_(std::move(registered)) {}
   ~Registration() override { *alive_ = false; }
 
-  // Before the server starts.
+  // Must be called before the server starts.
   void SetEndpoint(const std::string& endpoint) { endpoint_ = endpoint; }
 
   grpc::ServerUnaryReactor* GetInfo(grpc::CallbackServerContext* context,
@@ -120,7 +120,7 @@ class DraServer::Plugin final : public dra::DRAPlugin::CallbackService {
         return answer->Finish({grpc::StatusCode::INVALID_ARGUMENT, "too many claims at once"}, {});
       }
       auto all = std::make_shared<dra::NodePrepareResourcesResponse>();
-      // One more than claims: nothing is answered before all have been asked for.
+      // The number of claims plus one: the answer is sent only after all have been started.
       auto left = std::make_shared<int>(request.claims_size() + 1);
       const auto one_less = [all, left, answer] {
         if (--*left == 0) answer->Finish(grpc::Status::OK, *all);
@@ -159,7 +159,7 @@ DraServer::DraServer(session::ControlLoop& loop, ClaimPreparer& preparer,
 
 DraServer::~DraServer() {
   Stop();
-  // kubelet takes the driver for gone when this socket is.
+  // kubelet considers the driver gone when this socket is removed.
   if (!registration_socket_.empty()) ::unlink(registration_socket_.c_str());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's two gRPC servers for kubelet: one whose socket in the folder plugins_registry makes
-// kubelet register the driver, and one for its claims. Made, used and destroyed on the agent's
-// loop, which outlives it.
+// The driver's two gRPC servers for kubelet: the first has its socket in the directory
+// plugins_registry, where kubelet finds and registers the driver; the second handles claims.
+// Created, used and destroyed on the agent's loop, which outlives it.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -18,16 +18,18 @@ namespace rocegw::agent {
 
 class DraServer {
  public:
-  // registered: kubelet says that it has taken the driver (""), or why not. On the loop.
+  // `registered`: called on the loop with kubelet's result of the registration: "" or the reason of
+  // a failure.
   DraServer(session::ControlLoop& loop, ClaimPreparer& preparer,
             std::function<void(const std::string&)> registered);
   ~DraServer();
   DraServer(const DraServer&) = delete;
   DraServer& operator=(const DraServer&) = delete;
 
-  // Again: where a socket was removed. Folders are made, and files in the way replaced.
+  // Starts the servers, also again after a socket was removed. Creates directories and replaces
+  // existing files.
   Status Start(const std::string& registration_socket, const std::string& plugin_socket);
-  // Both sockets are where they were made.
+  // Returns true if both sockets are those that were created.
   bool IsThere() const;
 
  private:

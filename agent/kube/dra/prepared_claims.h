@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims that are prepared on this node, on disk: an agent that starts anew answers kubelet as the
-// one before did, and knows whose slots are. Blocking on small files; one thread.
+// Prepared claims of this node on disk: a restarted agent answers kubelet like the previous one,
+// and knows the owners of slots. Blocking on small files; one thread.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ struct PreparedClaim {
 
 using PreparedClaims = std::map<std::string, PreparedClaim>;  // by uid of the claim
 
-// ENOENT: there is no file. EBADMSG: it is damaged, and the text says what to do.
+// Returns ENOENT if there is no file; EBADMSG, with a remedy in the text, if it is damaged.
 StatusOr<PreparedClaims> LoadPreparedClaims(const std::string& file);
 Status SavePreparedClaims(const std::string& file, const PreparedClaims& claims);
 

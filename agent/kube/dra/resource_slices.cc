@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Devices of one slice, as Kubernetes limits them.
+// Kubernetes' limit of devices per slice.
 constexpr size_t kDevicesOfASlice = 128;
 constexpr size_t kLongestLabel = 63;
 constexpr uint64_t kBitsOfAByte = 8;
@@ -28,7 +28,7 @@ PoolParts PartsOf(const PoolOffer& offer) {
   return {rest.substr(0, dot), rest.substr(dot + 1)};
 }
 
-// "red-train" cut so that the ending fits.
+// Returns a name such as "red-train", truncated so that the suffix fits.
 std::string LabelOf(const PoolOffer& offer, const std::string& ending) {
   const auto [tenant, pool] = PartsOf(offer);
   std::string head = tenant + "-" + pool;
@@ -44,7 +44,7 @@ json AttributesOf(const PoolOffer& offer, int numa_node) {
   return attributes;
 }
 
-// An amount that claims share. A claim that names none takes `usual`.
+// Returns an amount that claims share. A claim without an amount gets `usual`.
 json Consumable(uint64_t amount, uint64_t usual) {
   return {{"value", std::to_string(amount)},
           {"requestPolicy", {{"default", std::to_string(usual)}, {"validRange", {{"min", "1"}}}}}};
@@ -79,7 +79,7 @@ std::vector<json> DevicesOf(const SlotAllocator& slots, DeviceSharing sharing) {
   std::vector<json> devices;
   if (!slots.IsGatewayHealthy()) return devices;
   for (const PoolOffer& offer : slots.ClaimPools()) {
-    // A slot is unhealthy for the moment in which it is cleared; that is no reason to take it away.
+    // A slot is unhealthy while it is cleared; it is not removed for that.
     const std::vector<OfferedSlot> offered = slots.Slots(offer.resource);
     if (offered.empty()) continue;
     const json attributes = AttributesOf(offer, offered.front().numa_node);

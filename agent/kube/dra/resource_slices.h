@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools of a node's gateway as devices of dynamic resource allocation (resource.k8s.io/v1). Pure.
 //
-// Where Kubernetes lets claims share a device (DRAConsumableCapacity), a pool is one device, which
-// each claim takes a slot of, and amounts of queue pairs and bandwidth if its quota has them. Else
-// each slot is a device for one claim.
+// If Kubernetes lets claims share a device (DRAConsumableCapacity), a pool is one device: each
+// claim takes a slot of it, and amounts of queue pairs and bandwidth if its quota has them.
+// Otherwise each slot is a device for one claim.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,17 +17,17 @@ namespace rocegw::agent {
 
 enum class DeviceSharing { kShared, kSlots };
 
-// Name of the device of a whole pool, or of one slot: a DNS label, which ends with the folder of
-// the pool's sockets, so that a pool that is made anew is another device. The pool has a slot.
+// Returns the device name of a whole pool, or of one slot: a DNS label that ends with the name of
+// the pool's socket directory, so that a recreated pool is another device. The pool has a slot.
 std::string PoolDeviceName(const PoolOffer& offer);
 std::string SlotDeviceName(const PoolOffer& offer, const Slot& slot);
 
-// Elements of spec.devices: none while the gateway is not healthy. At most kMostDevices.
+// Returns the elements of spec.devices: none while the gateway is unhealthy, at most kMostDevices.
 inline constexpr size_t kMostDevices = 1024;
 std::vector<nlohmann::json> DevicesOf(const SlotAllocator& slots, DeviceSharing sharing);
 
-// Specs of the node's slices, which hold the devices: always at least one, so that a node without
-// devices says so.
+// Returns the specs of the node's slices with these devices: at least one, so that a node without
+// devices publishes that.
 std::vector<nlohmann::json> SlicesOf(const std::vector<nlohmann::json>& devices,
                                      const std::string& node, int64_t generation);
 

@@ -22,7 +22,7 @@ using session::ControlLoop;
 constexpr char kSlices[] = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr char kJson[] = "application/json";
 
-// Of the slices that are there, by name; others' are left alone.
+// Returns our slices by name; slices of others are ignored.
 std::map<std::string, json> OwnOf(const json& list, const std::string& node) {
   std::map<std::string, json> own;
   if (!list.is_object() || !list.contains("items")) return own;
@@ -41,7 +41,8 @@ int64_t GenerationOf(const json& slice) {
   return slice.contains(at) && slice.at(at).is_number_integer() ? slice.at(at).get<int64_t>() : 0;
 }
 
-// A whole amount as the API server may write it: "1000" and "1k" are one. nullopt: it is none.
+// Parses a whole amount as the API server may write it: "1000" and "1k" are equal. nullopt: not an
+// amount.
 std::optional<uint64_t> AmountOf(std::string_view text) {
   constexpr std::string_view kThousands = "kMGTPE";
   uint64_t factor = 1;
@@ -56,7 +57,7 @@ std::optional<uint64_t> AmountOf(std::string_view text) {
   return amount * factor;
 }
 
-// The API server adds defaults; what was written must be there.
+// Returns true if `found` contains everything that was written; the API server adds defaults.
 bool Holds(const json& found, const json& wanted) {
   if (wanted.is_object()) {
     return found.is_object() && std::ranges::all_of(wanted.items(), [&](const auto& field) {
@@ -156,7 +157,7 @@ json SlicePublisher::SliceNamed(const std::string& name, const json& spec) const
           {"kind", "ResourceSlice"},
           {"metadata",
            {{"name", name},
-            // A node that is removed takes its slices along.
+            // A removed node takes its slices with it.
             {"ownerReferences",
              {{{"apiVersion", "v1"},
                {"kind", "Node"},
@@ -199,7 +200,7 @@ void SlicePublisher::OnList(const StatusOr<kubeapi::ApiAnswer>& answer) {
     changes->push_back({"PUT", std::string(kSlices) + "/" + name_of(i), kJson, slice.dump()});
     found.erase(known);
   }
-  // Those beyond come last: the new generation is whole by then.
+  // Superfluous slices are deleted last: by then the new generation is complete.
   for (const auto& [name, slice] : found)
     changes->push_back({"DELETE", std::string(kSlices) + "/" + name, "", ""});
   Write(std::move(changes), 0);
@@ -225,7 +226,7 @@ void SlicePublisher::OnWritten(const json& slice) {
       *wanted_, [](const json& device) { return device.contains("allowMultipleAllocations"); });
   const json& kept = slice.at(at);
   if (!shared || kept.empty()) return;
-  // An API server without the field drops it without a word.
+  // An API server without the field drops it silently.
   if (std::ranges::none_of(
           kept, [](const json& device) { return device.contains("allowMultipleAllocations"); })) {
     sharing_lost_();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the node's ResourceSlices at the API server as the devices are. kubelet removes the slices
-// of a driver that it has lost, so they are looked at again and again. Lives on the agent's loop;
-// what it is given outlives it.
+// Publication of the node's ResourceSlices at the API server. kubelet removes the slices of a
+// driver that it has lost, so they are checked periodically. Lives on the agent's loop; its
+// arguments outlive it.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,26 @@
 namespace rocegw::agent {
 
 struct PublisherPace {
-  Duration look = Seconds(60);   // at slices that should be right
-  Duration retry = Seconds(5);   // after an error
-  Duration settle = Seconds(1);  // between a change and the next one that is published
+  Duration look = Seconds(60);   // interval of checks while the slices are right
+  Duration retry = Seconds(5);   // interval after an error
+  Duration settle = Seconds(1);  // delay that combines successive changes
 };
 
 class SlicePublisher {
  public:
-  // sharing_lost: the API server keeps no allowMultipleAllocations: devices cannot be shared there.
+  // `sharing_lost`: called if the API server does not keep allowMultipleAllocations: it cannot
+  // share devices.
   SlicePublisher(session::ControlLoop& loop, kubeapi::ApiServer& api, std::string node,
                  std::function<void()> sharing_lost, PublisherPace pace = {});
   ~SlicePublisher();
   SlicePublisher(const SlicePublisher&) = delete;
   SlicePublisher& operator=(const SlicePublisher&) = delete;
 
-  // Until the first call nothing is published and nothing is taken away.
+  // Sets the devices. Before the first call nothing is published or removed.
   void Set(std::vector<nlohmann::json> devices);
-  // Looks at once: kubelet has registered the driver anew.
+  // Checks at once, because kubelet has registered the driver again.
   void Look();
-  // Why nothing is published; empty: it is.
+  // Returns why nothing is published; empty: published.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -46,7 +47,7 @@ class SlicePublisher {
   void Begin();
   void OnNode(const StatusOr<kubeapi::ApiAnswer>& answer);
   void OnList(const StatusOr<kubeapi::ApiAnswer>& answer);
-  // One change after the other, from `at` on.
+  // Sends one change after the other, from `at` on.
   void Write(std::shared_ptr<std::vector<kubeapi::HttpRequest>> changes, size_t at);
   void OnWritten(const nlohmann::json& slice);
   void End(const std::string& problem);
@@ -59,9 +60,9 @@ class SlicePublisher {
   const std::function<void()> sharing_lost_;
   const PublisherPace pace_;
   std::optional<std::vector<nlohmann::json>> wanted_;
-  std::string node_uid_;  // empty: not known yet
+  std::string node_uid_;  // empty: unknown yet
   bool busy_ = false;
-  bool again_ = false;  // the devices have changed meanwhile
+  bool again_ = false;  // the devices changed during the update
   std::string problem_;
   session::ControlLoop::TimerId timer_ = 0;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

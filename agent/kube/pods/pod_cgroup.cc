@@ -27,7 +27,7 @@ bool IsContainerId(std::string_view text) {
   return text.size() == kContainerIdDigits && IsHex(text);
 }
 
-// A UUID, or the 32 digits of a hash for a pod that kubelet read from a file.
+// Accepts a UUID, or the 32 digits of a hash for a pod that kubelet read from a file.
 bool IsUid(std::string_view text) {
   constexpr size_t kHashDigits = 32;
   constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -62,8 +62,8 @@ bool IsUnit(std::string_view name) {
                              [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-// Number of names that lead to the node where the node itself is a container (kind), as the
-// container engines of the machine name it: only root makes cgroups there.
+// Returns the number of names that lead to a node that is itself a container (kind), as container
+// engines name it: only root creates cgroups there.
 size_t NodeContainerDepth(Names names) {
   if (names.size() < 2) return 0;
   const std::string_view id = names[1];
@@ -80,14 +80,14 @@ size_t NodeContainerDepth(Names names) {
   return 0;
 }
 
-// The uid where the names are slices of the systemd driver; relative: names after "/..", whose
-// first may be any slice of the chain.
+// Returns the uid if the names are slices of the systemd driver. `relative`: names after "/..", of
+// which the first may be any slice of the chain.
 std::string UidBySlices(Names names, bool relative) {
   std::string above;
   for (const std::string& name : names) {
     if (!name.ends_with(kSlice)) return {};
     const std::string stem = name.substr(0, name.size() - kSlice.size());
-    // systemd puts a-b.slice into a.slice, and nothing else does for a unit of that name.
+    // systemd places a-b.slice below a.slice, and no other unit has such a name.
     const bool first = above.empty();
     const size_t dash = stem.rfind('-');
     if (first && !relative && dash != std::string::npos) return {};
@@ -110,13 +110,13 @@ std::string UidBySlices(Names names, bool relative) {
   return {};
 }
 
-// The uid where the names are folders of the cgroupfs driver.
+// Returns the uid if the names are directories of the cgroupfs driver.
 std::string UidByFolders(Names names, bool relative) {
   size_t at = 0;
   const auto kubepods = std::ranges::find(names, kKubepods);
   if (kubepods != names.end()) {
     at = static_cast<size_t>(kubepods - names.begin()) + 1;
-    // The cgroup root of kubelet is no unit's: users have their cgroups below units.
+    // kubelet's cgroup root is not below a unit: users have their own cgroups below units.
     if (std::ranges::any_of(names.first(at), IsUnit)) return {};
   } else if (!relative) {
     return {};
@@ -147,7 +147,7 @@ CgroupPlace PlaceOf(const std::string& cgroup) {
   while (up < all.size() && all[up] == "..") ++up;
   const Names names = Names(all).subspan(up);
   const CgroupPlace unknown{ProcessPlace::kUnknownContainer, {}};
-  // The kernel writes ".." at the beginning only.
+  // The kernel writes ".." only at the beginning.
   if (std::ranges::find(names, "..") != names.end()) return unknown;
   const bool relative = up > 0;
   for (const size_t skipped : {size_t{0}, NodeContainerDepth(names)}) {

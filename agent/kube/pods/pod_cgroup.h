@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a process runs, by the path of its cgroup: in a pod, in a container that is no known pod's,
-// or outside of containers. Pure.
+// Location of a process by the path of its cgroup: in a pod, in a container of no known pod, or
+// outside of containers. Pure.
 //
-// kubelet makes these cgroups for a pod, below ROOT (--cgroup-root; "/" by default):
+// kubelet creates these cgroups for a pod, below ROOT (--cgroup-root; "/" by default):
 //   cgroupfs driver  ROOT/kubepods[/burstable|/besteffort]/pod<uid>
-//   systemd driver   ROOT/kubepods.slice[/kubepods-QOS.slice]/kubepods[-QOS]-pod<uid>.slice, with
-//   '_'
-//                    for '-' in the uid; a ROOT /a/b is a.slice/a-b.slice/a-b-kubepods.slice/...
-// The path is anchored at the root of the hierarchy, since users have cgroups of their own, in
-// which they may give any name. Paths seen from another cgroup namespace begin with "/..": the
-// first name after that stands below an ancestor of the gateway's own cgroup, where only root makes
-// cgroups.
+//   systemd driver   ROOT/kubepods.slice[/kubepods-QOS.slice]/kubepods[-QOS]-pod<uid>.slice,
+//                    with '_' for '-' in the uid; a ROOT /a/b is
+//                    a.slice/a-b.slice/a-b-kubepods.slice/...
+//
+// The path is anchored at the root of the hierarchy, since users have cgroups of their own with
+// arbitrary names. Paths seen from another cgroup namespace begin with "/..": the first name after
+// that is below an ancestor of the gateway's own cgroup, where only root creates cgroups.
 #pragma once
 
 #include <string>
@@ -20,19 +20,19 @@ namespace rocegw::agent {
 enum class ProcessPlace {
   kHost,
   kPod,
-  // A container's cgroup, by its names, without a pod in a form of kubelet's. Never a host process.
+  // Names look like a container's cgroup, but not like one of kubelet's pods. Never a host process.
   kUnknownContainer,
 };
 
 struct CgroupPlace {
   ProcessPlace place = ProcessPlace::kHost;
-  std::string pod_uid;  // of kPod
+  std::string pod_uid;  // set for kPod
   bool operator==(const CgroupPlace&) const = default;
 };
 
 CgroupPlace PlaceOf(const std::string& cgroup);
 
-// The uid of the pod that the cgroup belongs to; "" when it is no known pod's.
+// Returns the uid of the cgroup's pod; "" if it belongs to no known pod.
 std::string PodUidOf(const std::string& cgroup);
 
 }  // namespace rocegw::agent

@@ -13,14 +13,14 @@ namespace {
 
 using nlohmann::json;
 
-// By uid.
+// Pods by uid.
 std::map<std::string, PodName> PodsWithLogs(const std::string& pod_logs) {
   std::map<std::string, PodName> pods;
   std::error_code error;
   for (std::filesystem::directory_iterator at(pod_logs, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename();
-    // Names of namespaces and pods have no underscore.
+    // Names of namespaces and pods contain no underscore.
     const size_t first = name.find('_');
     const size_t second = name.find('_', first == std::string::npos ? first : first + 1);
     if (second == std::string::npos) continue;
@@ -30,7 +30,7 @@ std::map<std::string, PodName> PodsWithLogs(const std::string& pod_logs) {
   return pods;
 }
 
-// A list, or since Kubernetes 1.20 a list for each NUMA node.
+// Reads a list, or since Kubernetes 1.20 a list per NUMA node.
 std::vector<std::string> DeviceIds(const json& ids) {
   std::vector<std::string> found;
   const auto add = [&](const json& list) {

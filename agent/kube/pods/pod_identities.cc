@@ -11,7 +11,7 @@ namespace {
 
 using session::ControlLoop;
 
-// Names of Kubernetes' objects; nothing else comes into a path.
+// Accepts names of Kubernetes objects only, which are used in URL paths.
 bool IsName(const std::string& text) {
   return !text.empty() && text != "." && text != ".." &&
          std::ranges::all_of(text, [](unsigned char c) {

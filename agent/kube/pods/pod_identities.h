@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cluster's API server says of pods and their namespaces: kubelet tells agents no more of
-// a pod than its name. Answers are remembered: a pod's account never changes, labels of a namespace
-// may. Fails closed: what cannot be asked is an error. Lives on the agent's loop, which outlives
-// it.
+// Identities of pods and labels of their namespaces, from the cluster's API server: kubelet gives
+// only a pod's name. Answers are cached: a pod's account never changes, labels of a namespace may.
+// Fails closed: an unanswered query is an error. Lives on the agent's loop, which outlives it.
 #pragma once
 
 #include <chrono>
@@ -28,23 +27,22 @@ struct PodIdentity {
 
 class PodIdentities {
  public:
-  // Age up to which labels of a namespace count. A label that is taken away keeps new programs out
-  // after this time.
+  // Lifetime of a namespace's labels. A removed label keeps new programs out after this time.
   static constexpr Duration kLabelAge = Seconds(30);
-  // Answers that are remembered, of pods and of namespaces each.
+  // Limit of cached answers, for pods and for namespaces each.
   static constexpr size_t kMostKnown = 4096;
 
   using Told = std::function<void(const StatusOr<PodIdentity>&)>;
 
-  // server: nullptr: nobody can be asked, and every Ask ends with ENOTCONN.
+  // `server`: nullptr: every Ask ends with ENOTCONN.
   PodIdentities(session::ControlLoop& loop, kubeapi::ApiServer* server)
       : loop_(loop), server_(server) {}
   ~PodIdentities() { *alive_ = false; }
   PodIdentities(const PodIdentities&) = delete;
   PodIdentities& operator=(const PodIdentities&) = delete;
 
-  // uid: of the pod, by its cgroup. A pod of that name with another uid is an error: the name was
-  // given anew. Callers share a question that is under way. Calls `told` now or later on the loop.
+  // Asks for a pod; `uid`: from its cgroup. A pod of that name with another uid is an error: the
+  // name was reused. Concurrent calls share a query. Calls `told` now or later on the loop.
   void Ask(const PodName& pod, const std::string& uid, Told told);
 
  private:

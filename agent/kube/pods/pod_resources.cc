@@ -19,13 +19,13 @@ namespace {
 
 using session::ControlLoop;
 
-// An attach waits for the verdict for 5 s at most.
+// An attach waits for its verdict for at most 5 s.
 constexpr std::chrono::seconds kDeadline(3);
 constexpr Duration kPatience = Milliseconds(4500);
-// After kubelet has turned a question away. Another user of kubelet's rate needs some of it too.
+// Pause after kubelet rejected a query for its rate; other users of the rate need a share.
 constexpr Duration kBackoff = Milliseconds(250);
 constexpr int kReconnectMs = 500;
-// Of a node with the most pods.
+// Size for a node with the maximum number of pods.
 constexpr int kLargestAnswer = 16 << 20;
 
 Assignments Read(const v1::ListPodResourcesResponse& response) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubelet's answer to who holds which device (podresources/v1), at its unix socket. kubelet answers
-// 100 questions a second, in bursts of 10, for all programs of the node together. So one question
-// is under way at a time, questions begin at least kPause apart, callers share them, and a question
-// that kubelet turns away for its rate is asked again. Made, used and destroyed on the agent's
-// loop, which outlives it.
+// Queries of kubelet for the holders of devices (podresources/v1), at its unix socket. kubelet
+// answers 100 queries a second, in bursts of 10, for all programs of the node together. So one
+// query is pending at a time, queries begin at least kPause apart, callers share them, and a query
+// rejected for its rate is repeated. Created, used and destroyed on the agent's loop, which
+// outlives it.
 #pragma once
 
 #include <functional>
@@ -23,10 +23,10 @@ namespace rocegw::agent {
 class PodResources {
  public:
   static constexpr Duration kPause = Milliseconds(100);
-  // Age up to which an answer serves callers that take a recent one.
+  // Age up to which an answer serves callers of ListRecent.
   static constexpr Duration kRecentAge = Milliseconds(500);
 
-  // recent: the answer may be older than this call.
+  // `recent`: the answer may be older than the call.
   using Listed = std::function<void(const StatusOr<Assignments>& answer, bool recent)>;
 
   PodResources(session::ControlLoop& loop, const std::string& socket, CheckpointFiles files);
@@ -34,13 +34,12 @@ class PodResources {
   PodResources(const PodResources&) = delete;
   PodResources& operator=(const PodResources&) = delete;
 
-  // Assignments of this project's resources, by a question that begins after the call. Calls `done`
-  // later, within 5 s, the time that an attach waits.
+  // Returns the assignments of this project's resources, by a query that begins after the call.
+  // Calls `done` later, within 5 s, the time that an attach waits.
   void List(Listed done);
-  // The same, by a remembered answer or a question that is under way where there is one; may call
-  // `done` at once.
+  // Returns the same from a cached answer or a pending query if possible; may call `done` at once.
   void ListRecent(Listed done);
-  // Assignments have changed: no answer to an earlier question serves ListRecent any more.
+  // Reports that assignments have changed: earlier answers do not serve ListRecent any more.
   void Forget();
 
  private:
@@ -59,14 +58,14 @@ class PodResources {
   session::ControlLoop& loop_;
   const CheckpointFiles files_;
   std::shared_ptr<Kubelet> kubelet_;
-  std::vector<Waiter> waiting_;  // for a question that has not begun
-  std::vector<Waiter> asked_;    // for the one that is under way
+  std::vector<Waiter> waiting_;  // for a query that has not begun
+  std::vector<Waiter> asked_;    // for the pending query
   bool asking_ = false;
-  bool current_ = false;  // nothing has changed since the question under way began
-  TimePoint next_at_;     // no question begins earlier
+  bool current_ = false;  // nothing has changed since the pending query began
+  TimePoint next_at_;     // earliest start of the next query
   session::ControlLoop::TimerId timer_ = 0;
   std::optional<Assignments> recent_;
-  TimePoint recent_at_;  // when the question began
+  TimePoint recent_at_;  // start of that query
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

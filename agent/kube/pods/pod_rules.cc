@@ -17,7 +17,7 @@ bool Has(const std::map<std::string, std::string>& labels,
 PodAdmission AdmitsByOne(const PodRule& rule, const PodName& pod,
                          const std::optional<PodIdentity>& identity) {
   if (!rule.name_space.empty() && rule.name_space != pod.name_space) return PodAdmission::kRefused;
-  // A rule without a namespace in any form would let everybody in; no API takes one.
+  // A rule without any namespace would admit all pods; the APIs reject such a rule.
   if (rule.name_space.empty() && rule.namespace_labels.empty()) return PodAdmission::kRefused;
   if (rule.namespace_labels.empty() && rule.service_account.empty()) return PodAdmission::kAdmitted;
   if (!identity) return PodAdmission::kUnknown;

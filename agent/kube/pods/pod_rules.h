@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a pool's rules admit a pod. Pure.
+// Admission of pods by a pool's rules. Pure.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,15 @@ namespace rocegw::agent {
 enum class PodAdmission {
   kAdmitted,
   kRefused,
-  // A rule may hold that needs what only the API server knows (PodIdentity).
+  // A rule may hold that needs the pod's identity from the API server (PodIdentity).
   kUnknown,
 };
 
-// identity: nullopt: not known. A rule that names the namespace alone needs none.
+// `identity`: nullopt: unknown. A rule with only a namespace name does not need it.
 PodAdmission Admits(const std::vector<PodRule>& rules, const PodName& pod,
                     const std::optional<PodIdentity>& identity);
 
-// The rules for people: "namespace web, account trainer of namespace batch".
+// Returns the rules for display: "namespace web, account trainer of namespace batch".
 std::string RulesText(const std::vector<PodRule>& rules);
 
 }  // namespace rocegw::agent

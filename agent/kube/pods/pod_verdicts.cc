@@ -8,14 +8,15 @@
 namespace rocegw::agent {
 
 void PodVerdicts::Ask(const gateway::v1::HeldAttach& attach, std::function<void(Verdict)> done) {
-  // Rules of the host match by user where no cgroup is named, and root in a pod is root here.
+  // Rules of the host match by user if they name no cgroup, and root in a pod is root here.
   if (attach.cgroup().empty()) {
     return done({false,
                  "its cgroup is not known, so neither is its pod: the gateway needs the host's "
                  "process numbers (hostPID)"});
   }
   const CgroupPlace place = PlaceOf(attach.cgroup());
-  // The agent's probes. Who may run a program in the agent's pod owns the gateway anyway.
+  // The agent's own probes. A user who can run programs in the agent's pod controls the gateway
+  // anyway.
   if (!own_pod_uid_.empty() && place.pod_uid == own_pod_uid_) return done({true, ""});
   if (place.place == ProcessPlace::kHost) return others_.Ask(attach, std::move(done));
   if (place.place == ProcessPlace::kUnknownContainer) {
@@ -37,7 +38,7 @@ void PodVerdicts::Judge(const gateway::v1::HeldAttach& attach, const StatusOr<As
     judgement.verdict = {false, answer.status().text()};
   }
   if (judgement.verdict.allowed) return done(judgement.verdict);
-  // A refusal rests on an answer that is newer than the attach, and so does what is asked of a pod.
+  // A refusal, and a query about a pod, require an answer that is newer than the attach.
   if (recent) {
     return kubelet_.List(
         [this, attach, done = std::move(done)](const StatusOr<Assignments>& newest, bool) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts on a node of a cluster: processes of pods are judged by what kubelet says of their slot,
-// and by what the API server says of the pod where the pool's rules need that; processes of the
-// host by the agent's rules, and those of the agent's own pod get in. Fails closed: where kubelet
-// or the API server does not answer no process of a pod gets in, and none of a container whose pod
-// is not known. Lives on the agent's loop; what it is given outlives it.
+// Verdicts on a node of a cluster. Processes of pods are judged by kubelet's assignment of their
+// slot, and by the API server's data about the pod if the pool's rules need it; processes of the
+// host by the agent's rules; the agent's own pod is admitted. Fails closed: without an answer of
+// kubelet or the API server no process of a pod is admitted, nor any of a container whose pod is
+// unknown. Lives on the agent's loop; its arguments outlive it.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace rocegw::agent {
 
 class PodVerdicts final : public VerdictSource {
  public:
-  // own_pod_uid: of the pod that the agent runs in, whose probes are its own; empty: in none.
+  // `own_pod_uid`: pod of the agent, whose probes are its own; empty: none.
   PodVerdicts(VerdictSource& others, SlotKeeper& slots, PodResources& kubelet,
               PodIdentities& identities, std::string own_pod_uid)
       : others_(others),
@@ -30,7 +30,7 @@ class PodVerdicts final : public VerdictSource {
   void Ask(const gateway::v1::HeldAttach& attach, std::function<void(Verdict)> done) override;
 
  private:
-  // recent: of the answer, that it may be older than the attach.
+  // `recent`: the answer may be older than the attach.
   void Judge(const gateway::v1::HeldAttach& attach, const StatusOr<Assignments>& answer,
              bool recent, std::function<void(Verdict)> done);
   void JudgeByIdentity(const gateway::v1::HeldAttach& attach, const PodName& pod,
