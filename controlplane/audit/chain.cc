@@ -27,7 +27,7 @@ void Sort(std::vector<Digested>& records) {
   });
 }
 
-// records: those under the seal, sorted.
+// `records`: those under the seal, sorted.
 std::string HashOf(const AuditSeal& seal, std::span<const Digested> records) {
   std::string bytes;
   AppendText(seal.previous(), bytes);
@@ -41,7 +41,7 @@ std::string HashOf(const AuditSeal& seal, std::span<const Digested> records) {
   return identity::Sha256(bytes);
 }
 
-// The part of sorted records with revisions in (after, until].
+// Returns the part of sorted records with revisions in (after, until].
 std::span<const Digested> Within(std::span<const Digested> records, store::Revision after,
                                  store::Revision until) {
   const auto begin = std::ranges::upper_bound(records, after, {}, &Digested::revision);

@@ -14,9 +14,9 @@ namespace rocegw::audit {
 namespace {
 
 constexpr size_t kPage = 1000;
-// Keys of records are in the order of the clocks of those who wrote them, which may differ.
+// Keys of records follow the clocks of their writers, which may differ by this.
 constexpr int64_t kSkewSeconds = 24 * 3600;
-// For a store that brings changes over the network.
+// Time for a store that delivers changes over the network.
 constexpr std::chrono::milliseconds kPatience(200);
 
 std::string SealKey(uint64_t number) {
@@ -31,9 +31,9 @@ StatusOr<std::optional<store::Entry>> Sealer::Find(uint64_t number) {
   return store_.Get(SealKey(number));
 }
 
-// Seals are numbered without gaps, so halving finds the last one.
+// Seals are numbered without gaps, so binary search finds the last one.
 StatusOr<Sealer::Newest> Sealer::FindNewest() {
-  uint64_t absent = 0;  // the lowest number that has none; 0: not known
+  uint64_t absent = 0;  // lowest number without a seal; 0: unknown
   Newest newest;
   const auto look = [&](uint64_t number) -> Status {
     auto found = Find(number);
@@ -92,7 +92,7 @@ Status Sealer::Follow() {
   while (seen_ < newest->revision) {
     auto next = watch_->Next(kPatience);
     if (!next.ok()) return next.status();
-    // What is new concerns others, or is on its way: it is sealed the next time.
+    // The new revisions contain no record yet: sealed next time.
     if (!next->has_value()) return OkStatus();
     for (const store::Change& change : (*next)->changes) {
       if (!change.deleted) unsealed_.push_back(DigestOf(change.entry));
@@ -104,7 +104,7 @@ Status Sealer::Follow() {
 
 StatusOr<std::optional<std::string>> Sealer::SealNew(const store::Compare& fence) {
   Status status = watch_ == nullptr ? Begin() : Follow();
-  // Overtaken by the compaction: what came meanwhile is read.
+  // The compaction has overtaken the watch: reads again.
   if (!status.ok() && watch_ != nullptr) status = Begin();
   if (!status.ok()) {
     watch_.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes seals over new audit records (chain.h). One controller does it at a time: its seals carry
-// the fence of its term, and a seal that somebody else has made meanwhile is never replaced. What
-// it costs depends on what is new: after the first seal it follows the store. One thread.
+// Maker of seals over new audit records (chain.h). One controller does it at a time: its seals
+// carry the fence of its term, and a concurrent seal of another is never replaced. After the first
+// seal it follows the store, so the cost depends on the new records only. One thread.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ class Sealer {
   // The store outlives it.
   explicit Sealer(store::Store& store) : store_(store) {}
 
-  // Waits. nullopt: nothing is new. Else the head of the chain now, which is worth being kept
-  // outside of the store. ECANCELED: another controller does it. After an error the next call reads
-  // anew.
+  // Seals new records; waits. nullopt: nothing new. Else the head of the chain, which should be
+  // kept outside of the store. ECANCELED: another controller does it. After an error the next call
+  // reads again.
   StatusOr<std::optional<std::string>> SealNew(const store::Compare& fence);
 
  private:
   struct Newest {
-    uint64_t number = 0;  // 0: there is none
+    uint64_t number = 0;  // 0: none
     controlplane::v1::AuditSeal seal;
     store::Revision mod_revision = 0;
   };
-  // The newest seal, all records behind it, and a watch from there.
+  // Reads the newest seal and all records behind it, and starts a watch there.
   Status Begin();
-  // What has come since.
+  // Reads the changes since then.
   Status Follow();
   StatusOr<Newest> FindNewest();
   StatusOr<std::optional<store::Entry>> Find(uint64_t number);
@@ -45,8 +45,8 @@ class Sealer {
   store::Store& store_;
   Newest newest_;
   std::vector<Digested> unsealed_;
-  store::Revision seen_ = 0;  // all records until here are in a seal or in unsealed_
-  std::unique_ptr<store::BlockingWatch> watch_;  // nullptr: begin anew
+  store::Revision seen_ = 0;  // all records up to here are sealed or in unsealed_
+  std::unique_ptr<store::BlockingWatch> watch_;  // nullptr: start again
 };
 
 }  // namespace rocegw::audit

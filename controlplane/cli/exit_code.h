@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rocegwctl's exit status says. Scripts rely on the numbers.
+// Exit statuses of rocegwctl. Scripts rely on the numbers.
 #pragma once
 
 namespace rocegw::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kFailed = 1,  // refused by the server for a reason that it tells, or failed here
+  kFailed = 1,  // refused by the server with a reason, or failed here
   kUsage = 2,
   kNotFound = 3,
-  kConflict = 4,  // exists already, or was changed by another meanwhile
+  kConflict = 4,  // exists already, or was changed concurrently
   kDenied = 5,
-  kUnavailable = 6,      // nobody answers
-  kDeadline = 7,         // no answer, or what was waited for did not come, in time
-  kPartlyFailed = 8,     // some of several things were done
-  kWarned = 9,           // looked for trouble, and found only what may become some
-  kConditionFalse = 10,  // asked about a condition (ready? in sync? intact?), and it does not hold
+  kUnavailable = 6,      // the server does not answer
+  kDeadline = 7,         // no answer, or the awaited state did not come, in time
+  kPartlyFailed = 8,     // only some of several things were done
+  kWarned = 9,           // doctor: warnings only
+  kConditionFalse = 10,  // the queried condition (ready? in sync? intact?) does not hold
 };
 
 }  // namespace rocegw::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocegwctl: asks controllers and gateways, and tells controllers what is wanted. Data goes to
-// stdout, everything else to stderr.
+// rocegwctl: queries controllers and gateways, and changes the desired state at controllers. Data
+// goes to stdout, everything else to stderr.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 namespace rocegw::cli {
 namespace {
 
-// Where the texts of options begin: the rest of 80 columns is theirs.
+// Column of the options' texts; the rest of 80 columns is for the text.
 constexpr size_t kTextColumn = 24;
 
 constexpr char kAbout[] = "Operates a fleet of RDMA gateways, or looks into the one on this host.";
@@ -110,9 +110,9 @@ int Main(int argc, char** argv) {
 }  // namespace rocegw::cli
 
 int main(int argc, char** argv) {
-  // gRPC's own lines would stand between ours.
+  // Suppresses gRPC's log lines between ours.
   setenv("GRPC_VERBOSITY", "NONE", 0);
-  // `| head` ends the output, not with a signal in the middle of a terminal line.
+  // The end of `| head` ends the output without a signal.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return rocegw::process::FinishOutput("rocegwctl", rocegw::cli::Main(argc, argv),

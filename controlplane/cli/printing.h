@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects on stdout in the format that was asked for.
+// Output of objects on stdout in the requested format.
 #pragma once
 
 #include <iostream>
@@ -13,12 +13,12 @@
 
 namespace rocegw::cli {
 
-// single: one object was asked for by name; JSON is then the object itself, not a list.
+// `single`: an object was requested by name; JSON is then the object, not a list.
 void PrintObjects(const Program& program, const Kind& kind, const std::vector<MessagePtr>& objects,
                   bool single);
 
-// Messages that are no objects, as JsonText and YamlText take them; false: another format is
-// wanted.
+// Prints messages that are not objects, as JsonText and YamlText do; returns false for other
+// formats.
 template <typename Messages>
 bool PrintDocument(const Program& program, const Messages& messages) {
   const std::string& format = program.options.format;
@@ -27,7 +27,7 @@ bool PrintDocument(const Program& program, const Messages& messages) {
   return format == "json" || format == "yaml";
 }
 
-// A time as "2026-01-31T12:00:00Z", without the fraction of the second.
+// Returns a time as "2026-01-31T12:00:00Z", without the fraction of the second.
 std::string TimeText(int64_t seconds);
 
 }  // namespace rocegw::cli

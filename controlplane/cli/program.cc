@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kUsualLine = 80;
 constexpr std::chrono::seconds kUsualTimeout(10);
-// The most that servers accept for a call that is not a stream.
+// Longest timeout that servers accept for a unary call.
 constexpr std::chrono::seconds kMostTimeout(60);
 constexpr std::chrono::minutes kUsualPatience(5);
 
@@ -45,7 +45,7 @@ CallResult Program::Open() {
 }
 
 CallResult Program::OpenController() {
-  // Found before connecting, so that it is told also where no gateway runs.
+  // Checked before connecting, so that the error appears even if no gateway runs.
   if (rpc_ == nullptr) {
     if (auto result = ChooseEndpoint(options.choice, endpoint_); !result.ok()) return result;
     if (is_gateway()) {
@@ -59,7 +59,7 @@ CallResult Program::OpenController() {
 }
 
 size_t Program::line_limit() const {
-  // What a program reads is whole.
+  // Output for programs is not truncated.
   if (wide() || isatty(STDOUT_FILENO) != 1) return 0;
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > kUsualLine;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all commands of rocegwctl share: the options that hold everywhere, the connection, how
-// results and errors are printed. Data goes to stdout, everything else to stderr. One thread.
+// Common state of all commands of rocegwctl: global options, the connection, output of results and
+// errors. Data goes to stdout, everything else to stderr. One thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,16 +25,16 @@ struct Options {
 class Program {
  public:
   Options options;
-  // What the chosen subcommand does; returns the exit code.
+  // Function of the chosen subcommand; returns the exit code.
   std::function<int()> run;
 
-  // Adds a subcommand that does `work`; examples become the end of its help.
+  // Adds a subcommand that runs `work`; `examples` are appended to its help.
   CLI::App* Add(CLI::App& to, const std::string& name, const std::string& help,
                 const std::string& examples, std::function<int()> work);
 
-  // Connects to where the options say. Once.
+  // Connects to the server that the options select; once.
   CallResult Open();
-  // As Open, and it must be a controller.
+  // Connects to a controller; an error for other servers.
   CallResult OpenController();
   bool is_gateway() const { return endpoint_.what == "gateway"; }
   Rpc& rpc() { return *rpc_; }
@@ -42,13 +42,13 @@ class Program {
 
   bool wide() const { return options.format == "wide"; }
   bool is_table() const { return options.format == "table" || options.format == "wide"; }
-  // Characters in a line of a table, 0: no limit.
+  // Characters per table line, 0: no limit.
   size_t line_limit() const;
-  // Colour on stdout: a terminal, and NO_COLOR is not set.
+  // Returns true if stdout is a terminal and NO_COLOR is not set.
   static bool colour();
   static int64_t Now();
 
-  // How long --wait waits.
+  // Time limit of --wait.
   std::chrono::milliseconds patience() const;
 
  private:
@@ -56,11 +56,11 @@ class Program {
   std::unique_ptr<Rpc> rpc_;
 };
 
-// Prints the error; its exit code.
+// Prints the error and returns its exit code.
 int Fail(const CallResult& result);
 int FailUsage(const std::string& text);
 
-// One line on stderr that changes, if that is a terminal; erased at the end.
+// Progress line on stderr, if that is a terminal; erased at the end.
 class Progress {
  public:
   Progress();
@@ -74,7 +74,7 @@ class Progress {
   bool shown_ = false;
 };
 
-// The groups of commands.
+// Groups of commands.
 void AddReadCommands(CLI::App& app, Program& program);
 void AddWriteCommands(CLI::App& app, Program& program);
 void AddStatusCommand(CLI::App& app, Program& program);

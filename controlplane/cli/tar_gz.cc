@@ -35,7 +35,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == kBlock);
 
-// Octal digits that fill the field but for its end.
+// Writes octal digits that fill the field except for its terminator.
 template <size_t N>
 void PutOctal(char (&field)[N], uint64_t value) {
   char digits[32];
@@ -71,7 +71,7 @@ void TarGz::Add(const std::string& name, const std::string& content) {
 }
 
 std::string TarGz::Finish() const {
-  // Two empty blocks end it.
+  // Two empty blocks end the archive.
   const std::string all = tar_ + std::string(2 * kBlock, '\0');
   z_stream stream{};
   constexpr int kGzip = 15 + 16;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gzipped tar archive in memory: regular files with mode 0600, in the ustar format
-// (POSIX.1-2001).
+// Gzipped tar archive in memory: regular files with mode 0600, in the ustar format (POSIX.1-2001).
 #pragma once
 
 #include <cstdint>
@@ -10,13 +9,13 @@ namespace rocegw::cli {
 
 class TarGz {
  public:
-  // time: of all its files, seconds since 1970.
+  // `time`: modification time of all files, seconds since 1970.
   explicit TarGz(int64_t time) : time_(time) {}
 
-  // Names of at most 100 bytes; longer ones are cut.
+  // Adds a file. Names longer than 100 bytes are truncated.
   void Add(const std::string& name, const std::string& content);
 
-  // The archive; empty: no memory to compress it.
+  // Returns the archive; empty: out of memory.
   std::string Finish() const;
 
  private:

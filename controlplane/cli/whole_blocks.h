@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a pcapng file that comes in pieces at the ends of its blocks, so that what was written is a
-// good file at any time, also when the program is interrupted. Plain value; one thread.
+// Splitter of a pcapng file that arrives in pieces, at the ends of its blocks, so that the written
+// part is always a valid file, also after an interruption. Plain value; one thread.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace rocegw::cli {
 
 class WholeBlocks {
  public:
-  // All blocks that are complete with this piece; valid until the next call.
+  // Returns all blocks that this piece completes; valid until the next call.
   std::string_view Add(std::string_view piece) {
     held_.erase(0, given_);
     held_ += piece;
     given_ = 0;
-    // Type and length begin a block, in this machine's byte order as the gateway's is.
+    // A block begins with type and length, in host byte order like the gateway's.
     constexpr size_t kHead = 8;
     constexpr uint32_t kEnhancedPacket = 6;
     while (held_.size() - given_ >= kHead) {
@@ -31,9 +31,9 @@ class WholeBlocks {
     }
     return std::string_view(held_).substr(0, given_);
   }
-  // No block was begun and not ended.
+  // Returns true if no block is incomplete.
   bool complete() const { return given_ == held_.size(); }
-  // In the blocks that were given.
+  // Number of packets in the returned blocks.
   uint64_t packets() const { return packets_; }
 
  private:

@@ -18,7 +18,7 @@ namespace {
 using google::protobuf::MethodDescriptor;
 
 constexpr std::chrono::seconds kLongestDeadline(60);
-// A caller that asks for 60 s by another clock is not turned away.
+// A caller whose clock differs may ask for 60 s and is not refused.
 constexpr std::chrono::seconds kDeadlineSlack(1);
 constexpr std::string_view kNodePath = "/node/";
 constexpr std::string_view kController = "/controller";
@@ -29,7 +29,7 @@ std::string FirstProperty(const grpc::AuthContext& auth, const char* name) {
   return values.empty() ? std::string() : std::string(values[0].data(), values[0].size());
 }
 
-// "gateways/G" of "spiffe://DOMAIN/node/G"; empty: another principal.
+// Returns "gateways/G" for "spiffe://DOMAIN/node/G"; empty: another principal.
 std::string NodeOf(const std::string& principal) {
   if (!principal.starts_with(kScheme)) return {};
   const size_t path = principal.find('/', kScheme.size());
@@ -60,7 +60,7 @@ const MethodDescriptor& MethodOf(const google::protobuf::Message& request) {
       if (service.method(m)->input_type() == input) method = service.method(m);
     }
   }
-  // Every request is the input of a method of its file; a test walks all of them.
+  // Each request type is the input of a method of its file; a test checks all of them.
   if (method == nullptr) std::abort();
   return *method;
 }

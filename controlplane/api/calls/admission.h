@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every call passes before it is served: it has a deadline, its caller is known and allowed to
-// do this to that, and the request keeps the rules of its fields. Any thread.
+// Admission of calls: a call is served if it has a deadline, its caller is known and has permission
+// for the object, and the request follows the rules of its fields. Any thread.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -16,26 +16,26 @@
 
 namespace rocegw::api {
 
-// Listening ports that need no certificate: who may open the socket is the administrator.
+// Principal of ports without certificates: a caller that may open the socket is the administrator.
 inline constexpr char kLocalAdministrator[] = "local:admin";
 
 struct Admitted {
   std::string principal;
   std::string peer;
   std::string method;                // "/rocegw.admin.v1.Pools/UpdatePool"
-  std::vector<std::string> tenants;  // that an answer may speak of; empty: all
+  std::vector<std::string> tenants;  // visible in the answer; empty: all
 };
 
 enum class CallKind { kUnary, kStream };
 
-// The method that takes such a request. Requests of the API belong to one method, or to several
+// Returns the method with this request type. A request type belongs to one method, or to several
 // with one access rule.
 const google::protobuf::MethodDescriptor& MethodOf(const google::protobuf::Message& request);
 
-// Who calls: by the certificate's URI name, with what the fleet's role bindings give it.
+// Returns the caller by its certificate's URI name, with the roles of the fleet's role bindings.
 model::Caller CallerOf(const grpc::ServerContextBase& context, const controllers::FleetView& view);
 
-// nullopt and `admitted` filled, or why not.
+// Returns nullopt and fills in `admitted`, or returns the reason for a refusal.
 std::optional<ApiError> Admit(const grpc::CallbackServerContext& context, CallKind kind,
                               const google::protobuf::Message& request,
                               const sync::FleetFollower& follower, Admitted& admitted);

@@ -31,7 +31,7 @@ grpc::Status ToStatus(const ApiError& error) {
 
 namespace {
 
-// The first violation in full: many clients show nothing but the message.
+// Shows the first violation in full: many clients show only the message.
 std::string Summary(const std::vector<model::Violation>& violations) {
   if (violations.empty()) return "the request is not valid";
   const model::Violation& first = violations.front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the API refuses: a gRPC code, a reason for machines, a sentence for people, and which fields
-// are at fault (AIP-193). Values; any thread.
+// Errors of the API: a gRPC code, a machine-readable reason, a sentence for users, and the fields
+// at fault (AIP-193). Values; any thread.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -14,7 +14,7 @@
 
 namespace rocegw::api {
 
-// The domain of all reasons.
+// Domain of all reasons.
 inline constexpr char kDomain[] = "rocegw.io";
 
 struct ApiError {
@@ -25,20 +25,20 @@ struct ApiError {
   std::vector<model::Violation> violations;
 };
 
-// With the details in the trailer that clients of all languages read.
+// Returns the status with its details in the trailer, which clients of all languages can read.
 grpc::Status ToStatus(const ApiError& error);
 
-// What is usual.
+// Frequent errors.
 ApiError InvalidArgument(std::vector<model::Violation> violations);
 ApiError FailedPrecondition(std::string reason, std::string message,
                             std::vector<model::Violation> violations = {});
 ApiError NotFound(const std::string& name);
 ApiError AlreadyExists(const std::string& name);
 ApiError EtagMismatch(const std::string& name, const std::string& given, const std::string& is);
-// After as many attempts as are worth it.
+// Error after the maximum number of attempts.
 ApiError TooManyConflicts();
 ApiError PermissionDenied(const std::string& why);
-// What the store said instead of answering.
+// Converts the store's error.
 ApiError FromStore(const Status& status);
 
 }  // namespace rocegw::api

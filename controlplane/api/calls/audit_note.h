@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the audit says of a call. Pure; any thread.
+// Audit records of calls. Pure; any thread.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -15,10 +15,10 @@ namespace rocegw::api {
 admin::v1::AuditRecord AuditRecordOf(const Call& call, const std::string& resource,
                                      const google::protobuf::Timestamp& time);
 
-// The record of a call that may be repeated, now.
+// Returns the record of a repeatable call, at the current time.
 store::Operation AuditOf(const Call& call, const std::string& resource);
 
-// Of one that has no request_id. `request` is without secrets.
+// Returns the record of a call without request_id. `request` contains no secrets.
 store::Operation AuditOf(const Admitted& caller, const std::string& resource,
                          const google::protobuf::Message& request);
 

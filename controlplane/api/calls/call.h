@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a client that changes something: who made it, what the audit keeps of it, and what it
-// is known by when it comes again under its request_id. Pure; any thread.
+// Client's call that changes something: its caller, the data for its audit record, and the identity
+// by which a repetition with the same request_id is recognised. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -19,15 +19,15 @@ struct Call {
   std::string peer;
   std::string method;  // "/rocegw.admin.v1.Pools/UpdatePool"
   std::string request_id;
-  std::string request_digest;  // of the request without its request_id
+  std::string request_digest;  // digest of the request without its request_id
   std::string request_json;    // without secrets
   std::string etag_before;
 };
 
-// SHA-256 of the message.
+// Returns SHA-256 of the message.
 std::string DigestOf(const google::protobuf::Message& message);
 
-// etag: of the object that the caller means to change; empty: it did not say.
+// `etag`: expected version of the changed object; empty: any.
 template <typename Request>
 Call CallOf(const Admitted& admitted, const Request& request, const std::string& etag = {}) {
   Call call{.principal = admitted.principal,
@@ -44,15 +44,15 @@ Call CallOf(const Admitted& admitted, const Request& request, const std::string&
   return call;
 }
 
-// The key under which the answer is kept. Each principal has request ids of its own: nobody gets
-// the answer to another's call, or takes an id away.
+// Returns the key under which the answer is kept. Each principal has its own request ids, so a
+// caller can neither read the answer to another's call nor block an id.
 std::string RequestKey(const Call& call);
 
-// What is kept of a call that is answered with this.
+// Returns the record of a call with this answer.
 controlplane::v1::RequestRecord RequestRecordOf(const Call& call, std::string answer,
                                                 const google::protobuf::Timestamp& time);
 
-// The record is of another request than this one, under the same id; nullopt: of this one.
+// Returns an error if the record is of another request with the same id; nullopt: of this one.
 std::optional<ApiError> RequestIdReused(const Call& call,
                                         const controlplane::v1::RequestRecord& record);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a list goes on: at the same revision, behind the last key, with the same filter. Opaque for
-// clients. Any thread.
+// Position at which a list continues: the same revision, behind the last key, with the same filter.
+// Opaque to clients. Any thread.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ struct PagePosition {
   std::string last_key;
 };
 
-// `filter`: everything else that the request says; a token of another request is refused.
+// `filter`: all other fields of the request; a token of another request is refused.
 std::string MakePageToken(const PagePosition& position, std::string_view filter);
-// The start for an empty token; nullopt: not one of ours for this filter.
+// Returns the start for an empty token; nullopt: not a token for this filter.
 std::optional<PagePosition> ReadPageToken(const std::string& token, std::string_view filter);
 
-// 0 means 100; never more than 1000.
+// Returns 100 for 0; at most 1000.
 size_t EffectivePageSize(int32_t page_size);
 
 }  // namespace rocegw::api

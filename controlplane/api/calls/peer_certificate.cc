@@ -17,7 +17,7 @@ std::optional<identity::PeerCertificate> CertificateOf(const grpc::AuthContext& 
   const std::string pem = Property(auth, "x509_pem_cert");
   if (!uri.starts_with(kScheme) || pem.empty()) return std::nullopt;
   identity::PeerCertificate certificate;
-  // gRPC has checked the form, and TLS that our authority vouches for it.
+  // gRPC has checked the form, and TLS the signature by our authority.
   if (const size_t slash = uri.find('/', kScheme.size()); slash != std::string::npos) {
     certificate.path = uri.substr(slash + 1);
   }

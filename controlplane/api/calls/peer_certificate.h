@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose certificate a call came with, for those who ask whether it is still good. Any thread.
+// Certificate of a call, for checking if it is still valid. Any thread.
 #pragma once
 
 #include <grpcpp/security/auth_context.h>
@@ -11,10 +11,10 @@
 
 namespace rocegw::api {
 
-// Its first value; empty: it has none.
+// Returns the property's first value; empty: none.
 std::string Property(const grpc::AuthContext& auth, const char* name);
 
-// nullopt: without a certificate, or on the controller's own socket.
+// Returns nullopt for calls without a certificate, and on the controller's own socket.
 std::optional<identity::PeerCertificate> CertificateOf(const grpc::AuthContext& auth);
 
 }  // namespace rocegw::api

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every unary call begins with: it is admitted and then served, or refused. gRPC's threads.
+// Start of every unary call: admission, then service or refusal. gRPC's threads.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>

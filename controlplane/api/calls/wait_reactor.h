@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call that answers when something is so, or shortly before its deadline with how it is then.
-// Looks again after each transaction. gRPC's and the follower's threads; deletes itself when the
-// call is done.
+// Call that waits for a condition: answers when it holds, or shortly before the deadline with the
+// state at that time. Checks after each transaction. gRPC's and the follower's threads; deletes
+// itself when the call is done.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -20,7 +20,8 @@ namespace rocegw::api {
 
 class WaitReactor final : public grpc::ServerUnaryReactor {
  public:
-  // Fills the response; true: this is what is waited for, or will never be. An error ends the call.
+  // Fills in the response. Returns true if the condition holds or can never hold; an error ends the
+  // call.
   struct Look {
     bool done = false;
     grpc::Status status;
@@ -54,8 +55,8 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
 
  private:
   static constexpr std::chrono::milliseconds kBeforeDeadline{200};
-  // What the alarm knows, which may come when call, server and follower are gone: gRPC calls it on
-  // a thread of its own also when it was cancelled.
+  // State for the alarm's callback, which gRPC runs on its own thread, also after a cancel; call,
+  // server and follower may be destroyed by then.
   struct Waiting {
     std::mutex mutex;
     WaitReactor* reactor = nullptr;
@@ -72,7 +73,8 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
     ended_ = true;
     Finish(status);
   }
-  // The start is over, and the call is done: whichever is second.
+  // Called twice: when the start has finished and when the call is done. The second call deletes
+  // the object.
   void Release() {
     {
       const std::lock_guard lock(mutex_);
@@ -90,7 +92,7 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
   const Looker look_;
   sync::FleetFollower::ListenerId listener_ = 0;
   const std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
-  grpc::Alarm alarm_;  // ends itself
+  grpc::Alarm alarm_;  // its destructor cancels it
   std::mutex mutex_;
   bool ended_ = false;
   int holders_ = 2;

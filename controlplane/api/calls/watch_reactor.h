@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A watch of the API: what is there, then each transaction that changes it, at the pace of its
-// client: one message is on its way at a time, and what comes meanwhile is read from the follower's
-// memory of past transactions. One that falls behind that memory is told to list again. An object
-// is sent as it is when it is sent, so after two changes in quick succession the newer state may
-// come twice. It ends when its caller's rights are not those any more that it began with. Deletes
-// itself when the call is done. gRPC's and the follower's threads.
+// Watch of the API: sends the existing objects, then each transaction that changes one, at the pace
+// of its client: one message is written at a time, and later changes are read from the follower's
+// history. A watch that falls behind that history must list again. An object is sent in its state
+// at the time of sending, so after two quick changes the newer state may be sent twice. The watch
+// ends when its caller's rights change. Deletes itself when the call is done. gRPC's and the
+// follower's threads.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -25,24 +25,25 @@
 
 namespace rocegw::api {
 
-// Which objects a watch is about.
+// Objects of a watch.
 struct WatchSubject {
   model::Collection collection = model::Collection::kTenants;
-  std::string parent;  // id of a tenant; empty: all
+  std::string parent;  // tenant id; empty: all
   model::LabelSelector selector;
-  std::vector<std::string> tenants;  // that the caller may see; empty: all
+  std::vector<std::string> tenants;  // visible to the caller; empty: all
 };
 
 template <typename Object, typename Response>
 class WatchReactor final : public grpc::ServerWriteReactor<Response> {
  public:
-  // Makes room for one more changed object in a message.
+  // Adds a changed object to a message.
   using Add = std::function<Object*(Response&)>;
 
-  // Whether the caller may still see what it was admitted to. Called under the follower's lock.
+  // Returns true if the caller still has the rights of its admission. Called under the follower's
+  // lock.
   using StillMay = std::function<bool(const controllers::FleetView&)>;
 
-  // usage: may be nullptr; outlives it, as the follower does.
+  // `usage`: may be nullptr; outlives the watch, as the follower does.
   WatchReactor(sync::FleetFollower& follower, const sync::UsageBook* usage, WatchSubject subject,
                Add add, StillMay still_may)
       : follower_(follower),
@@ -51,14 +52,14 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
         add_(std::move(add)),
         still_may_(std::move(still_may)) {}
 
-  // start: the first revision that is wanted; 0: what is there now comes first.
+  // `start`: first revision to send; 0: the existing objects come first.
   void Start(store::Revision start) {
     listener_ = follower_.Listen([this](const sync::Fleet& fleet, const sync::FleetChange& change) {
       if (TouchesRights(change)) CheckRights(fleet);
       Advance(fleet);
     });
     follower_.Read([&](const sync::Fleet& fleet) {
-      // They may have changed since it was admitted.
+      // Rights may have changed since the admission.
       CheckRights(fleet);
       {
         const std::lock_guard lock(mutex_);
@@ -83,7 +84,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   }
   void OnCancel() override {
     const std::lock_guard lock(mutex_);
-    // Before Start, which is to come, it must not go.
+    // Start is still to come, so the object must not be deleted before.
     cancelled_ = true;
     if (started_) End(grpc::Status::CANCELLED);
   }
@@ -93,7 +94,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   }
 
  private:
-  // Objects of the first state in one message.
+  // Objects per message of the first state.
   static constexpr size_t kChunk = 200;
 
   bool IsWanted(const model::ResourceName& name) const {
@@ -141,7 +142,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
     this->StartWrite(&response_);
   }
 
-  // Under the follower's lock, which is always taken first.
+  // Called under the follower's lock, which is always taken first.
   void Advance(const sync::Fleet& fleet) {
     const std::lock_guard lock(mutex_);
     if (!started_ || writing_ || ended_) return;
@@ -171,7 +172,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
     }
   }
 
-  // False: nothing of it is for this client.
+  // Returns false if the change does not concern this client.
   bool Fill(const sync::Fleet& fleet, const sync::PastChange& change) {
     response_.set_revision(change.revision);
     response_.set_synced(true);
@@ -181,7 +182,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
       if (!IsWanted(name)) continue;
       any = true;
       const auto known = objects.find(name.Text());
-      // One that does not match any more is gone for this client.
+      // An object that does not match any more counts as deleted for this client.
       if (known == objects.end() || !IsSelected(known->second.object)) {
         response_.add_deleted(name.Text());
       } else {
@@ -210,7 +211,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   bool ended_ = false;
 };
 
-// For a call that is refused before it begins.
+// Watch that is refused before it begins.
 template <typename Response>
 class RefusedWatch final : public grpc::ServerWriteReactor<Response> {
  public:

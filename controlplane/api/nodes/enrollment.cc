@@ -66,7 +66,7 @@ void Enrollment::CreateToken(const Admitted& caller, const std::string& gateway,
     return done(InvalidArgument({{"lifetime", "must be between a second and a day"}}));
   }
   const auto token = identity::MakeJoinToken(gateway, lifetime, caller.principal, identity::Now());
-  admin::v1::AuditRecord said;  // all that is worth saying about the request
+  admin::v1::AuditRecord said;  // contents of the request for the audit
   said.set_resource(gateway);
   store::Transaction transaction;
   transaction.then = {token.put, AuditOf(caller, gateway, said)};
@@ -110,7 +110,7 @@ void Enrollment::Revoke(const Call& call, const std::string& gateway, RevokeDone
   Run(attempt);
 }
 
-// Makes sure that the gateway's object is there.
+// Creates the gateway's object if it does not exist.
 std::variant<store::Transaction, ApiError> Enrollment::GatewayTransaction(
     const std::string& gateway) const {
   return follower_.Read(
@@ -223,7 +223,7 @@ void Enrollment::Commit(const std::shared_ptr<Attempt>& attempt,
                     if (++attempt->count == kMostPlans) {
                       return attempt->done(TooManyConflicts());
                     }
-                    // What it failed for is known then.
+                    // Waits until the follower knows the change that made it fail.
                     follower_.WhenReached(result.value().revision,
                                           [this, attempt] { Run(attempt); });
                   });

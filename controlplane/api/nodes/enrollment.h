@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries through what identity/enrollment.h plans: join tokens, joining, renewal, revocation, each
-// with its audit record in one transaction, planned anew when others were faster. A join also makes
-// the gateway's object where there is none. Never waits. Any thread; must outlive its calls.
+// Execution of the plans of identity/enrollment.h: join tokens, joining, renewal, revocation, each
+// with its audit record in one transaction, planned again after a conflict. A join also creates the
+// gateway's object. Never waits. Any thread; must outlive its calls.
 #pragma once
 
 #include <chrono>
@@ -22,14 +22,14 @@
 
 namespace rocegw::api {
 
-// A gateway's object goes, and with it every certificate that was issued for it: its streams end
-// everywhere within moments, and it comes back only with a new join token for its name.
+// Plans the deletion of a gateway's object together with all its certificates: its streams end
+// everywhere within moments, and it can return only with a new join token for its name.
 PlanOrError PlanDeleteGateway(const sync::Fleet& fleet, const std::string& name,
                               const std::string& etag, identity::TimePoint now);
 
 struct EnrollmentOptions {
   std::chrono::seconds node_lifetime = std::chrono::hours(24);
-  // "host:port" under which agents reach the controllers of this fleet.
+  // "host:port" addresses at which agents reach this fleet's controllers.
   std::vector<std::string> controllers;
 };
 
@@ -39,22 +39,22 @@ class Enrollment {
              const identity::CertificateAuthority& authority, EnrollmentOptions options)
       : store_(store), follower_(follower), authority_(authority), options_(std::move(options)) {}
 
-  // gateway: "gateways/G", or empty for a name that nobody has. lifetime 0: an hour. The file for
-  // the host; see identity/join_token.h.
+  // Creates a join token and passes the join file for the host (identity/join_token.h). `gateway`:
+  // "gateways/G", or empty for any unused name. `lifetime` 0: an hour.
   using TokenDone = std::function<void(std::variant<std::string, ApiError>)>;
   void CreateToken(const Admitted& caller, const std::string& gateway,
                    std::chrono::seconds lifetime, TokenDone done);
 
-  // `ended` gateways' certificates that were issued until now are refused everywhere within
-  // moments, and their streams end. It need not exist any more. nullopt: done, now or before under
-  // the call's request_id; what was issued since is good then.
+  // Revokes the certificates that were issued so far for a gateway, which need not exist any more:
+  // they are refused everywhere within moments, and their streams end. nullopt: done, now or before
+  // under the call's request_id; later certificates are valid.
   using RevokeDone = std::function<void(std::optional<ApiError>)>;
   void Revoke(const Call& call, const std::string& gateway, RevokeDone done);
 
   using JoinDone = std::function<void(std::variant<fleet::v1::JoinResponse, ApiError>)>;
   void Join(const Admitted& caller, const fleet::v1::JoinRequest& request, JoinDone done);
 
-  // serial: of the certificate that the call was made with.
+  // `serial`: of the call's certificate.
   using RenewDone = std::function<void(std::variant<fleet::v1::RenewResponse, ApiError>)>;
   void Renew(const Admitted& caller, const fleet::v1::RenewRequest& request,
              const std::string& serial, RenewDone done);
@@ -62,10 +62,10 @@ class Enrollment {
  private:
   struct DoneBefore {};
   using Planned = std::variant<store::Transaction, DoneBefore, ApiError>;
-  // One that is planned until it succeeds.
+  // Transaction that is planned until it succeeds.
   struct Attempt {
     std::vector<std::string> reads;
-    // From what the keys of `reads` hold to a transaction, or why not.
+    // Plans a transaction, or a refusal, from the values of the keys in `reads`.
     std::function<Planned(const std::vector<identity::Found>& found)> plan;
     std::function<void(std::optional<ApiError>)> done;
     int count = 0;

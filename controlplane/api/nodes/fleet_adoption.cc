@@ -23,7 +23,7 @@ ApiError SomeSilent(uint32_t silent) {
           {}};
 }
 
-// What the first operation read; nullopt: nothing, or nothing that is understood.
+// Returns the record that the first operation read; nullopt: none, or unreadable.
 std::optional<RequestRecord> RecordIn(const store::TransactionResult& result) {
   RequestRecord record;
   if (result.results.empty() || !result.results[0].entry.has_value() ||
@@ -46,7 +46,7 @@ struct FleetAdoption::Asked {
   std::string name;
   Replicas::Deadline deadline;
   Done done;
-  // The record's, while the answer is missing.
+  // Revision of the record while the answer is missing.
   store::Revision revision = 0;
 
   bool MayComeAgain() const { return !call.request_id.empty(); }
@@ -108,7 +108,7 @@ void FleetAdoption::KeepAnswer(const std::shared_ptr<Asked>& asked, uint32_t gat
   store_.TxnAsync(
       std::move(transaction), [asked, gateways](const StatusOr<store::TransactionResult>& result) {
         if (!result.ok()) return asked->done(FromStore(result.status()));
-        // Another one who asked under the same id was faster: his answer is the one.
+        // A concurrent call with the same id was faster: its answer counts.
         const auto first = result.value().succeeded ? std::nullopt : RecordIn(result.value());
         asked->done(first.has_value() ? GatewaysIn(*first) : gateways);
       });

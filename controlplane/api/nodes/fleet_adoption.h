@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes gateways that report UNADOPTED follow this store, at all controllers that are there. What
-// it does is in the controllers' memory, so the record under its request_id is written before, and
-// the answer follows when everybody has done it: who repeats a call that has no answer yet goes on
-// with it. Never waits. Any thread; must outlive its calls.
+// Adoption: makes gateways that report UNADOPTED follow this store, at all running controllers. The
+// effect is in the controllers' memory, so a record under the request_id is written first, and the
+// answer is added when all controllers have finished: a repeated call without an answer continues.
+// Never waits. Any thread; must outlive its calls.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,9 @@ class FleetAdoption {
   FleetAdoption(store::Store& store, sync::NodeHub& hub, Replicas& replicas)
       : store_(store), hub_(hub), replicas_(replicas) {}
 
-  // How many gateways follow this store since then.
+  // Receives the number of gateways that now follow this store.
   using Done = std::function<void(std::variant<uint32_t, ApiError>)>;
-  // name: "gateways/G", or "gateways/-" for all.
+  // `name`: "gateways/G", or "gateways/-" for all.
   void Adopt(const Call& call, const std::string& name, Replicas::Deadline deadline, Done done);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often one node's heartbeats are read: each is looked at under locks that all nodes share. A
-// node that sends more is read later, and its connection's window holds it back. One stream's.
+// Rate limit for one node's heartbeats, which are handled under locks that all nodes share. The
+// stream of a node that sends more is read later, so that flow control holds it back. Per stream.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ class HeartbeatPace {
   static constexpr int kBurst = 32;
   static constexpr std::chrono::milliseconds kEach{100};
 
-  // Counts a heartbeat. Returns for how long the stream is not read; zero: not at all.
+  // Counts a heartbeat. Returns for how long the stream must not be read; zero: not at all.
   Clock::duration Take(Clock::time_point now) {
-    // The time at which all heartbeats so far are paid for.
+    // Time at which all heartbeats so far are within the rate.
     paid_ = std::max(paid_, now) + kEach;
     return std::max(paid_ - now - kBurst * Clock::duration(kEach), Clock::duration(0));
   }

@@ -10,10 +10,10 @@
 namespace rocegw::api {
 namespace {
 
-// Anybody may call Join; each call costs the store a read.
+// Limit of concurrent Join calls: any host may call Join, and each call costs a read of the store.
 constexpr int kMostJoins = 32;
 
-// Finishes the call with the answer, or with why there is none.
+// Returns a function that finishes the call with an answer or an error.
 template <typename Response>
 auto Answer(grpc::ServerUnaryReactor* reactor, Response* response) {
   return [reactor, response](std::variant<Response, ApiError> outcome) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fleet.v1.NodeService: what agents call. gRPC's threads.
+// fleet.v1.NodeService, called by agents. gRPC's threads.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace rocegw::api {
 
 class NodeService final : public fleet::v1::NodeService::CallbackService {
  public:
-  // All outlive it.
+  // All arguments outlive it.
   NodeService(Enrollment& enrollment, const NodeStreams& streams)
       : follower_(streams.backend.follower), enrollment_(enrollment), streams_(streams) {}
 
@@ -33,7 +33,7 @@ class NodeService final : public fleet::v1::NodeService::CallbackService {
   }
 
  private:
-  std::atomic<int> joining_{0};  // calls of Join that are not answered yet
+  std::atomic<int> joining_{0};  // Join calls in progress
   sync::FleetFollower& follower_;
   Enrollment& enrollment_;
   const NodeStreams streams_;

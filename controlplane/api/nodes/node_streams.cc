@@ -49,7 +49,7 @@ using TunnelOutbox = Outbox<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion>;
 
 using identity::Revocations;
 
-// When the certificate ends that the call is made with, in seconds of the epoch; 0: not known.
+// Returns the expiry of the call's certificate in seconds since 1970; 0: unknown.
 int64_t ExpiryOf(const grpc::AuthContext& auth) {
   const auto facts = identity::FactsOfPem(Property(auth, "x509_pem_cert"));
   if (!facts.ok()) return 0;
@@ -58,7 +58,7 @@ int64_t ExpiryOf(const grpc::AuthContext& auth) {
       .count();
 }
 
-// Ends the stream when the certificate of its node is not good any more.
+// Ends the stream when its node's certificate becomes invalid.
 template <typename Outbox>
 std::unique_ptr<Revocations::Listening> EndWhenRevoked(const grpc::AuthContext& auth,
                                                        Revocations& revocations,
@@ -89,7 +89,7 @@ class TunnelLink final : public sync::TunnelStream {
   const std::shared_ptr<TunnelOutbox> outbox_;
 };
 
-// Holds itself until gRPC is done with it; answers of the store may come later.
+// Holds itself until gRPC is done with it; answers of the store may arrive later.
 class SyncStream final
     : public grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse>,
       public std::enable_shared_from_this<SyncStream> {
@@ -140,7 +140,7 @@ class SyncStream final
     }
     if (!request_.has_hello()) return outbox_->Finish(StatusOf(sync::StreamEnd::kProtocol));
     gateway_ = request_.hello().gateway();
-    // A node whose gateway nobody has made before makes it by coming.
+    // The first stream of a node creates its gateway's object if necessary.
     Call call{.principal = admitted.principal,
               .peer = admitted.peer,
               .method = admitted.method,
@@ -166,8 +166,8 @@ class SyncStream final
         });
   }
 
-  // The node may have been given more by another controller than this one has seen, and would take
-  // that for a store with a lost past (UNADOPTED).
+  // Another controller may have sent the node newer changes than this one has seen; the node would
+  // take the older state for a store with a lost past (UNADOPTED).
   void CatchUp() {
     {
       const std::lock_guard lock(mutex_);
@@ -184,7 +184,7 @@ class SyncStream final
     const std::lock_guard lock(mutex_);
     if (over_) return;
     const auto auth = context_->auth_context();
-    // The agent knows then that it is connected: it may be sent nothing for long.
+    // Tells the agent that it is connected: the first push may come much later.
     outbox_->SendInitialMetadata();
     id_ =
         streams_.hub.Attach(request_.hello(), std::make_shared<SyncLink>(outbox_), ExpiryOf(*auth));
@@ -192,15 +192,15 @@ class SyncStream final
     outbox_->Read(&request_);
   }
 
-  grpc::CallbackServerContext* const context_;  // until over_
-  const NodeStreams& streams_;                  // until over_
+  grpc::CallbackServerContext* const context_;  // valid until over_
+  const NodeStreams& streams_;                  // valid until over_
   const std::shared_ptr<SyncOutbox> outbox_ = std::make_shared<SyncOutbox>(*this);
-  std::shared_ptr<SyncStream> self_;  // while gRPC has it
+  std::shared_ptr<SyncStream> self_;  // held until gRPC is done
   fleet::v1::SyncRequest request_;
-  std::string gateway_;  // empty: before the first message
+  std::string gateway_;  // empty before the first message
   HeartbeatPace pace_;
   grpc::Alarm alarm_;
-  std::mutex mutex_;  // of what follows; taken before the locks of follower and hub
+  std::mutex mutex_;  // guards the fields below; taken before the locks of follower and hub
   bool over_ = false;
   sync::NodeHub::StreamId id_ = 0;
   std::unique_ptr<Revocations::Listening> revocation_;
@@ -242,7 +242,7 @@ class TunnelStream final
   const NodeStreams& streams_;
   const std::shared_ptr<TunnelOutbox> outbox_ = std::make_shared<TunnelOutbox>(*this);
   fleet::v1::TunnelAnswer answer_;
-  std::string gateway_;  // empty: before the first message
+  std::string gateway_;  // empty before the first message
   HeartbeatPace pace_;
   grpc::Alarm alarm_;
   sync::TunnelHub::StreamId id_ = 0;

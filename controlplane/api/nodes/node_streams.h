@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two streams of an agent, as reactors of gRPC: they admit the caller when its first message
-// has come, then carry messages between the agent and the hubs (sync/node_hub.h,
-// sync/tunnel_hub.h). They delete themselves when the call is done. gRPC's threads.
+// The two streams of an agent, as reactors of gRPC: they admit the caller at its first message,
+// then pass messages between the agent and the hubs (sync/node_hub.h, sync/tunnel_hub.h). They
+// delete themselves when the call is done. gRPC's threads.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writing side of a bidirectional stream: what is to be sent waits here while a write is on its
-// way, and the stream is finished once, after which nothing is begun any more. Shared between the
-// reactor, which gRPC deletes with the call, and whoever sends, who may know of the stream a little
-// longer. Any thread.
+// Write side of a bidirectional stream: queues messages while a write is pending, and finishes the
+// stream once, after which nothing is written. Shared by the reactor, which gRPC deletes with the
+// call, and senders, which may hold it a little longer. Any thread.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -29,7 +28,7 @@ class Outbox {
     waiting_.push_back(std::move(message));
     if (waiting_.size() == 1) reactor_->StartWrite(&waiting_.front());
   }
-  // Before the first message.
+  // Must be called before the first message.
   void SendInitialMetadata() {
     const std::lock_guard lock(mutex_);
     if (!ended_ && waiting_.empty()) reactor_->StartSendInitialMetadata();
@@ -50,7 +49,7 @@ class Outbox {
       reactor_->Finish(*last_);
     }
   }
-  // As Finish, once all that waits is sent.
+  // Finishes the stream after all queued messages were sent.
   void FinishAfterAll(const grpc::Status& status) {
     const std::lock_guard lock(mutex_);
     if (ended_ || last_.has_value()) return;
@@ -61,7 +60,7 @@ class Outbox {
     ended_ = true;
     reactor_->Finish(status);
   }
-  // The first status counts.
+  // Finishes the stream; the first status counts.
   void Finish(const grpc::Status& status) {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
@@ -72,12 +71,12 @@ class Outbox {
  private:
   std::mutex mutex_;
   grpc::ServerBidiReactor<Request, Response>* const reactor_;  // not used after Finish
-  std::deque<Response> waiting_;                               // the first one is on its way
-  std::optional<grpc::Status> last_;                           // when all is sent
+  std::deque<Response> waiting_;                               // the first one is being written
+  std::optional<grpc::Status> last_;                           // sent after all messages
   bool ended_ = false;
 };
 
-// What the agent is told when the controller ends its stream.
+// Returns the status that the agent gets when the controller ends its stream.
 grpc::Status StatusOf(sync::StreamEnd why);
 
 }  // namespace rocegw::api

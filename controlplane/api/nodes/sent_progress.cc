@@ -13,7 +13,7 @@ void AwaitSent(sync::FleetFollower& follower, sync::NodeHub& hub, store::Revisio
   follower.WhenNewest([&hub, &reactor, revision,
                        done = std::move(done)](const StatusOr<store::Revision>& newest) mutable {
     if (!newest.ok()) return reactor.Finish(ToStatus(FromStore(newest.status())));
-    // It would be waited for without end.
+    // Waiting for it would never end.
     if (revision > newest.value()) {
       return reactor.Finish(
           ToStatus(InvalidArgument({{"revision", "is one that the store has not reached"}})));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the gateways here are, once all changes up to a revision are on their way to them.
+// Progress of the gateways of this controller, reported once all changes up to a revision were sent
+// to them.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -11,7 +12,7 @@
 
 namespace rocegw::api {
 
-// Calls `done`, now or later, or finishes the call where the store has not reached the revision.
+// Calls `done`, now or later, or finishes the call if the store has not reached the revision.
 // Follower and hub outlive the call.
 void AwaitSent(sync::FleetFollower& follower, sync::NodeHub& hub, store::Revision revision,
                grpc::ServerUnaryReactor& reactor,

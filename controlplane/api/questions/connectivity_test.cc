@@ -24,17 +24,17 @@ using Clock = QuestionRouter::Clock;
 constexpr char kDefaultPool[] = "tenants/default/pools/default";
 constexpr uint32_t kUsualBytes = 64;
 constexpr uint32_t kUsualRoundTrips = 1000;
-// An answer of a probe has so many parts at most.
+// Limit of parts in a probe's answer.
 constexpr uint32_t kMostParts = 4;
-// The connecting probe ends before the waiting one, and both before the call, so that it is a probe
-// that says what it waited for. Of short times the half.
+// Margin between time limits: the connecting probe ends before the waiting one, and both before the
+// call, so that a probe reports what it waited for. Short times are halved.
 constexpr std::chrono::milliseconds kMargin(1000);
 
 std::chrono::milliseconds Before(std::chrono::milliseconds time) {
   return std::max(time - kMargin, time / 2);
 }
 
-// What a question's own end tells where no probe did.
+// Returns the fault for the end of a question without a probe's report.
 types::v1::ConnectivityFault FaultOf(const sync::TunnelResult& result) {
   switch (result.code) {
     case grpc::StatusCode::UNAVAILABLE:
@@ -58,7 +58,7 @@ class TestReactor final : public grpc::ServerUnaryReactor,
         response_(response),
         deadline_(deadline) {}
 
-  // Until gRPC is done with it.
+  // Keeps the object until gRPC is done with it.
   void Live() { self_ = shared_from_this(); }
   void Start() {
     TunnelQuestion question;
@@ -79,7 +79,7 @@ class TestReactor final : public grpc::ServerUnaryReactor,
     Finish(status);
   }
 
-  // The caller is gone.
+  // Called when the caller has cancelled.
   void OnCancel() override { End(grpc::Status::CANCELLED); }
   void OnDone() override {
     tests_.End();
@@ -89,7 +89,7 @@ class TestReactor final : public grpc::ServerUnaryReactor,
  private:
   struct Half {
     QuestionRouter::QuestionId id = 0;
-    bool told = false;  // it has had its say
+    bool told = false;  // the probe has reported
   };
   using OnReport = void (TestReactor::*)(const ProbeReport& report);
 
@@ -116,7 +116,7 @@ class TestReactor final : public grpc::ServerUnaryReactor,
       end.id = id;
       over = over_;
     }
-    // Ended before it was known by its number.
+    // The call ended before the question had its id.
     if (over && id != 0) router_.Cancel(id);
   }
   void OnPart(Half& end, const TunnelAnswer& answer, OnReport on_report) {
@@ -196,7 +196,7 @@ class TestReactor final : public grpc::ServerUnaryReactor,
   Half waiting_;
   Half connecting_;
   bool over_ = false;
-  std::shared_ptr<TestReactor> self_;  // until gRPC is done with it
+  std::shared_ptr<TestReactor> self_;  // held until gRPC is done
 };
 
 }  // namespace

@@ -18,9 +18,9 @@ using fleet::v1::TunnelAnswer;
 using fleet::v1::TunnelQuestion;
 using gateway::v1::CaptureChunk;
 
-// Pieces that the gateway may be ahead of the caller.
+// Parts that the gateway may send ahead of the caller.
 constexpr uint32_t kWindow = 8;
-// What a capture may take beyond its duration, on its way and at its ends.
+// Time that a capture may take beyond its duration.
 constexpr std::chrono::seconds kBeyondDuration(30);
 
 class CaptureReactor final : public grpc::ServerWriteReactor<CaptureChunk>,
@@ -28,7 +28,7 @@ class CaptureReactor final : public grpc::ServerWriteReactor<CaptureChunk>,
  public:
   explicit CaptureReactor(QuestionRouter& router) : router_(router) {}
 
-  // Until gRPC is done with it.
+  // Keeps the object until gRPC is done with it.
   void Live() { self_ = shared_from_this(); }
   void Start(const std::string& gateway, const TunnelQuestion& question,
              QuestionRouter::Clock::time_point deadline) {
@@ -66,7 +66,7 @@ class CaptureReactor final : public grpc::ServerWriteReactor<CaptureChunk>,
     }
     if (grant != 0) router_.Grant(grant, 1);
   }
-  // The caller is gone: the gateway is told.
+  // Called when the caller has cancelled; cancels the question at the gateway.
   void OnCancel() override {
     QuestionRouter::QuestionId question = 0;
     {
@@ -105,12 +105,12 @@ class CaptureReactor final : public grpc::ServerWriteReactor<CaptureChunk>,
   QuestionRouter& router_;
   std::mutex mutex_;
   QuestionRouter::QuestionId question_ = 0;
-  std::deque<CaptureChunk> waiting_;  // the first one is on its way
+  std::deque<CaptureChunk> waiting_;  // the first one is being written
   bool cancelled_ = false;
-  bool ended_ = false;  // nothing more comes
+  bool ended_ = false;  // no more parts
   bool finished_ = false;
   grpc::Status status_;
-  std::shared_ptr<CaptureReactor> self_;  // until gRPC is done with it
+  std::shared_ptr<CaptureReactor> self_;  // held until gRPC is done
 };
 
 }  // namespace

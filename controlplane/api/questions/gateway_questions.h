@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions that a gateway answers itself, asked down its agent's tunnel: the call is admitted, the
-// gateway must exist, then the tunnel's answer is the call's. A capture, which shows what programs
-// send, begins when its audit record is in the store. gRPC's threads.
+// Questions that a gateway answers itself through its agent's tunnel: after admission, the gateway
+// must exist; then the tunnel's answer is the call's. A capture shows what programs send, so it
+// starts only after its audit record is stored. gRPC's threads.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace rocegw::api {
 
-// Both outlive the calls.
+// All arguments outlive the calls.
 struct GatewayQuestions {
   const Backend& backend;
   QuestionRouter& router;
@@ -24,10 +24,10 @@ struct GatewayQuestions {
   }
 };
 
-// How a call ends whose question got this result.
+// Returns the status of a call whose question had this result.
 grpc::Status StatusOf(const sync::TunnelResult& result);
 
-// The answer is the only part, or its parts are merged: lists append.
+// Asks the gateway. The answer is the only part, or the merge of its parts: lists are appended.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* AskGateway(grpc::CallbackServerContext& context, const Request& request,
                                      const GatewayQuestions& questions, const std::string& gateway,
@@ -45,9 +45,9 @@ grpc::ServerUnaryReactor* AskGateway(grpc::CallbackServerContext& context, const
   return WhenAdmitted(context, request, questions.backend.follower, serve);
 }
 
-// A running capture of an admitted call; ends itself with the call. The gateway may be ahead of the
-// caller by a few pieces, so a slow caller costs captured packets and no memory. asked: what the
-// audit record says of the call.
+// Starts a capture for an admitted call; ends with the call. The gateway may be a few parts ahead
+// of the caller, so a slow caller loses captured packets and costs no memory. `asked`: text for the
+// audit record.
 grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* NewCapture(
     const grpc::CallbackServerContext& context, const GatewayQuestions& questions,
     const Admitted& caller, const google::protobuf::Message& asked, const std::string& gateway,

@@ -17,12 +17,12 @@ using fleet::v1::ForwardRequest;
 using fleet::v1::TunnelAnswer;
 using fleet::v1::TunnelQuestion;
 
-// Tells our numbers from those of the tunnels.
+// Flag that distinguishes ids of forwarded questions from those of the tunnels.
 constexpr QuestionRouter::QuestionId kPassedOn = QuestionRouter::QuestionId{1} << 63;
 
 }  // namespace
 
-// One question that was passed on. gRPC's threads and the asker's.
+// Forwarded question. gRPC's threads and the caller's.
 class QuestionRouter::Call final : public grpc::ClientBidiReactor<ForwardRequest, TunnelAnswer> {
  public:
   Call(QuestionRouter& router, QuestionId id, const std::shared_ptr<grpc::Channel>& channel,
@@ -38,7 +38,7 @@ class QuestionRouter::Call final : public grpc::ClientBidiReactor<ForwardRequest
   void Start(ForwardRequest first, Clock::time_point deadline) {
     context_.set_deadline(deadline);
     stub_->async()->Forward(&context_, this);
-    // Grants are sent from anywhere, until the last answer has come.
+    // Grants may be sent at any time until the last answer.
     AddHold();
     Send(std::move(first));
     StartRead(&answer_);
@@ -88,7 +88,7 @@ class QuestionRouter::Call final : public grpc::ClientBidiReactor<ForwardRequest
   TunnelAnswer answer_;
   std::vector<TunnelAnswer> parts_;
   std::mutex mutex_;
-  std::deque<ForwardRequest> waiting_;  // the first one is on its way
+  std::deque<ForwardRequest> waiting_;  // the first one is being written
   bool open_ = true;
 };
 
@@ -168,7 +168,7 @@ void QuestionRouter::Cancel(QuestionId question) {
 }
 
 void QuestionRouter::Ended(QuestionId question) {
-  std::shared_ptr<Call> last;  // ends outside of the lock
+  std::shared_ptr<Call> last;  // destroyed outside of the lock
   const std::lock_guard lock(mutex_);
   const auto at = calls_.find(question);
   last = std::move(at->second);

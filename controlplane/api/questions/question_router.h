@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions for gateways, wherever their agents' streams end: at this controller
-// (sync/tunnel_hub.h) or at another one, which is asked in the caller's place, under the
-// controllers' own identity and with the same deadline. The caller has been admitted here. A
-// question is passed on once: who is asked knows the gateway or says so. Any thread; tunnels and
-// replicas outlive it.
+// Routing of questions to gateways whose agents are connected to any controller: to this one
+// (sync/tunnel_hub.h), or to another one, which is asked on the caller's behalf under the
+// controllers' own identity and with the same deadline. The caller was admitted here. A question is
+// forwarded once: the other controller has the gateway or reports that it has not. Any thread;
+// tunnels and replicas outlive it.
 #pragma once
 
 #include <condition_variable>
@@ -27,12 +27,12 @@ class QuestionRouter {
 
   QuestionRouter(sync::TunnelHub& tunnels, Replicas& replicas)
       : tunnels_(tunnels), replicas_(replicas) {}
-  // Ends what is under way and waits for it.
+  // Cancels calls in progress and waits for them.
   ~QuestionRouter();
   QuestionRouter(const QuestionRouter&) = delete;
   QuestionRouter& operator=(const QuestionRouter&) = delete;
 
-  // As those of the tunnels.
+  // See TunnelHub.
   void Ask(const std::string& gateway, const fleet::v1::TunnelQuestion& question,
            Clock::time_point deadline, Done done);
   QuestionId AskInParts(const std::string& gateway, const fleet::v1::TunnelQuestion& question,
@@ -40,14 +40,14 @@ class QuestionRouter {
   void Grant(QuestionId question, uint32_t parts);
   void Cancel(QuestionId question);
 
-  // All that was passed on ends, and nothing is passed on any more.
+  // Ends all forwarded questions; none is forwarded afterwards.
   void Close();
 
  private:
   class Call;
-  // Of a gateway whose streams end elsewhere: who has them; empty address: here, or nobody knows.
+  // Returns the controller that has the gateway's streams; an empty address: this one, or unknown.
   Replicas::Replica OwnerOf(const std::string& gateway) const;
-  // nullptr: closed.
+  // Returns nullptr after Close.
   std::shared_ptr<Call> Begin(const Replicas::Replica& owner, const std::string& gateway,
                               const fleet::v1::TunnelQuestion& question, Clock::time_point deadline,
                               uint32_t window, Part part, Done done);

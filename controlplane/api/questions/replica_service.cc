@@ -31,7 +31,7 @@ class ForwardStream final : public grpc::ServerBidiReactor<ForwardRequest, Tunne
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      // What was asked is answered though nothing more is granted.
+      // Questions in progress are answered even if nothing more is granted.
       if (!begun_) outbox_->Finish(grpc::Status::CANCELLED);
       return;
     }
@@ -55,7 +55,7 @@ class ForwardStream final : public grpc::ServerBidiReactor<ForwardRequest, Tunne
 
  private:
   void Begin() {
-    // What goes on until it is cancelled.
+    // Only questions with an open end are cancelled.
     if (!request_.question().has_capture() && !request_.question().has_probe()) {
       return tunnels_.Ask(request_.gateway(), request_.question(), context_->deadline(),
                           [outbox = outbox_](const sync::TunnelResult& result) {
@@ -76,8 +76,8 @@ class ForwardStream final : public grpc::ServerBidiReactor<ForwardRequest, Tunne
   sync::TunnelHub& tunnels_;
   const std::shared_ptr<AnswerOutbox> outbox_ = std::make_shared<AnswerOutbox>(*this);
   ForwardRequest request_;
-  bool begun_ = false;                  // reads come one after the other
-  sync::TunnelHub::QuestionId id_ = 0;  // of one in parts
+  bool begun_ = false;                  // reads are sequential
+  sync::TunnelHub::QuestionId id_ = 0;  // question with an answer in parts
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fleet.v1.ReplicaService: what another controller asks of this one, for and about gateways whose
-// streams end here. gRPC's threads.
+// fleet.v1.ReplicaService: calls of other controllers, for gateways that are connected to this one.
+// gRPC's threads.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -14,7 +14,7 @@ namespace rocegw::api {
 
 class ReplicaService final : public fleet::v1::ReplicaService::CallbackService {
  public:
-  // All outlive it.
+  // All arguments outlive it.
   ReplicaService(sync::FleetFollower& follower, sync::TunnelHub& tunnels, sync::NodeHub& hub)
       : follower_(follower), tunnels_(tunnels), hub_(hub) {}
 

@@ -10,12 +10,13 @@ namespace rocegw::api {
 
 namespace {
 
-// One that hangs, or has just died, holds nobody up for longer.
+// Longest wait for a controller that hangs or has just died.
 constexpr std::chrono::seconds kPatience(2);
 
 }  // namespace
 
-// One question to all others, whose answers are added up. Holds itself until the last has come.
+// Round: one question to all other controllers, whose answers are summed. Holds itself until the
+// last answer.
 template <typename Request, typename Response, typename Sum>
 class Replicas::Round : public std::enable_shared_from_this<Round<Request, Response, Sum>> {
  public:
@@ -81,7 +82,7 @@ class Replicas::Round : public std::enable_shared_from_this<Round<Request, Respo
   const Done done_;
   std::mutex mutex_;
   Sum sum_{};
-  size_t open_ = 0;  // and one while asking
+  size_t open_ = 0;  // plus one while asking
   uint32_t silent_ = 0;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other controllers of the fleet, as the store knows them: connections to them, and questions
-// that each answers for the gateways whose agents' streams end there. Who asks has admitted his own
-// caller; the others are called under the controllers' own identity. Any thread; the follower
-// outlives it.
+// Other controllers of the fleet, as registered in the store: connections to them, and questions
+// that each answers for the gateways connected to it. The caller was admitted here; the others are
+// called under the controllers' own identity. Any thread; the follower outlives it.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -26,12 +25,12 @@ namespace rocegw::api {
 class Replicas {
  public:
   using Deadline = std::chrono::system_clock::time_point;
-  // A connection with this controller's certificate to another one.
+  // Returns a connection to another controller, with this controller's certificate.
   using ChannelTo = std::function<std::shared_ptr<grpc::Channel>(const std::string& address)>;
 
-  // self: id of this controller. channel_to: may be empty, then there are no others.
+  // `self`: id of this controller. `channel_to`: may be empty; then there are no others.
   Replicas(const sync::FleetFollower& follower, std::string self, ChannelTo channel_to);
-  // Ends what is under way and waits for it.
+  // Cancels calls in progress and waits for them.
   ~Replicas();
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
@@ -40,30 +39,31 @@ class Replicas {
     std::string id;
     std::string address;
   };
-  // Who has the gateway's streams, as the store says; empty address: this one, or nobody.
+  // Returns the controller that has the gateway's streams, according to the store; an empty
+  // address: this one, or unknown.
   Replica OwnerOf(const std::string& gateway) const;
   std::shared_ptr<grpc::Channel> Connection(const Replica& replica);
 
-  // The sums of what the others say (connected, in_sync, unadopted, rejecting), each once it has
-  // handed out all changes up to `revision`; `silent`: so many have not answered by `deadline`, or
-  // within two seconds. Calls before it returns where there are no others.
+  // Sums the progress of the other controllers (connected, in_sync, unadopted, rejecting), each
+  // after it has sent all changes up to `revision`. `silent`: number of controllers without an
+  // answer by `deadline`, or within two seconds. Calls before it returns if there are no others.
   void AddProgress(store::Revision revision, Deadline deadline,
                    std::function<void(const sync::FleetProgress& others, uint32_t silent)> done);
-  // Makes the others' gateways follow this store, as NodeHub::Adopt. How many did; in the same
-  // time.
+  // Makes the other controllers' gateways follow this store, like NodeHub::Adopt. Passes their
+  // number; with the same time limit.
   void Adopt(const std::string& gateway, Deadline deadline,
              std::function<void(uint32_t adopted, uint32_t silent)> done);
 
-  // All that is under way ends, and nobody is asked any more.
+  // Ends all calls; no controller is asked afterwards.
   void Close();
 
  private:
   template <typename Request, typename Response, typename Sum>
   class Round;
 
-  // All others that are there.
+  // Returns all other running controllers.
   std::vector<Replica> Others() const;
-  // False: closed.
+  // Returns false after Close.
   bool Begin(grpc::ClientContext& context);
   void Ended(grpc::ClientContext& context);
 

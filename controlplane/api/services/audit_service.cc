@@ -16,7 +16,7 @@ namespace rocegw::api {
 namespace {
 
 constexpr size_t kScanPage = 1000;
-// Entries that one call looks at; the next page goes on there, even if none was found.
+// Records that one call examines; the next page continues there, even if none matched.
 constexpr size_t kMostScanned = 20 * kScanPage;
 
 struct Listing {
@@ -28,7 +28,7 @@ struct Listing {
   bool more = false;
 };
 
-// False: enough.
+// Returns false if the page is full.
 bool Take(const store::RangeResult& page, Listing& listing,
           admin::v1::ListRecordsResponse& response) {
   for (const store::Entry& entry : page.entries) {
@@ -97,7 +97,7 @@ grpc::ServerUnaryReactor* AuditService::Verify(grpc::CallbackServerContext* cont
     auto found = std::make_shared<Verifying>();
     const auto take_seals = [found](const store::RangeResult& page) {
       for (const store::Entry& entry : page.entries) {
-        // One that cannot be read does not continue the one before.
+        // An unreadable seal cannot continue the chain.
         if (!found->seals.emplace_back().ParseFromString(entry.value)) found->seals.back().Clear();
       }
       return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// admin.v1.Audit: who changed what, and whether the records are still what they were. gRPC's and
-// the store's threads.
+// admin.v1.Audit: who changed what, and verification that the records are unchanged. gRPC's and the
+// store's threads.
 #pragma once
 
 #include "controlplane/api/services/standard_service.h"

@@ -16,14 +16,14 @@ namespace {
 using fleet::v1::TunnelAnswer;
 using fleet::v1::TunnelQuestion;
 
-// The page that is asked for.
+// Sets the requested page.
 template <typename List>
 void SetPage(const admin::v1::ListGatewayObjectsRequest& request, List& list) {
   list.set_page_size(request.page_size());
   list.set_page_token(request.page_token());
 }
 
-// Operations are named by what they do and where, with something that tells them apart.
+// Returns an operation id: verb, gateway and a unique part.
 std::string OperationId(const std::string& verb, const std::string& gateway) {
   constexpr size_t kLongestName = 40;
   std::string id = verb + "-" + model::NameOf(gateway).id.substr(0, kLongestName);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// admin.v1.Gateways: gateways as stored objects, their draining, who may join, and what a gateway
-// tells of itself through its agent's tunnel. gRPC's threads.
+// admin.v1.Gateways: gateways as stored objects, their drains, admission of hosts, and gateways'
+// own data through their agents' tunnels. gRPC's threads.
 #pragma once
 
 #include "controlplane/api/nodes/enrollment.h"
@@ -15,7 +15,7 @@ namespace rocegw::api {
 
 class GatewaysService final : public admin::v1::Gateways::CallbackService {
  public:
-  // All outlive it.
+  // All arguments outlive it.
   GatewaysService(const Backend& backend, sync::NodeHub& hub, Replicas& replicas,
                   QuestionRouter& router, Enrollment& enrollment)
       : backend_(backend),

@@ -46,7 +46,7 @@ grpc::ServerUnaryReactor* OperationsService::WaitOperation(
         *response->mutable_status() = controllers::StandOf(fleet.view, known->second.object);
         return WaitReactor::Look{response->status().done(), grpc::Status::OK};
       });
-  // Whoever has been told of the operation by another call may wait for it.
+  // A caller that learned of the operation from another controller may wait for it.
   backend_.follower.WhenNewest([reactor, deadline = context->deadline()](
                                    const StatusOr<store::Revision>&) { reactor->Start(deadline); });
   return reactor;

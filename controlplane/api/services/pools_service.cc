@@ -4,8 +4,8 @@
 namespace rocegw::api {
 namespace {
 
-// Whose packets and refusals a tenant sees hangs on this: the gateway cuts its answer down to the
-// pool, which must be of one tenant, the one that the call was admitted for.
+// Protects tenants' packets and refusals: the gateway limits its answer to this pool, which must
+// belong to the tenant of the admission.
 std::optional<ApiError> CheckOneTenant(const std::string& pool) {
   if (model::NameOf(pool, true).Tenant() != "tenants/-") return std::nullopt;
   return InvalidArgument({{"name", "must name one tenant; its pool may be '-'"}});
@@ -19,7 +19,7 @@ grpc::ServerUnaryReactor* PoolsService::ExplainPool(grpc::CallbackServerContext*
   fleet::v1::TunnelQuestion question;
   *question.mutable_explain() = request->explain();
   question.mutable_explain()->set_pool(request->name());
-  // Admission refuses what is no name at all.
+  // Admission has refused invalid names.
   if (model::ParseResourceName(request->name(), true).has_value()) {
     if (auto error = CheckOneTenant(request->name())) {
       const auto refuse = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// admin.v1.Pools: hands each call over to the standard methods, or to a gateway of the pool. gRPC's
+// admin.v1.Pools: passes each call to the standard methods, or to a gateway of the pool. gRPC's
 // threads.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace rocegw::api {
 
 class PoolsService final : public admin::v1::Pools::CallbackService {
  public:
-  // Both outlive it.
+  // All arguments outlive it.
   PoolsService(const Backend& backend, QuestionRouter& router)
       : standard_(backend), questions_{backend, router} {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// admin.v1.RoleBindings: hands each call over to the standard methods. gRPC's threads.
+// admin.v1.RoleBindings: passes each call to the standard methods. gRPC's threads.
 #pragma once
 
 #include "controlplane/api/services/standard_service.h"

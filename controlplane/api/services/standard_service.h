@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard methods of one kind of object on the callback API: admission, plan, transaction,
-// answer. Handlers start work and return; answers are finished where they come up. The services
-// hand their calls over to this. gRPC's threads.
+// Standard methods of one kind of object on the callback API: admission, plan, transaction, answer.
+// Handlers start the work and return; answers are finished on the thread that has the result. The
+// services pass their calls here. gRPC's threads.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -23,16 +23,16 @@
 
 namespace rocegw::api {
 
-// What all services share; outlives them.
+// Shared by all services; outlives them.
 struct Backend {
   store::Store& store;
   sync::FleetFollower& follower;
   Writer& writer;
-  // What pools hold; nullptr: nobody keeps it.
+  // Usage of pools; nullptr: not available.
   const sync::UsageBook* usage = nullptr;
 };
 
-// The object of two entries of the store; no status: nullptr.
+// Combines two entries of the store to an object; without a status: nullptr.
 template <typename Object>
 void Join(const store::Entry& intent, const store::Entry* status, Object& out) {
   (void)model::ReadIntent(intent.value, model::NameOfKey(intent.key).Text(), intent.mod_revision,
@@ -69,7 +69,7 @@ class StandardService {
     return reactor;
   }
 
-  // `parent`: id of a tenant, "-" for all; `add` makes room for one more object in the response.
+  // `parent`: id of a tenant, "-" for all; `add` adds an object to the response.
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const Request& request,
                                  model::Collection collection, const std::string& parent,
@@ -113,7 +113,7 @@ class StandardService {
     return reactor;
   }
 
-  // As List. Responses have revision, deleted and synced.
+  // Like List. Responses have revision, deleted and synced.
   template <typename Response, typename Request>
   grpc::ServerWriteReactor<Response>* Watch(grpc::CallbackServerContext* context,
                                             const Request& request, model::Collection collection,
@@ -136,7 +136,7 @@ class StandardService {
     auto* const reactor =
         new WatchReactor<Object, Response>(backend_.follower, backend_.usage, std::move(subject),
                                            std::move(add), std::move(still_may));
-    // What is there includes all that was acknowledged before, by whichever controller.
+    // The first state includes all writes acknowledged before, by any controller.
     backend_.follower.WhenNewest(
         [reactor, start = request.start_revision()](const auto&) { reactor->Start(start); });
     return reactor;
@@ -170,7 +170,7 @@ class StandardService {
                  });
   }
 
-  // A write of another kind. response == nullptr: a deletion, whose response is empty.
+  // Writes an object in another way. response == nullptr: a deletion, whose response is empty.
   template <typename Request>
   grpc::ServerUnaryReactor* Write(grpc::CallbackServerContext* context, const Request& request,
                                   const std::string& etag, Object* response,
@@ -219,7 +219,7 @@ class StandardService {
     return reactor;
   }
 
-  // The statuses of a page's objects, as of the same revision.
+  // Adds the statuses of a page's objects at the same revision.
   void AddStatuses(grpc::ServerUnaryReactor* reactor, const std::shared_ptr<Page>& page,
                    store::Revision revision, std::function<Object*()> add) {
     const auto status_key = [](const store::Entry& intent) {

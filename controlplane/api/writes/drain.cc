@@ -7,7 +7,7 @@
 namespace rocegw::api {
 namespace {
 
-// The gateway with another spec, as it is stored.
+// Returns the stored form of the gateway with another spec.
 std::string Changed(const types::v1::Gateway& before, const types::v1::GatewaySpec& spec,
                     const Birth& birth) {
   types::v1::Gateway after = before;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draining and undraining a gateway as plans: the gateway's intent, and the operation that follows
+// Plans for draining and undraining a gateway: the gateway's intent, and the operation that tracks
 // it. Pure; any thread.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace rocegw::api {
 
-// The plan's object is the operation, which is what the caller is answered.
+// The plan's object, and the caller's answer, is the operation.
 PlanOrError PlanDrain(const sync::Fleet& fleet, const admin::v1::DrainGatewayRequest& request,
                       const std::string& operation_id, const std::string& principal,
                       const Birth& birth);
-// The plan's object is the operation; the gateway is taken back into service.
+// The plan's object is the operation; the gateway returns to service.
 PlanOrError PlanCancelDrain(const sync::Fleet& fleet, const types::v1::Operation& operation,
                             const Birth& birth);
 // The plan's object is the gateway.

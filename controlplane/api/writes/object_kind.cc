@@ -18,7 +18,7 @@ using model::ResourceName;
 constexpr size_t kHoldersNamed = 5;
 
 std::string CapacityGuard() { return std::string(model::kGuardPrefix) + "capacity"; }
-// Written by everyone who begins or ends to refer to the object.
+// Guard that is written by every transaction that starts or ends a reference to the object.
 std::string ReferenceGuard(const std::string& name) {
   return std::string(model::kGuardPrefix) + "references/" + name;
 }
@@ -37,7 +37,7 @@ Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Tenant& tenant)
   const bool commits = SaysAnything(quota.committed());
   const bool bounds = SaysAnything(quota.peak()) || SaysAnything(tenant.spec().fleet_cap());
   if (commits || bounds) relations.guards.push_back(CapacityGuard());
-  // A pool that commits nothing brings this to more gateways.
+  // A pool that commits nothing can extend the tenant's commitment to more gateways.
   if (commits) relations.guards.push_back(ReferenceGuard(tenant.name()));
   Append(controllers::CheckTenant(fleet.view, fleet.placement, tenant), relations.violations);
   return relations;
@@ -113,7 +113,7 @@ Holders HoldersOf(const sync::Fleet& fleet, const ResourceName& name) {
          pool != fleet.view.pools.end() && pool->first.starts_with(prefix); ++pool) {
       add(pool->first);
     }
-    // Who gets the tenant's name next must not find somebody with rights to it.
+    // A later tenant of the same name must not inherit role bindings.
     for (const auto& [binding_name, binding] : fleet.view.role_bindings) {
       if (binding.object.spec().tenant() == text) add(binding_name);
     }

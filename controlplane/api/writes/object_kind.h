@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the standard methods need to know about each kind of stored object: where it is in a fleet,
-// what it refers to, what stands in the way of its removal, and which rules over several objects it
-// takes part in. Pure; any thread.
+// Differences between the kinds of stored objects for the standard methods: place in the fleet,
+// references, obstacles to deletion, and rules over several objects. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -14,26 +13,26 @@
 
 namespace rocegw::api {
 
-// Beyond what the descriptors' rules say.
+// Relations beyond the rules in the descriptors.
 struct Relations {
   // Objects that must exist.
   std::vector<std::string> needs;
-  // Guards of the rules that it was checked against or could break for others.
+  // Guards of the rules that were checked, or that the write could break for others.
   std::vector<std::string> guards;
-  // What does not fit.
+  // Violated rules.
   std::vector<model::Violation> violations;
 };
 
-// Relations of an object as it would be written.
+// Returns the relations of an object that is about to be written.
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Tenant& tenant);
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Pool& pool);
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::CcPolicy& policy);
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Gateway& gateway);
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::RoleBinding& binding);
 
-// Why an object may not be removed; guards that this was decided by.
+// Reasons against deleting an object; guards of this decision.
 struct Holders {
-  std::vector<std::string> names;  // objects that still refer to it, some of them
+  std::vector<std::string> names;  // some of the objects that refer to it
   std::vector<std::string> guards;
 };
 Holders HoldersOf(const sync::Fleet& fleet, const model::ResourceName& name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Create, Update and Delete of any kind of object have in common, from a checked request to a
-// plan: etags, update masks, allow_missing, what only the controller writes, relations to other
-// objects. Pure; any thread.
+// Common part of Create, Update and Delete of all kinds of objects, from a checked request to a
+// plan: etags, update masks, allow_missing, output-only fields, relations to other objects. Pure;
+// any thread.
 #pragma once
 
 #include <google/protobuf/field_mask.pb.h>
@@ -19,29 +19,29 @@
 
 namespace rocegw::api {
 
-// What a new object is given.
+// Generated values of a new object.
 struct Birth {
   std::string uid;
   google::protobuf::Timestamp time;
 };
 
-// A uid, and now.
+// Returns a new uid and the current time.
 Birth NewBirth();
 
-// "pool" for fields of violations.
+// Returns the field name for violations, such as "pool".
 std::string FieldOf(const google::protobuf::Message& object);
 
-// Puts the prefix before the fields of violations that were found below it.
+// Prefixes the fields of violations that were found below it.
 std::vector<model::Violation> Below(const std::string& prefix,
                                     std::vector<model::Violation> violations);
 
-// As it is stored: without what is derived.
+// Returns the stored form: without derived fields.
 std::string StoredBytes(const google::protobuf::Message& object);
 
-// Guards with the revision at which the fleet knows them.
+// Returns guards with the revisions at which the fleet knows them.
 std::vector<Guard> WithRevisions(const sync::Fleet& fleet, const std::vector<std::string>& keys);
 
-// Fields that the caller changes and may not, since they concern others than the object's tenant.
+// Returns an error if the caller changes fields that concern other tenants.
 std::optional<ApiError> CheckFieldRights(const model::Caller& caller,
                                          const google::protobuf::Message& before,
                                          const google::protobuf::Message& after);
@@ -72,7 +72,7 @@ PlanOrError PlanCreate(const sync::Fleet& fleet, Object object, const Birth& bir
   return PlanPut(fleet, std::move(object), 0);
 }
 
-// As a caller wishes.
+// Plans a creation.
 template <typename Object>
 PlanOrError PlanCreate(const sync::Fleet& fleet, const model::Caller& caller, Object object,
                        const Birth& birth) {
@@ -88,7 +88,7 @@ PlanOrError PlanUpdate(const sync::Fleet& fleet, const model::Caller& caller, co
   const auto known = objects.find(wanted.name());
   if (known == objects.end()) {
     if (!allow_missing || !wanted.meta().etag().empty()) return NotFound(wanted.name());
-    // With a mask, only parts of it were looked at so far.
+    // With a mask, only parts of the object were checked so far.
     if (auto violations = model::Check(wanted); !violations.empty())
       return InvalidArgument(Below(FieldOf(wanted), std::move(violations)));
     return PlanCreate(fleet, caller, wanted, birth);
@@ -101,7 +101,7 @@ PlanOrError PlanUpdate(const sync::Fleet& fleet, const model::Caller& caller, co
   if (auto violations = model::Merge(wanted, mask, after); !violations.empty()) {
     return InvalidArgument(std::move(violations));
   }
-  // The merged object must keep the rules that each of its parts kept.
+  // The merged object must follow the rules, too.
   if (auto violations = model::Check(after); !violations.empty()) {
     return InvalidArgument(Below(FieldOf(after), std::move(violations)));
   }

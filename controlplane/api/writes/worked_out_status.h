@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of an object's status that is not stored but worked out when it is read: how pools and
-// tenants stand on their gateways, and what they hold there. Other kinds have none. Any thread,
-// within FleetFollower::Read or a listener.
+// Derived part of an object's status, computed when it is read: state of pools and tenants on their
+// gateways, and their usage. Other kinds have none. Any thread, within FleetFollower::Read or a
+// listener.
 #pragma once
 
 #include <type_traits>
@@ -12,7 +12,7 @@
 
 namespace rocegw::api {
 
-// Into what the store has of the status. usage: nullptr when nobody keeps it.
+// Adds to the stored status. `usage`: nullptr if not available.
 template <typename Object>
 void WorkOutStatus(const sync::Fleet& fleet, const sync::UsageBook* usage, Object& object) {
   constexpr bool kPool = std::is_same_v<Object, types::v1::Pool>;
@@ -24,7 +24,7 @@ void WorkOutStatus(const sync::Fleet& fleet, const sync::UsageBook* usage, Objec
         if (used.ready.wanted() != 0) *status.mutable_ready() = used.ready;
       }
       status.set_gateways_reporting(used.gateways);
-      // One without any gateway says nothing.
+      // A status without any gateway is left out.
       if (status.ByteSizeLong() != 0) object.mutable_status()->MergeFrom(status);
     };
     const std::string& name = object.name();

@@ -19,7 +19,7 @@ std::string IntentKey(const std::string& name) {
 
 }  // namespace
 
-// The rest tells apart what is written at the same time.
+// The random part distinguishes records of the same time.
 std::string AuditKey(const google::protobuf::Timestamp& time) {
   return model::AuditKeyFrom(time) + store::RandomUuid();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One write of the API as one transaction of the store: the object, the answer under its
-// request_id, the audit record, and comparisons that make it fail when anything that was relied on
-// has changed. Pure; any thread.
+// Write of the API as one transaction of the store: the object, the answer under its request_id,
+// the audit record, and compares that make it fail if anything that it relied on has changed. Pure;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,61 +18,61 @@
 
 namespace rocegw::api {
 
-// A rule over several objects that was relied on, at this revision of its key (model/stored.h). The
-// write makes the next one.
+// Rule over several objects that the plan relied on, at this revision of its key (model/stored.h).
+// The write creates the next revision.
 struct Guard {
   std::string key;
   store::Revision revision = 0;
 };
 
-// What a write of one object comes to.
+// Planned write of one object.
 struct Plan {
   model::ResourceName name;
-  // Serialized object without status; nullopt: it goes, and its status with it.
+  // Serialized object without status; nullopt: it is deleted together with its status.
   std::optional<std::string> intent;
-  // The revision of the intent that it replaces; 0: there must be none.
+  // Revision of the replaced intent; 0: it must not exist.
   store::Revision replaces = 0;
-  // Names of objects that must exist: parents, and what it refers to.
+  // Names of objects that must exist: parents, and references.
   std::vector<std::string> needs;
   std::vector<Guard> guards;
-  // Other objects that are written with it.
+  // Other objects that the same transaction writes.
   struct Also {
     model::ResourceName name;
     std::string intent;
     store::Revision replaces = 0;
   };
   std::vector<Also> also;
-  // Keys that are no objects and change with it.
+  // Key that is not an object and is written in the same transaction.
   struct Record {
     std::string key;
     std::string value;
-    store::Revision replaces = 0;  // 0: there must be none
+    store::Revision replaces = 0;  // 0: must not exist
   };
   std::vector<Record> records;
 };
 
 struct Records {
-  std::string request_key;  // empty: the request had no id
+  std::string request_key;  // empty: a request without id
   controlplane::v1::RequestRecord request;
   std::string audit_key;
   admin::v1::AuditRecord audit;
 };
 
-// A new one, in the order of time.
+// Returns a new key, ordered by time.
 std::string AuditKey(const google::protobuf::Timestamp& time);
 
-// Compares all that the plan relies on; puts or deletes the object, and puts the records. Otherwise
-// it gets what tells why.
+// Compares everything that the plan relies on; then writes or deletes the object and writes the
+// records. On a conflict the transaction reads what explains it.
 store::Transaction ToTransaction(const Plan& plan, const Records& records);
 
-// Why a transaction of ToTransaction did not succeed.
+// Reason why a transaction of ToTransaction failed.
 struct Refused {
-  // The write had been made before under the same request_id, at this revision.
+  // Set if the write was done before under the same request_id, at this revision.
   std::optional<controlplane::v1::RequestRecord> answered;
   store::Revision answered_at = 0;
-  store::Revision is = 0;            // revision of the object's intent now; 0: there is none
-  store::Revision newest = 0;        // of the object and the guards: what the plan did not know of
-  std::vector<std::string> missing;  // of Plan::needs
+  store::Revision is = 0;      // current revision of the object's intent; 0: none
+  store::Revision newest = 0;  // newest revision of object and guards that the plan did not know
+  std::vector<std::string> missing;  // missing objects of Plan::needs
 };
 Refused WhyRefused(const Plan& plan, const Records& records,
                    const store::TransactionResult& result);

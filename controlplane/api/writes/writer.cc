@@ -11,7 +11,7 @@
 namespace rocegw::api {
 namespace {
 
-// Somebody else changed what this write relies on, again and again.
+// Limit of attempts when others keep changing what this write relies on.
 constexpr int kMostAttempts = 32;
 
 }  // namespace
@@ -119,7 +119,7 @@ void Writer::OnResult(const std::shared_ptr<Attempt>& attempt,
   if (++attempt->count == kMostAttempts) {
     return attempt->done(TooManyConflicts());
   }
-  // What it was refused for is known then. A deletion leaves nothing that would tell its revision.
+  // The follower knows the reason of the refusal at that revision. A deletion leaves no revision.
   const store::Revision known = refused.newest != 0 ? refused.newest : result.value().revision;
   follower_.WhenReached(known, [this, attempt] { Try(attempt, On::kFollower); });
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries writes of the API through: plans each on the fleet as it is known, makes it one
-// transaction, and plans again when something was changed meanwhile. Any thread; must outlive its
-// writes, and the store and follower outlive it.
+// Execution of API writes: plans each on the known fleet, makes it one transaction, and plans again
+// after a conflict. Any thread; must outlive its writes; store and follower outlive it.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,7 @@ namespace rocegw::api {
 
 struct Written {
   store::Revision revision = 0;
-  std::string intent;  // serialized; empty: it was deleted
+  std::string intent;  // serialized; empty: deleted
 };
 
 using PlanOrError = std::variant<Plan, ApiError>;
@@ -31,22 +30,23 @@ class Writer {
   using Planner = std::function<PlanOrError(const sync::Fleet&)>;
   using Done = std::function<void(WrittenOrError)>;
 
-  // `plan` is called on a fleet that has all writes that were acknowledged here before, and that of
-  // revision `at_least`; maybe several times. `done` is called once, on any thread. When nobody
-  // else writes, the calling thread waits for the disk.
+  // Writes. `plan` is called on a fleet that includes all writes acknowledged here before, and
+  // revision `at_least`; maybe several times. `done` is called once, on any thread. Without
+  // concurrent writes the calling thread waits for the disk.
   void Write(Call call, store::Revision at_least, Planner plan, Done done);
-  // What Write would do now, without doing it.
+  // Returns what Write would do now, without doing it.
   void Validate(store::Revision at_least, Planner plan, Done done);
 
  private:
   struct Attempt;
-  // Whose thread something runs on: a caller may wait there, the follower must not.
+  // Thread that runs a function: a caller may wait there, the follower must not.
   enum class On { kCaller, kFollower };
-  // Calls when the fleet is as new as it must be for a write. A revision that the store has not
-  // reached is not waited for: clients can write any etag.
+  // Calls when the fleet is as new as a write needs. A revision that the store has not reached is
+  // not waited for: clients can send any etag.
   void WhenFresh(store::Revision at_least, std::function<void(On)> call);
   void Try(const std::shared_ptr<Attempt>& attempt, On thread);
-  // What was planned cannot be, which is also so when it was done before under the same request_id.
+  // Ends an attempt whose plan failed; the plan also fails if the write was done before under the
+  // same request_id, and then its answer is returned.
   void RefuseOrAnswer(const std::shared_ptr<Attempt>& attempt, ApiError error);
   static void AnswerAgain(const Attempt& attempt, const controlplane::v1::RequestRecord& record,
                           store::Revision revision);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How something that a command did went: kOk, or the exit code and text for a person (one line, or
-// several of which those after the first are indented).
+// Result of a command's step: kOk, or the exit code and a text for the user (one line, or several
+// of which those after the first are indented).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace rocegw::cli {
 struct CallResult {
   ExitCode code = kOk;
   std::string text;
-  // The machine-readable reason of the server's refusal ("ETAG_MISMATCH"); empty: none came.
+  // Machine-readable reason of the server's refusal ("ETAG_MISMATCH"); empty: none.
   std::string reason;
   bool ok() const { return code == kOk; }
 };

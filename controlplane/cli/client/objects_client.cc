@@ -17,7 +17,7 @@ constexpr int64_t kPageSize = 1000;
 
 std::string Parent(const std::string& parent) { return parent.empty() ? "tenants/-" : parent; }
 
-// Create and Update take the object in the one field of its type.
+// Create and Update take the object in the only field of its type.
 void SetObject(Message& request, const Message& object) {
   const FieldDescriptor* const field = FieldOfType(request.GetDescriptor(), object.GetDescriptor());
   request.GetReflection()->MutableMessage(&request, field)->CopyFrom(object);
@@ -88,7 +88,7 @@ CallResult ObjectsClient::Watch(const Kind& kind, const std::string& parent,
   bool wanted = true;
   bool progress = true;
   CallResult result;
-  // A stream that brought something and was cut is taken up where it ended.
+  // Continues a stream that was interrupted after it had delivered something.
   while (wanted && progress) {
     progress = false;
     result = rpc_.Stream(MethodPath(method), *request, *message, [&] {

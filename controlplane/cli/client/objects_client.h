@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard methods of admin.v1 for objects of any kind. One thread; blocks as Rpc does.
-// Every write carries a request id: what was lost on the way is repeated with the same id, once.
+// Standard methods of admin.v1 for objects of any kind. One thread; blocks like Rpc. Every write
+// carries a request id: a write whose answer was lost is repeated once with the same id.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 namespace rocegw::cli {
 
 struct WriteOptions {
-  std::string request_id;  // empty: a fresh one
+  std::string request_id;  // empty: a new one
   bool validate_only = false;
 };
 
@@ -23,7 +23,7 @@ struct ObjectList {
   int64_t revision = 0;
 };
 
-// One change that a watch tells: `object` as it is now, or the name of one that is gone.
+// Change reported by a watch: the current `object`, or the name of a deleted one.
 struct Change {
   const google::protobuf::Message* object = nullptr;
   std::string deleted;
@@ -35,11 +35,12 @@ class ObjectsClient {
   explicit ObjectsClient(Rpc& rpc) : rpc_(rpc) {}
 
   CallResult Get(const Kind& kind, const std::string& name, MessagePtr& out);
-  // parent: "tenants/T", empty: of all tenants.
+  // `parent`: "tenants/T", empty: all tenants.
   CallResult List(const Kind& kind, const std::string& parent, const std::string& selector,
                   ObjectList& out);
-  // From start_revision on (0: what is there first) until on_change says false or it fails; goes on
-  // by itself after an interruption. synced: all that was there at the start has been told.
+  // Watches from start_revision on (0: the existing objects first) until on_change returns false or
+  // an error; continues after an interruption. `synced`: all objects that existed at the start were
+  // reported.
   CallResult Watch(const Kind& kind, const std::string& parent, const std::string& selector,
                    int64_t start_revision, const std::function<bool(const Change&)>& on_change,
                    const std::function<void()>& on_synced);
@@ -51,7 +52,7 @@ class ObjectsClient {
   CallResult Delete(const Kind& kind, const std::string& name, const std::string& etag,
                     const WriteOptions& options);
 
-  // A write of another kind: gives the request its id, repeats it when the answer was lost.
+  // Sends another kind of write: adds the request id, and repeats the call if the answer was lost.
   CallResult Write(const std::string& method, google::protobuf::Message& request,
                    const WriteOptions& options, google::protobuf::Message& response);
 
@@ -59,7 +60,7 @@ class ObjectsClient {
   Rpc& rpc_;
 };
 
-// A fresh UUID.
+// Returns a new UUID.
 std::string NewRequestId();
 
 }  // namespace rocegw::cli

@@ -20,10 +20,10 @@ namespace {
 
 using google::protobuf::Message;
 
-// More than a full page of the largest objects.
+// Exceeds a full page of the largest objects.
 constexpr int kMostBytes = 64 << 20;
 
-// Operations in flight come back one after the other; their tags say nothing.
+// Operations complete one after the other, so their tags are not examined.
 void* Tag(intptr_t number) { return reinterpret_cast<void*>(number); }
 
 grpc::ByteBuffer Bytes(const Message& message) {
@@ -42,7 +42,7 @@ bool Parse(const grpc::ByteBuffer& buffer, Message& message) {
   return message.ParseFromString(bytes);
 }
 
-// 0, or why the socket cannot be used.
+// Returns 0, or the errno of a connection attempt.
 int TryUnixSocket(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -115,7 +115,7 @@ CallResult Rpc::Connect() {
     credentials = grpc::InsecureChannelCredentials();
   }
   arguments.SetMaxReceiveMessageSize(kMostBytes);
-  // What the environment says is meant for downloads, not for the fleet.
+  // The environment's proxy is meant for downloads, not for the fleet.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, endpoint_.proxy ? 1 : 0);
   channel_ = std::make_unique<Channel>();
   channel_->channel = grpc::CreateCustomChannel(path.empty() ? endpoint_.address : "unix:" + path,
@@ -162,7 +162,7 @@ CallResult Rpc::Stream(const std::string& method, const Message& request, Messag
   const auto call = channel_->stub->PrepareCall(&context, method, &queue);
   void* tag = nullptr;
   bool ok = false;
-  bool ended = false;  // by `enough`
+  bool ended = false;  // ended by `enough`
   const auto done = [&] {
     while (enough && !ended) {
       const auto until = std::chrono::system_clock::now() + kLookEvery;

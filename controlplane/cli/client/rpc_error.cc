@@ -53,12 +53,12 @@ CallResult Refusal(const grpc::Status& status, const std::string& who, const std
     }
   }
   if (result.reason.empty()) {
-    // Not an answer of ours: the connection, or gRPC itself.
+    // The error is not ours but of the connection or of gRPC.
     result.text = who + (result.code == kUnavailable ? " does not answer: " : " answered: ") +
                   ForeignText(status.error_message());
     return result;
   }
-  // With several fields at fault the message is only the first of them.
+  // With several fields at fault the message names only the first one.
   result.text = result.reason + ": " + (fields.empty() ? status.error_message() : fields.substr(1));
   if (!fields.empty()) {
     result.text = fields.find('\n', 1) == std::string::npos

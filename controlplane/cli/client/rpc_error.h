@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server's refusal looks like to a person, and which exit code it is. Pure.
+// Text and exit code for a server's refusal. Pure.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -8,7 +8,7 @@
 
 namespace rocegw::cli {
 
-// who: "the controller at /run/x.sock"; method: "/rocegw.admin.v1.Audit/Verify".
+// `who`: "the controller at /run/x.sock"; `method`: "/rocegw.admin.v1.Audit/Verify".
 CallResult Refusal(const grpc::Status& status, const std::string& who, const std::string& method);
 
 }  // namespace rocegw::cli

@@ -28,7 +28,7 @@ CallResult StateClient::ReadPages(const char* list, Response& all, MoveRows move
     } while (!request.page_token().empty());
     return CallResult();
   };
-  // All list requests of the gateway have the same fields under the same numbers.
+  // All list requests of the gateway have the same fields with the same numbers.
   if (gateway_.empty()) {
     return read(kLocal + std::string("List") + list, gateway::v1::ListQpsRequest());
   }

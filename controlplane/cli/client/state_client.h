@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live state of one gateway: from gateway.v1.StateService and DebugService on its unix socket,
-// or through its agent's tunnel from admin.v1.Gateways of the controller; the answers are the same.
-// Lists are read to their last page. One thread; every call blocks at most until the timeout of
-// `rpc`, counted anew for each call.
+// Live state of one gateway: from gateway.v1.StateService and DebugService on its unix socket, or
+// through its agent's tunnel from admin.v1.Gateways of the controller; the answers are the same.
+// Lists are read to their last page. One thread; each call blocks at most for the timeout of `rpc`.
 #pragma once
 
 #include <string>
@@ -15,7 +14,7 @@ namespace rocegw::cli {
 
 class StateClient {
  public:
-  // gateway: "gateways/G" asked through the controller; empty: `rpc` is the gateway itself.
+  // `gateway`: "gateways/G", asked through the controller; empty: `rpc` is the gateway's own.
   StateClient(Rpc& rpc, std::string gateway) : rpc_(rpc), gateway_(std::move(gateway)) {}
 
   CallResult GetStatus(types::v1::GatewayStatus& out);

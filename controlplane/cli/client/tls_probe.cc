@@ -21,12 +21,12 @@ using Context = std::unique_ptr<SSL_CTX, identity::OpensslDelete<SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, identity::OpensslDelete<SSL_free>>;
 using Addresses = std::unique_ptr<addrinfo, identity::OpensslDelete<freeaddrinfo>>;
 
-// HTTP/2, without which gRPC's servers end the handshake.
+// HTTP/2, without which gRPC servers abort the handshake.
 constexpr std::array<unsigned char, 3> kProtocol = {2, 'h', '2'};
 
 Status Failure(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
 
-// False: the deadline has passed.
+// Returns false if the deadline has passed.
 bool Await(int fd, short events, Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -64,8 +64,8 @@ StatusOr<UniqueFd> Connect(const std::string& address, Deadline deadline) {
   return last;
 }
 
-// What the handshake has to send, and then some of what the server says. Not by OpenSSL itself,
-// whose writes to a closed connection would raise SIGPIPE.
+// Sends the handshake's output and reads a part of the server's input. Not by OpenSSL itself, whose
+// writes to a closed connection would raise SIGPIPE.
 Status Exchange(int fd, BIO& in, BIO& out, Deadline deadline) {
   std::array<char, 4096> bytes;
   for (int size = BIO_read(&out, bytes.data(), bytes.size()); size > 0;
@@ -108,11 +108,11 @@ StatusOr<identity::X509Certificate> CertificateShownBy(const std::string& addres
   SSL_set_tlsext_host_name(session.get(), server_name.c_str());
   BIO* const in = BIO_new(BIO_s_mem());
   BIO* const out = BIO_new(BIO_s_mem());
-  SSL_set_bio(session.get(), in, out);  // which owns them now
+  SSL_set_bio(session.get(), in, out);  // takes ownership
   for (;;) {
     const int result = SSL_connect(session.get());
     identity::X509Certificate shown(SSL_get1_peer_certificate(session.get()));
-    // That is before the handshake's end, which the server may refuse.
+    // The certificate arrives before the handshake ends, which the server may refuse.
     if (shown != nullptr) return shown;
     if (result == 1) return Status(EPROTO, "the server shows no certificate");
     if (SSL_get_error(session.get(), result) != SSL_ERROR_WANT_READ)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server shows in a TLS handshake, whether one would trust it or not: gRPC says only that it
-// does not. Blocks until the deadline at most.
+// Certificate that a server shows in a TLS handshake, trusted or not: gRPC only reports that it is
+// not trusted. Blocks at most until the deadline.
 #pragma once
 
 #include <chrono>
@@ -10,12 +10,12 @@
 
 namespace rocegw::cli {
 
-// address: "HOST:PORT". server_name: whom to ask for.
+// `address`: "HOST:PORT". `server_name`: name to ask for.
 StatusOr<identity::X509Certificate> CertificateShownBy(const std::string& address,
                                                        const std::string& server_name,
                                                        std::chrono::milliseconds patience);
 
-// "HOST" of "HOST:PORT", without the brackets of an IPv6 address.
+// Returns "HOST" of "HOST:PORT", without the brackets of an IPv6 address.
 std::string HostOf(const std::string& address);
 
 }  // namespace rocegw::cli

@@ -40,12 +40,12 @@ compdef _rocegwctl rocegwctl
 
 using Words = std::vector<std::string>;
 
-// The command line as far as it is written.
+// Command line up to the cursor.
 struct Line {
   const CLI::App* command = nullptr;
-  std::vector<const CLI::App*> parents;  // options of these hold as well
+  std::vector<const CLI::App*> parents;  // their options are valid as well
   Words positionals;
-  const CLI::Option* pending = nullptr;  // its value is being written
+  const CLI::Option* pending = nullptr;  // option whose value is being typed
   std::string tenant;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connectivity test: whether programs behind gateways of the fleet reach each other.
+// connectivity test: checks if programs behind gateways of the fleet reach each other.
 #include <condition_variable>
 #include <iostream>
 #include <mutex>
@@ -67,7 +67,8 @@ CallResult ReadPairs(Program& program, PairsWanted wanted, std::vector<GatewayPa
   return PlanPairs(wanted, fleet, pairs);
 }
 
-// What holds for one pair is its row; what would hold for all of them ends the command.
+// Returns true for an error that would affect all pairs and ends the command; other errors belong
+// to the pair's row.
 bool IsOfAll(const CallResult& result) {
   return result.code == kDenied || result.code == kUsage || result.code == kUnavailable ||
          result.reason.empty();
@@ -82,7 +83,7 @@ class Tests {
         results_(schedule_.size()) {}
 
   CallResult Run() {
-    // Of so many gateways only half as many pairs are apart.
+    // Only half as many pairs as gateways are disjoint.
     OnThreads(std::min(schedule_.size(), kMostAtATime), [this] { Work(); });
     return failure_;
   }
@@ -126,7 +127,7 @@ class Tests {
   std::mutex mutex_;
   std::condition_variable ended_;
   PairSchedule schedule_;
-  std::vector<TestConnectivityResponse> results_;  // each by the thread that has its pair
+  std::vector<TestConnectivityResponse> results_;  // each written by the thread of its pair
   CallResult failure_;
   Progress line_;
 };

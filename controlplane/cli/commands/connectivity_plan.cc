@@ -33,7 +33,7 @@ CallResult PlanPairs(const PairsWanted& wanted, const std::vector<std::string>& 
   const std::vector<std::string>& from =
       !directed ? among : (wanted.from.empty() ? fleet : wanted.from);
   const std::vector<std::string>& to = !directed ? among : (wanted.to.empty() ? fleet : wanted.to);
-  // Named on both sides, it is to reach itself.
+  // A gateway named on both sides is also tested with itself.
   const bool itself = !wanted.from.empty() && !wanted.to.empty();
   if (from.size() * to.size() > kMostPairs + among.size()) {
     return {kUsage,

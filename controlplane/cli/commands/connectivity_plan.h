@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pairs of gateways `connectivity test` tries, and in which order: several at a time, but no
-// gateway in two at once, which would measure each other. Pure; callers lock.
+// Pairs of gateways for `connectivity test`, and their schedule: several at a time, but no gateway
+// in two at once, which would disturb each other's measurement. Pure; callers lock.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@
 namespace rocegw::cli {
 
 struct PairsWanted {
-  std::vector<std::string> among;  // every one to every other one
-  bool all = false;                // among all of the fleet
-  std::vector<std::string> from;   // with `to`; one of the two without the other: all others
+  std::vector<std::string> among;  // each with each other
+  bool all = false;                // all of the fleet with each other
+  std::vector<std::string> from;   // with `to`; one of them alone: with all others
   std::vector<std::string> to;
 };
 
 using GatewayPair = std::pair<std::string, std::string>;  // from, to
 
-// Beyond, it would be an hour's work; one chooses.
+// Limit of pairs: more would take an hour.
 inline constexpr size_t kMostPairs = 2500;
 
-// Names are "gateways/G". fleet: all there are. Each pair once, in the order of what was asked; one
-// of a gateway with itself only where from and to name it.
+// Returns the pairs in the requested order, each once; a gateway with itself only if from and to
+// name it. Names are "gateways/G". `fleet`: all gateways.
 CallResult PlanPairs(const PairsWanted& wanted, const std::vector<std::string>& fleet,
                      std::vector<GatewayPair>& pairs);
 
@@ -36,10 +36,10 @@ class PairSchedule {
   explicit PairSchedule(std::vector<GatewayPair> pairs) : pairs_(std::move(pairs)) {
     begun_.resize(pairs_.size());
   }
-  // The first pair, by index, of which neither is busy. Nothing: there is none now.
+  // Returns the index of the first pair without a busy gateway; nothing: none now.
   std::optional<size_t> Begin();
   void End(size_t pair);
-  // All were begun.
+  // Returns true if all pairs were begun.
   bool Exhausted() const { return left_ == 0; }
   const GatewayPair& pair(size_t index) const { return pairs_[index]; }
   size_t size() const { return pairs_.size(); }

@@ -32,7 +32,7 @@ using gateway::v1::ExplainRequest;
 using gateway::v1::ExplainResponse;
 using google::protobuf::util::TimeUtil;
 
-// What a question is about, as it was written.
+// Subject of a question as typed by the user.
 struct Subject {
   std::string gateway;
   std::string pool;
@@ -55,10 +55,10 @@ struct CaptureQuery {
   std::string snap_length;
 };
 
-// A question is asked of the gateway itself, of the controller for a gateway, or of the controller
-// for a pool on a gateway: for the last a tenant's administrator is enough.
+// Server of a question: the gateway itself, the controller for a gateway, or the controller for a
+// pool on a gateway, which a tenant's administrator may ask.
 struct Place {
-  std::string gateway;  // "gateways/G"; empty: the connection is the gateway's
+  std::string gateway;  // "gateways/G"; empty: the connection goes to the gateway
   std::string pool;     // "tenants/T/pools/P"; empty: all
 };
 
@@ -188,7 +188,7 @@ CallResult ReadCapture(const CaptureQuery& query, CaptureRequest& request) {
   return {};
 }
 
-// 0, or an errno.
+// Returns 0 or an errno.
 int WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(fd, bytes.data(), bytes.size());
@@ -199,8 +199,7 @@ int WriteAll(int fd, std::string_view bytes) {
   return 0;
 }
 
-// While there is one, Ctrl-C and SIGTERM are noted and no more; the second one ends the program as
-// ever.
+// Scope in which Ctrl-C and SIGTERM are only recorded; the second one ends the program as usual.
 class Interruption {
  public:
   Interruption() {
@@ -274,7 +273,7 @@ int Capture(Program& program, const CaptureQuery& query) {
   if (auto result = OpenPlace(program, query.subject, place); !result.ok()) return Fail(result);
   UniqueFd file;
   if (!to_stdout) {
-    // Payloads of programs: nobody else's business.
+    // The file contains payloads of programs, so only its owner may read it.
     file = UniqueFd(open(query.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!file.valid()) return Fail({kFailed, query.file + ": " + std::strerror(errno), {}});
   }
@@ -298,14 +297,14 @@ int Capture(Program& program, const CaptureQuery& query) {
       return error == 0;
     });
   }
-  // `| head` and the like have had enough.
+  // The reader, such as `| head`, has read enough.
   if (error == EPIPE) return kOk;
   if (error != 0) {
     return Fail({kFailed, (to_stdout ? "output" : query.file) + ": " + std::strerror(error), {}});
   }
   if (!result.ok()) return Fail(result);
   if (!ended && Interruption::noted()) {
-    // What the gateway missed it says at the end that it did not get to.
+    // Only the end of a capture reports what the gateway missed, and it was not reached.
     std::cerr << blocks.packets() << " packets, " << BytesText(bytes)
               << "; interrupted, the file is good\n";
     return kOk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// doctor: looks for trouble before programs meet it, on this host, on one of the fleet, or in all
-// of the fleet.
+// doctor: finds problems of this host, a host of the fleet, or the whole fleet before programs meet
+// them.
 #include <ctime>
 #include <iostream>
 
@@ -54,7 +54,7 @@ int Print(const Program& program, const DiagnoseResponse& diagnosis) {
 
 // This host ---------------------------------------------------------------------------------------
 
-// What the agent would say itself when it is asked through its controller.
+// Adds what the agent would report if it were asked through its controller.
 void AddCertificate(const DoctorQuery& query, DiagnoseResponse& out) {
   const auto pem = identity::ReadSmallFile(query.agent_dir + "/node.crt");
   if (!pem.ok()) return;
@@ -106,7 +106,7 @@ CallResult ReadController(Program& program, FleetFacts& facts) {
 }
 
 void ReadGateway(Program& program, GatewayReading& reading) {
-  // Who is away would be waited for.
+  // A disconnected gateway would only cause a timeout.
   if (!reading.gateway.status().connected()) return;
   reading.asked = true;
   const int64_t asked = NowNs();
@@ -120,8 +120,8 @@ void ReadGateway(Program& program, GatewayReading& reading) {
   for (const types::v1::Port& port : status.ports()) reading.mtus.push_back(port.interface_mtu());
 }
 
-// By what the controller and the caller know each other. Over TLS: what the controller shows, and
-// what the context names; on the controller's own host what lies beside its socket.
+// Certificates between caller and controller. Over TLS: the controller's, and those that the
+// context names; on the controller's own host those beside its socket.
 DiagnoseResponse DiagnoseCertificates(const Rpc& rpc) {
   const Endpoint& endpoint = rpc.endpoint();
   identity::CallerView view;
@@ -154,7 +154,7 @@ DiagnoseResponse DiagnoseCertificates(const Rpc& rpc) {
   return response;
 }
 
-// A controller that does not answer, where certificates tell why.
+// Reports a controller that does not answer if certificates explain it.
 int ExamineWithoutController(const Program& program, const CallResult& failed,
                              DiagnoseResponse certificates) {
   if (WorstOf(certificates) == kOk) return Fail(failed);

@@ -20,7 +20,7 @@ namespace {
 using google::protobuf::util::TimeUtil;
 using types::v1::Operation;
 
-// A wait is many calls, so that what it waits for can be shown.
+// A wait consists of many calls, so that progress can be shown.
 constexpr std::chrono::milliseconds kOneWait(1000);
 constexpr size_t kMostHolders = 5;
 constexpr std::chrono::milliseconds kBetweenLooks(200);
@@ -33,7 +33,7 @@ struct DrainQuery {
   std::string operation;
 };
 
-// "host-a: 2 sessions, 4 QPs, 1 request left" and the first of what holds it.
+// Returns "host-a: 2 sessions, 4 QPs, 1 request left" and the first sessions that hold it.
 std::vector<std::string> HoldersOf(Program& program, const std::string& gateway) {
   MessagePtr object;
   if (!program.objects().Get(*FindKind("gateways"), gateway, object).ok()) return {};
@@ -53,7 +53,7 @@ CallResult WaitFor(Program& program, const std::string& name, Operation& operati
     CallResult result =
         program.rpc().Call("/rocegw.admin.v1.Operations/WaitOperation", request, operation,
                            std::clamp(left, std::chrono::milliseconds(100), kOneWait));
-    // The server's answer and our deadline cross.
+    // The server's answer may cross with our deadline.
     if (!result.ok() && result.code != kDeadline) return result;
     if (operation.status().done()) return {};
     if (left <= kOneWait) {
@@ -119,8 +119,8 @@ CallResult ReadDrain(const DrainQuery& query, admin::v1::DrainGatewayRequest& re
   return {};
 }
 
-// The gateway of this host, asked itself: for as long as its process lives, whatever a controller
-// wants of it.
+// Orders a drain at the gateway of this host itself: it lasts while its process runs, independent
+// of the controller.
 int OrderLocally(Program& program, const DrainQuery& query, bool drain) {
   if (!query.gateway.empty() || !query.deadline.empty() || !query.on_deadline.empty()) {
     return Fail({kUsage,

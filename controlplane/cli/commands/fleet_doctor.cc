@@ -20,16 +20,16 @@ using gateway::v1::Diagnosis;
 
 constexpr char kFleet[] = "fleet";
 
-// Beyond, logs of hosts are hard to compare; certificates begin and end with the second.
+// Beyond this skew, logs of hosts are hard to compare; certificates are valid to the second.
 constexpr int64_t kNoticeableSkewNs = 1'000'000'000;
 constexpr int64_t kHarmfulSkewNs = 60'000'000'000;
 
 std::string Milliseconds(int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
-// "0.3.1" of "0.3.1 (79db21a73e23)".
+// Returns "0.3.1" of "0.3.1 (79db21a73e23)".
 std::string Release(const std::string& version) { return version.substr(0, version.find(' ')); }
 
-// Major and minor number of "0.3.1"; nothing: it is no version.
+// Returns major and minor number of "0.3.1"; nothing: not a version.
 std::optional<std::pair<int, int>> NumbersOf(const std::string& version) {
   int major = 0;
   int minor = 0;
@@ -37,7 +37,7 @@ std::optional<std::pair<int, int>> NumbersOf(const std::string& version) {
   return std::pair(major, minor);
 }
 
-// "0.1.0, 0.2.0 (3)": each with how many have it.
+// Returns "0.1.0, 0.2.0 (3)": each version with its number of gateways.
 std::string Counted(const std::map<std::string, int>& versions) {
   std::string text;
   for (const auto& [version, count] : versions) {
@@ -59,7 +59,7 @@ bool WorkTogether(const std::set<std::string>& versions) {
   return least->first == most->first && most->second - least->second <= 1;
 }
 
-// What the agent says itself where it does; else of what the controller knows.
+// Uses the agent's own report if it has one; else the controller's data.
 std::optional<Diagnosis> CertificateEnded(const GatewayReading& reading, int64_t now) {
   const int64_t ends = reading.gateway.status().certificate_expire_time().seconds();
   if (ends == 0 || ends > now) return std::nullopt;
@@ -120,7 +120,7 @@ Diagnosis CheckHostClock(const GatewayReading& reading, const ClockReading& cont
   Check check("clock_skew", reading.gateway.name());
   const int64_t skew = reading.clock.ahead_ns - controller.ahead_ns;
   const int64_t uncertain = reading.clock.uncertain_ns + controller.uncertain_ns;
-  // What is not beyond the uncertainty is not known.
+  // A skew within the uncertainty is not reported.
   const int64_t least = std::max<int64_t>(std::abs(skew) - uncertain, 0);
   if (least <= kNoticeableSkewNs)
     return std::move(check).Ok("at most " + Milliseconds(std::abs(skew) + uncertain) +
@@ -140,7 +140,7 @@ Diagnosis CheckVersions(const FleetFacts& facts) {
   std::map<std::string, int> gateways;
   std::set<std::string> all = {facts.controller_version};
   for (const GatewayReading& reading : facts.gateways) {
-    // Of those that are away nobody knows.
+    // Versions of disconnected gateways are unknown.
     if (!reading.gateway.status().connected()) continue;
     const std::string agent = Release(reading.gateway.status().agent_version());
     const std::string gateway = Release(reading.gateway.status().gateway_version());

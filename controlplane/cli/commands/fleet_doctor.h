@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only who sees the whole fleet can find: gateways that are away or lag, versions and clocks
-// that part, links of different MTU, pools that do not run. Pure; what is found when is in
-// docs/operate/doctor.md.
+// Checks that need a view of the whole fleet: gateways that are disconnected or behind, differing
+// versions and clocks, links of different MTU, pools that do not run. Pure; docs/operate/doctor.md
+// lists the findings.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rocegw::cli {
 
-// How far a clock is ahead of this machine's, as far as the way there lets one see.
+// Offset of another machine's clock to this one's, with its uncertainty.
 struct ClockReading {
   int64_t ahead_ns = 0;
   int64_t uncertain_ns = 0;
@@ -26,7 +26,7 @@ struct GatewayReading {
   std::string problem;  // why it did not answer; empty: it did
   gateway::v1::DiagnoseResponse diagnosis;
   ClockReading clock;
-  std::vector<uint32_t> mtus;  // of its ports' interfaces
+  std::vector<uint32_t> mtus;  // MTUs of its ports' interfaces
 };
 
 struct FleetFacts {
@@ -37,19 +37,19 @@ struct FleetFacts {
   int64_t now = 0;  // seconds since 1970
 };
 
-// The clock of who answered between two readings of ours.
+// Computes the offset of a clock that was read between two readings of ours.
 ClockReading ReadClock(int64_t asked_ns, int64_t answered_ns, int64_t theirs_ns);
 
-// All that the gateways found and all that is found here, the worst first.
+// Returns the findings of the gateways and of these checks, worst first.
 gateway::v1::DiagnoseResponse ExamineFleet(const FleetFacts& facts);
 
-// Each for itself.
+// Checks of single gateways.
 gateway::v1::Diagnosis CheckState(const GatewayReading& reading, int64_t now);
 gateway::v1::Diagnosis CheckHostClock(const GatewayReading& reading,
                                       const ClockReading& controller);
 gateway::v1::Diagnosis CheckVersions(const FleetFacts& facts);
 gateway::v1::Diagnosis CheckMtus(const FleetFacts& facts);
-// One for each pool that does not run as it should, else one for all.
+// Returns a finding for each pool that does not run as it should, else one for all.
 std::vector<gateway::v1::Diagnosis> CheckPools(const std::vector<types::v1::Pool>& pools);
 
 }  // namespace rocegw::cli

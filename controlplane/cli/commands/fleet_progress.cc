@@ -8,7 +8,7 @@ namespace rocegw::cli {
 namespace {
 
 constexpr char kMethod[] = "/rocegw.admin.v1.Gateways/GetFleetProgress";
-// The controller is asked for sums that it keeps; this is no load.
+// Interval between queries; the controller answers from sums that it keeps.
 constexpr std::chrono::milliseconds kBetween(200);
 
 }  // namespace

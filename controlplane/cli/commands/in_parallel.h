@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on several things at a time, each on one of a few threads.
+// Parallel execution of work items on a few threads.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace rocegw::cli {
 
-// How many calls to a controller rocegwctl has under way at most.
+// Limit of concurrent calls of rocegwctl to a controller.
 inline constexpr size_t kMostAtATime = 8;
 
-// work(), on `threads` threads; returns when all are through.
+// Runs work() on `threads` threads; returns when all have finished.
 template <typename Work>
 void OnThreads(size_t threads, const Work& work) {
   std::vector<std::jthread> others;
@@ -21,7 +21,7 @@ void OnThreads(size_t threads, const Work& work) {
   work();
 }
 
-// work(i) once for each i below count, in order of their beginning.
+// Runs work(i) once for each i below count, started in order.
 template <typename Work>
 void InParallel(size_t count, const Work& work) {
   std::atomic<size_t> next{0};

@@ -16,7 +16,7 @@
 namespace rocegw::cli {
 namespace {
 
-// How many rows of each table `status` shows.
+// Rows of each table in `status`.
 constexpr size_t kStatusRows = 20;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNouns = {
@@ -53,7 +53,7 @@ int PrintList(const Program& program, const List& list, const Rows& rows, View v
   return kOk;
 }
 
-// Rows by the last part of their names, or the whole; all when none is asked for.
+// Prints rows by the last part of their names, or the full name; all rows without names.
 template <typename Rows>
 int DescribeRows(const Program& program, const Rows& rows, const std::vector<std::string>& names) {
   std::vector<std::string> missing = names;
@@ -212,7 +212,7 @@ int ShowGatewayStatus(Program& program, const LiveQuery& query) {
     return code;
   }
   if (auto result = client.ListSessions(sessions); !result.ok()) return Fail(result);
-  // Only workers know of queue pairs. While one of them hangs, the rest is of all the more use.
+  // Only workers know queue pairs. If one hangs, the other data is needed even more.
   const CallResult of_workers = client.ListQps(qps);
   if (auto result = client.ListMrs(mrs); !result.ok()) return Fail(result);
   if (auto result = client.GetCounters(counters); !result.ok()) return Fail(result);

@@ -11,18 +11,19 @@
 namespace rocegw::cli {
 
 struct LiveQuery {
-  std::string gateway;  // as it was written; empty: the local one
+  std::string gateway;  // as typed; empty: the local one
   bool all_counters = false;
 };
 
-// Connects to where the live state of a gateway is. name: "gateways/G" to ask the controller for;
-// empty: the connection is the gateway's own.
+// Connects to the server of a gateway's live state. `name`: "gateways/G" to ask the controller for;
+// empty: the connection goes to the gateway.
 CallResult OpenGateway(Program& program, const std::string& gateway, std::string& name);
 
-// "pools" is one too, but also a kind of the fleet: the caller knows which is meant.
+// Returns true for nouns of live state. "pools" is one, but also a kind of the fleet: the caller
+// decides.
 bool IsLiveNoun(const std::string& noun);
 int GetLive(Program& program, const std::string& noun, const LiveQuery& query);
-// names: of rows, as a list shows them or in full; none: all.
+// `names`: last parts or full names of rows; none: all.
 int DescribeLive(Program& program, const std::string& noun, const std::vector<std::string>& names,
                  const LiveQuery& query);
 int ShowGatewayStatus(Program& program, const LiveQuery& query);

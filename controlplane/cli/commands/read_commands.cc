@@ -34,7 +34,8 @@ CallResult UnknownNoun(const std::string& noun) {
       {}};
 }
 
-// "pool blue/web" may be written "pools/..." as `-o name` prints: tenants/blue/pools/web.
+// A name such as "pools/..." selects the kind, as `-o name` prints it: "pool blue/web" is
+// tenants/blue/pools/web.
 const Kind* KindOf(Query& query) {
   const Kind* kind = FindKind(query.noun);
   if (kind == nullptr && query.names.empty()) {
@@ -83,7 +84,7 @@ void PrintChange(const Program& program, const Kind& kind, const Change& change,
   }
 }
 
-// What is there, then every change, until it is interrupted.
+// Prints the existing objects, then every change, until interrupted.
 int Watch(Program& program, Query query) {
   const Kind* const kind = KindOf(query);
   if (kind == nullptr) return Fail(UnknownNoun(query.noun));
@@ -109,7 +110,7 @@ int Watch(Program& program, Query query) {
             change.object == nullptr ? change.deleted : TextOf(*change.object, "name");
         if (!wanted.empty() && std::ranges::count(wanted, name) == 0) return true;
         PrintChange(program, *kind, change, table);
-        // What was there at the start is one table.
+        // The initial objects form one table.
         if (synced) flush();
         return std::cout.good();
       },

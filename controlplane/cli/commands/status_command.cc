@@ -12,7 +12,7 @@
 namespace rocegw::cli {
 namespace {
 
-// Gateways that are not as they should be are listed, so many.
+// Limit of listed gateways that are not in order.
 constexpr size_t kMostListed = 20;
 
 struct StatusOptions {

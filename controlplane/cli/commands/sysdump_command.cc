@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sysdump: everything that may be read, in one archive for a bug report. What cannot be read is
-// listed in it and does not end it. Keys, tokens and remote keys are in no answer of the servers.
+// sysdump: all readable data in one archive for a bug report. Failures are listed in the archive.
+// Keys, tokens and remote keys are in no answer of the servers.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -51,13 +51,13 @@ class Dump {
     }
   }
 
-  // What one gateway says of itself; empty: the one that is connected to.
+  // Adds the data of one gateway; empty: the connected one.
   void AddGateway(const std::string& name, const std::string& folder) {
     StateClient client(program_.rpc(), name);
     types::v1::GatewayStatus status;
     const CallResult result = client.GetStatus(status);
     AddAnswer(folder + "status.json", result, status);
-    // One that does not answer would be waited for five times more.
+    // A gateway that does not answer would cause five timeouts more.
     if (!result.ok()) return;
     gateway::v1::ListSessionsResponse sessions;
     AddAnswer(folder + "sessions.json", client.ListSessions(sessions), sessions);
@@ -114,7 +114,7 @@ class Dump {
   const std::string& failures() const { return failures_; }
 
  private:
-  // Whom to ask: who can answer, or who was named.
+  // Chooses the gateways to ask: the connected ones, or the named ones.
   static void Choose(const DumpQuery& query, const ObjectList& list,
                      std::vector<std::string>& gateways) {
     for (const MessagePtr& object : list.objects) {

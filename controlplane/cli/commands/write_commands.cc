@@ -16,20 +16,20 @@ namespace {
 using google::protobuf::Message;
 using google::protobuf::util::MessageDifferencer;
 
-// How often an update is worked out anew when others write the object at the same time.
+// Limit of attempts when others write the object at the same time.
 constexpr int kMostAttempts = 5;
 
 struct WriteQuery {
   std::string file;
   std::string noun;
-  std::vector<std::string> words;  // the name, then assignments; names to delete
+  std::vector<std::string> words;  // a name, then assignments; or names to delete
   std::string tenant;
   std::string etag;
   bool ignore_missing = false;
   bool wait = false;
 };
 
-// What was done to one object.
+// Result for one object.
 struct Outcome {
   CallResult result;
   const char* what = "";  // "created"
@@ -55,7 +55,7 @@ CallResult ReadInputs(const WriteQuery& query, std::vector<ObjectInput>& inputs)
   return {};
 }
 
-// KIND NAME FIELD=VALUE... as an object.
+// Parses KIND NAME FIELD=VALUE... as an object.
 CallResult ReadWords(const WriteQuery& query, ObjectInput& input) {
   const Kind* const kind = FindKind(query.noun);
   if (kind == nullptr || !kind->writable) {
@@ -76,7 +76,7 @@ class Writer {
  public:
   Writer(Program& program, const WriteQuery& query) : program_(program), query_(query) {}
 
-  // whole_maps: as Put.
+  // `whole_maps`: see Put.
   Outcome Create(const ObjectInput& input, bool whole_maps) {
     Outcome outcome;
     const MessagePtr empty = NewMessage(input.kind->object);
@@ -87,7 +87,7 @@ class Writer {
     return outcome;
   }
 
-  // whole_maps: as apply means it, see Merged. The object is created when it is not there.
+  // `whole_maps`: as in apply, see Merged. `create`: creates a missing object.
   Outcome Put(const ObjectInput& input, bool whole_maps, bool create) {
     Outcome outcome;
     for (int attempt = 1;; ++attempt) {
@@ -102,7 +102,7 @@ class Writer {
         return outcome;
       }
       const std::string etag = WantedEtag(input);
-      // Maps were put together from what was read: that must still hold then.
+      // Maps were merged with the object as read, so it must not have changed.
       const bool own_etag = etag.empty() && !whole_maps;
       if (!own_etag) SetText(*MutablePart(*after, "meta"), "etag", etag);
       outcome.what = "changed";
@@ -124,7 +124,7 @@ class Writer {
     return outcome;
   }
 
-  // Says what was done to the object.
+  // Reports the result for the object.
   void Tell(const Kind& kind, const std::string& name, const std::string& where, Outcome outcome) {
     ++count_;
     if (!outcome.result.ok()) {
@@ -154,7 +154,7 @@ class Writer {
     std::cout << "\n";
   }
 
-  // The exit code for everything that was told; waits for the gateways if that was asked for.
+  // Returns the exit code for all results; waits for the gateways on request.
   int Finish() {
     if (failures_ != 0) return failures_ == count_ ? first_failure_ : kPartlyFailed;
     if (!query_.wait || program_.options.write.validate_only) return kOk;
@@ -166,7 +166,7 @@ class Writer {
   }
 
  private:
-  // One id cannot stand for several writes.
+  // A request id cannot stand for several writes.
   WriteOptions Options() {
     WriteOptions options = program_.options.write;
     if (count_ != 0) options.request_id.clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places that rocegwctl knows by name, in a YAML file of the user: ROCEGW_CONFIG, else
-// ~/.config/rocegw/config.yaml. Paths in it are relative to its directory. Written as a whole, by
-// renaming.
+// Contexts: named endpoints of rocegwctl in a YAML file of the user, ROCEGW_CONFIG or
+// ~/.config/rocegw/config.yaml. Paths in it are relative to its directory. The file is written as a
+// whole and renamed.
 #pragma once
 
 #include <map>
@@ -19,27 +19,27 @@ struct Contexts {
 };
 
 std::string ContextsFile();
-// No file: no contexts.
+// A missing file has no contexts.
 CallResult ReadContexts(const std::string& file, Contexts& out);
 CallResult WriteContexts(const std::string& file, const Contexts& contexts);
 
-// "unix:/run/x.sock" or "HOST:PORT" into the endpoint; false: it is neither.
+// Parses "unix:/run/x.sock" or "HOST:PORT"; returns false for other texts.
 bool ReadAddress(const std::string& text, Endpoint& out);
 
-// What the command line and the environment say about where to go.
+// Endpoint choice of the command line and the environment.
 struct Choice {
   bool local = false;          // --local
   std::string gateway_socket;  // --socket
   std::string controller;      // --controller, ROCEGW_CONTROLLER
   std::string context;         // --context, ROCEGW_CONTEXT
-  bool proxy = false;          // --proxy: as http_proxy and no_proxy of the environment say
+  bool proxy = false;          // --proxy: use http_proxy and no_proxy of the environment
 };
 
 inline constexpr char kAdminSocket[] = "/var/lib/rocegw-controller/admin.sock";
 inline constexpr char kGatewaySocket[] = "/run/rocegw/grpc.sock";
 
-// The first of: what was chosen, the current context, the controller of this host, the gateway of
-// this host.
+// Chooses the first of: the given choice, the current context, the controller of this host, the
+// gateway of this host.
 CallResult ChooseEndpoint(const Choice& choice, Endpoint& out);
 
 }  // namespace rocegw::cli

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Entries of maps come in an order that differs from call to call.
+// Sorts map entries, whose order differs from call to call.
 void SortMaps(const google::protobuf::Descriptor& type, Json& tree) {
   if (!tree.is_object()) return;
   for (int i = 0; i < type.field_count(); ++i) {
@@ -40,7 +40,7 @@ Json Tree(const google::protobuf::Message& message, bool defaults = true) {
   google::protobuf::util::JsonPrintOptions options;
   options.always_print_primitive_fields = defaults;
   std::string text;
-  // Fails only for Any and malformed well-known types, which these messages do not have.
+  // Fails only for Any and malformed well-known types, which these messages do not contain.
   if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) return {};
   Json tree = Json::parse(text);
   SortMaps(*message.GetDescriptor(), tree);
@@ -53,7 +53,7 @@ Json Tree(const NamedMessages& messages) {
   return tree;
 }
 
-// Would YAML read it as something else than this text?
+// Returns true if YAML would read the text as another type.
 bool NeedsQuotes(const std::string& text) {
   static constexpr std::string_view kWords[] = {"true", "false", "null", "yes", "no",
                                                 "on",   "off",   "y",    "n"};

@@ -14,7 +14,7 @@
 namespace rocegw::cli {
 namespace {
 
-// Naming a request links its file, and the file has the service.
+// Naming a request links its file, which contains the service.
 template <typename Object, typename GetRequest>
 Kind Make(std::string_view plural, std::string_view singular, std::string_view brief,
           bool in_tenant = false, bool writable = true) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of objects that a controller keeps, and how people call them. Everything about a kind
-// comes from the descriptors of its service. Constant; any thread.
+// Kinds of objects that a controller stores, with their names for users. Everything else about a
+// kind comes from the descriptors of its service. Constant; any thread.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -22,25 +22,26 @@ struct Kind {
   const google::protobuf::Descriptor* object;
   const google::protobuf::ServiceDescriptor* service;
 
-  // The method that does `verb` ("Get", "List", ...) with objects of this kind.
+  // Returns the method for `verb` ("Get", "List", ...) with objects of this kind.
   const google::protobuf::MethodDescriptor& Method(std::string_view verb) const;
 };
 
 const std::vector<Kind>& Kinds();
-// In any case: "pools", "Pool", "po"; nullptr: no such kind.
+// Finds a kind in any spelling: "pools", "Pool", "po"; nullptr: none.
 const Kind* FindKind(std::string_view noun);
-// The kind of "tenants/T/pools/P"; nullptr: none.
+// Returns the kind of "tenants/T/pools/P"; nullptr: none.
 const Kind* KindOfName(std::string_view name);
-// "tenant (t), pool (po), ...", for messages.
+// Returns "tenant (t), pool (po), ...", for error texts.
 std::string KnownKinds();
 
-// What people write ("web" with a tenant, "blue/web", "tenants/blue/pools/web") as the full name.
+// Converts a typed name ("web" with a tenant, "blue/web", "tenants/blue/pools/web") to the full
+// name.
 CallResult FullName(const Kind& kind, std::string_view text, std::string_view tenant,
                     std::string& out);
-// What tables show: without the collections. "blue/web"
+// Returns the name for tables, without the collections: "blue/web".
 std::string ShortName(std::string_view name);
 
-// "/rocegw.admin.v1.Pools/GetPool"
+// Returns "/rocegw.admin.v1.Pools/GetPool".
 std::string MethodPath(const google::protobuf::MethodDescriptor& method);
 
 }  // namespace rocegw::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of messages by name: what all kinds of objects and requests have under the same names.
-// A name that the message does not have: empty, or nothing happens.
+// Fields of messages by name, for fields that all kinds of objects and requests have. A missing
+// field is empty; setting it does nothing.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -16,7 +16,7 @@ MessagePtr NewMessage(const google::protobuf::Descriptor* type);
 std::string TextOf(const google::protobuf::Message& message, const char* field);
 int64_t NumberOf(const google::protobuf::Message& message, const char* field);
 bool FlagOf(const google::protobuf::Message& message, const char* field);
-// The default instance when it is not set.
+// Returns the default instance for an unset field.
 const google::protobuf::Message& PartOf(const google::protobuf::Message& message,
                                         const char* field);
 bool HasField(const google::protobuf::Message& message, const char* field);
@@ -27,8 +27,8 @@ void SetFlag(google::protobuf::Message& message, const char* field, bool value);
 google::protobuf::Message* MutablePart(google::protobuf::Message& message, const char* field);
 void ClearPart(google::protobuf::Message& message, const char* field);
 
-// The field that holds the object in Create and Update requests, the list in answers: the only one
-// of the type.
+// Returns the only field of that type: the object in Create and Update requests, the list in
+// answers.
 const google::protobuf::FieldDescriptor* FieldOfType(const google::protobuf::Descriptor* message,
                                                      const google::protobuf::Descriptor* type);
 

@@ -41,7 +41,7 @@ std::string KnownFields(const Descriptor& message) {
   return text;
 }
 
-// The value that is called so in any case, with '-' for '_'.
+// Returns the enum value of that name in any case, with '-' for '_'.
 const google::protobuf::EnumValueDescriptor* EnumValue(const EnumDescriptor& type,
                                                        const std::string& text) {
   std::string name = text;
@@ -213,7 +213,7 @@ void MessageReader::FillNumber(const std::string& text, const YAML::Node& node, 
   const bool large = field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64;
   const bool small = field.cpp_type() == FieldDescriptor::CPPTYPE_UINT32;
   auto value = ParseQuantity(text, unit);
-  // As the API itself prints a mode: a decimal number without leading zero.
+  // The API prints a mode as a decimal number without a leading zero.
   if (unit == Unit::kMode && !text.starts_with('0')) value = ParseQuantity(text, Unit::kCount);
   if (!value.has_value() || !(large || small) ||
       (small && *value > std::numeric_limits<uint32_t>::max())) {

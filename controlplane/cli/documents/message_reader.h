@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills a message from a YAML tree, by its descriptor: the part of object_input that knows field
+// Reader of messages from a YAML tree, by descriptor: the part of object_input that knows field
 // types. Pure.
 #pragma once
 
@@ -13,16 +13,17 @@ namespace rocegw::cli {
 
 class MessageReader {
  public:
-  // skip_output_only: fields that only the controller writes are passed over, as they stand in what
-  // it printed; otherwise they are mistakes.
+  // `skip_output_only`: ignores fields that only the controller writes, which its own output
+  // contains; otherwise they are errors.
   explicit MessageReader(bool skip_output_only) : skip_output_only_(skip_output_only) {}
 
-  // path: of `node` in the object, "" at its root. What is wrong is in problems().
+  // Fills the message. `path`: path of `node` in the object, "" at its root. Errors are in
+  // problems().
   void Fill(const YAML::Node& node, google::protobuf::Message& message, const std::string& path);
 
-  // Paths of the fields that were read, messages by their innermost fields.
+  // Paths of the fields that were read, down to their innermost fields.
   const std::vector<std::string>& mask() const { return mask_; }
-  // "line 3: spec.weight: 'x' is not ..."
+  // Texts such as "line 3: spec.weight: 'x' is not ...".
   const std::vector<std::string>& problems() const { return problems_; }
 
  private:
@@ -34,10 +35,10 @@ class MessageReader {
                const std::string& path);
   void FillList(const YAML::Node& node, google::protobuf::Message& message, const Field& field,
                 const std::string& path);
-  // add: to a repeated field.
+  // `add`: appends to a repeated field.
   void FillScalar(const YAML::Node& node, google::protobuf::Message& message, const Field& field,
                   const std::string& path, bool add);
-  // Duration and Timestamp; false: another message.
+  // Reads Duration and Timestamp; returns false for other messages.
   bool FillWellKnown(const YAML::Node& node, google::protobuf::Message& message,
                      const std::string& path);
   void FillEnum(const std::string& text, const YAML::Node& node, google::protobuf::Message& message,
@@ -52,7 +53,7 @@ class MessageReader {
   std::vector<std::string> problems_;
 };
 
-// Of the message, by its name in JSON or in the proto; nullptr: none.
+// Returns the message's field by its name in JSON or in the proto; nullptr: none.
 const google::protobuf::FieldDescriptor* FieldByAnyName(const google::protobuf::Descriptor& message,
                                                         const std::string& name);
 

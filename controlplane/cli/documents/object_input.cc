@@ -32,7 +32,8 @@ CallResult Wrong(const std::string& source, const std::vector<std::string>& prob
   return {kUsage, text, {}};
 }
 
-// What an update may carry: the rest of a document tells which object it is.
+// Returns true for fields that an update may contain; other fields of a document identify the
+// object.
 bool IsClients(const std::string& path) {
   return path.starts_with("spec") || path.starts_with("meta.labels");
 }
@@ -46,7 +47,7 @@ class DocumentReader {
     if (document.IsNull()) return;
     if (!document.IsMap()) return Complain(document, "is not an object: a map with a name");
     if (document["name"]) return ReadObject(document);
-    // What `get -o json` prints: lists under the kinds' names.
+    // Reads the output of `get -o json`: lists under the kinds' names.
     bool any = false;
     for (const auto& entry : document) {
       if (!entry.second.IsSequence() || FindKind(entry.first.as<std::string>()) == nullptr)
@@ -125,7 +126,7 @@ void Put(YAML::Node tree, const Descriptor* message, std::string_view path,
   }
 }
 
-// The message and the field that a mask's path ends at.
+// Calls with the message and the field at the end of a mask's path.
 void AtPath(Message& root, const std::string& path,
             const std::function<void(Message&, const FieldDescriptor&)>& use) {
   Message* at = &root;
@@ -140,7 +141,7 @@ void AtPath(Message& root, const std::string& path,
   }
 }
 
-// Entries of `map` that have no entry of the same key in `into`.
+// Adds entries of `map` whose key is missing in `into`.
 void AddMissing(const Message& from, const FieldDescriptor& map, Message& into) {
   const auto& reflection = *from.GetReflection();
   const int given = reflection.FieldSize(into, &map);
@@ -154,7 +155,7 @@ void AddMissing(const Message& from, const FieldDescriptor& map, Message& into) 
   }
 }
 
-// Assignments take an entry of a map away by giving it no value.
+// Removes map entries that an assignment without a value deletes.
 void DropEmpty(Message& message, const FieldDescriptor& map) {
   const auto& reflection = *message.GetReflection();
   for (int i = reflection.FieldSize(message, &map) - 1; i >= 0; --i) {
@@ -205,7 +206,7 @@ CallResult ParseAssignments(const Kind& kind, const std::string& name,
     const std::string value = word.substr(equals + 1);
     try {
       const bool label = path.starts_with(kLabels);
-      // Only lists and maps are YAML; anything else is text as it stands.
+      // Only lists and maps are YAML; other values are plain text.
       const bool flow = !label && (value.starts_with('[') || value.starts_with('{'));
       const YAML::Node node = value.empty() ? YAML::Node(YAML::NodeType::Null)
                               : flow        ? YAML::Load(value)

@@ -8,7 +8,7 @@
 namespace rocegw::cli {
 namespace {
 
-// numerator / denominator: bits are eighths of bytes.
+// Factor numerator / denominator: bits are eighths of bytes.
 struct Suffix {
   std::string_view text;
   uint64_t factor;
@@ -73,7 +73,7 @@ std::optional<uint64_t> ParseOctal(std::string_view text) {
   return value;
 }
 
-// "1.5" as 15 tenths.
+// Decimal fraction: "1.5" is 15 tenths.
 struct Decimal {
   unsigned __int128 digits = 0;
   unsigned __int128 scale = 1;

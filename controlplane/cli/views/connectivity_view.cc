@@ -18,7 +18,7 @@ using admin::v1::TestConnectivityResponse;
 
 constexpr size_t kLineLimit = 80;
 
-// "12.3": to the tenth.
+// Formats with one decimal: "12.3".
 std::string Microseconds(uint64_t ns) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", static_cast<double>(ns) / 1000);
@@ -83,7 +83,7 @@ std::string ConnectivityView(const std::vector<TestConnectivityResponse>& tests,
     reasons += "\n" + ShortName(test.from()) + " to " + ShortName(test.to()) + ", seen at " +
                ShortName(test.noticed_at()) + ": " + Word(test.fault()) + "\n" +
                Wrapped(test.message(), "    ");
-    // On one line, to be copied.
+    // On one line, so that it can be copied.
     if (!test.remedy().empty()) reasons += "    remedy: " + test.remedy() + "\n";
   }
   return table.Text(wide ? 0 : kLineLimit) + reasons + "\n" +

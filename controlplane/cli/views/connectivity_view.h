@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `connectivity test` found, as text for people. Pure.
+// Text of the results of `connectivity test`. Pure.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace rocegw::cli {
 
-// A row for each pair; below, why those failed that did, and what to do about it.
+// Returns a row per pair; below, the reasons and remedies of failures.
 std::string ConnectivityView(const std::vector<admin::v1::TestConnectivityResponse>& tests,
                              bool wide);
-// kOk when all reach each other, else kConditionFalse.
+// Returns kOk if all reach each other, else kConditionFalse.
 int CodeOf(const std::vector<admin::v1::TestConnectivityResponse>& tests);
 
 }  // namespace rocegw::cli

@@ -49,7 +49,7 @@ const char* HeadOf(gateway::v1::FindingKind kind) {
 
 auto KeyOf(const Finding& finding) {
   return std::tuple(finding.kind(), finding.object(), finding.reason(),
-                    // Refusals of one kind are told apart by their text.
+                    // Refusals of one kind differ by their text.
                     finding.kind() == gateway::v1::REQUEST_REFUSED ? finding.message() : "");
 }
 
@@ -143,7 +143,7 @@ ExplainResponse Between(const ExplainResponse& earlier, const ExplainResponse& l
     fresh = finding;
     if (finding.count() == 0) continue;
     const uint64_t then = before[KeyOf(finding)];
-    // Less than before: the gateway was started anew.
+    // A lower count means that the gateway was restarted.
     fresh.set_count(finding.count() >= then ? finding.count() - then : finding.count());
     if (fresh.count() == 0) moved.mutable_findings()->RemoveLast();
   }

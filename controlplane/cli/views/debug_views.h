@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened on a gateway, and why, as text for people. Pure functions.
+// Texts of events and explanations of a gateway. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace rocegw::cli {
 
-// Latest last; now: seconds since 1970.
+// Latest event last; `now`: seconds since 1970.
 std::string EventsView(const gateway::v1::ListEventsResponse& list, bool wide, int64_t now);
-// Pools as a gateway has them: a row for each limit that is used, promised or was refused for.
+// Pools as a gateway has them: a row for each limit that is used, committed or has refused
+// something.
 std::string PoolUsageView(const gateway::v1::ListPoolsResponse& list, bool wide);
-// By kind, each finding with its sentence in lines of 80 characters.
+// Groups findings by kind, each with its sentence in lines of 80 characters.
 std::string ExplanationView(const gateway::v1::ExplainResponse& explanation, int64_t now);
 
-// What has happened between the two, and what stands as it is in the later one.
+// Returns the events between the two, and the conditions of the later one.
 gateway::v1::ExplainResponse Between(const gateway::v1::ExplainResponse& earlier,
                                      const gateway::v1::ExplainResponse& later);
 

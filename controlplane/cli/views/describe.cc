@@ -25,7 +25,7 @@ using google::protobuf::util::TimeUtil;
 constexpr size_t kIndent = 2;
 constexpr size_t kMostTitle = 24;
 
-// "registered_bytes" as "Registered bytes".
+// Converts "registered_bytes" to "Registered bytes".
 std::string Title(const FieldDescriptor& field) {
   std::string title = field.name();
   std::ranges::replace(title, '_', ' ');
@@ -95,7 +95,7 @@ class Writer {
       for (int i = 0; i < count; ++i) {
         const size_t begin = text.size();
         Fields(reflection.GetRepeatedMessage(message, &field, i), indent + 2 * kIndent);
-        // A dash before the first field tells the elements apart.
+        // A dash before the first field separates the elements.
         if (text.size() > begin) text[begin + indent + kIndent] = '-';
       }
       return;
@@ -118,7 +118,7 @@ class Writer {
     Line(indent, Title(field), width, all);
   }
 
-  // index: of a repeated field, else -1.
+  // `index`: element of a repeated field, else -1.
   std::string Value(const Message& message, const FieldDescriptor& field, int index) {
     const auto& reflection = *message.GetReflection();
     const auto get = [&](auto single, auto repeated) {

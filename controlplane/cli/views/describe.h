@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything about an object for people: its fields in order, indented, with amounts, times and
-// enum values as people write them. Works for any message. Pure.
+// Complete text of an object: its fields in order, indented, with amounts, times and enum values in
+// human form. Works for any message. Pure.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -10,7 +10,7 @@
 
 namespace rocegw::cli {
 
-// now: seconds since 1970, for "5m ago".
+// `now`: seconds since 1970, for "5m ago".
 std::string Description(const google::protobuf::Message& object, int64_t now);
 
 }  // namespace rocegw::cli

@@ -14,7 +14,8 @@ namespace {
 using gateway::v1::DiagnoseResponse;
 using gateway::v1::Diagnosis;
 
-// Of one check with one severity; a fleet has the same trouble on many hosts.
+// Limit of shown findings of one check with one severity; a fleet has the same problem on many
+// hosts.
 constexpr int kMostOfOneCheck = 10;
 
 const char* WordOf(gateway::v1::Severity severity) {
@@ -35,7 +36,7 @@ std::string TextOf(const Diagnosis& diagnosis) {
                      ShortName(diagnosis.object()) + "  " + diagnosis.check() + "\n" +
                      Wrapped(diagnosis.found(), "    ");
   if (!diagnosis.reason().empty()) text += Wrapped(diagnosis.reason(), "    ");
-  // On one line, to be copied.
+  // On one line, so that it can be copied.
   if (!diagnosis.remedy().empty()) text += "    remedy: " + diagnosis.remedy() + "\n";
   return text;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was found wrong, as text for people. Pure functions.
+// Text of findings. Pure functions.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace rocegw::cli {
 
-// What is wrong, each with its remedy, then a line with sums; wide: what is good too.
+// Returns the problems with their remedies, then a line with sums; `wide`: also passed checks.
 std::string DiagnosisView(const gateway::v1::DiagnoseResponse& diagnosis, bool wide);
-// 0, kWarned or kConditionFalse: what the worst of them is.
+// Returns 0, kWarned or kConditionFalse, by the worst finding.
 int WorstOf(const gateway::v1::DiagnoseResponse& diagnosis);
 
 }  // namespace rocegw::cli

@@ -31,7 +31,7 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// "committed/peak"; "-": no limit of its own.
+// Returns "committed/peak"; "-": no limit of its own.
 template <typename Has, typename Get>
 std::string Share(const types::v1::Quota& quota, Unit unit, Has has, Get get) {
   const auto text = [&](const Limits& limits) {
@@ -187,7 +187,7 @@ std::string LabelsText(const google::protobuf::Map<std::string, std::string>& la
   return Joined(texts);
 }
 
-// Calls use with the object as what it is.
+// Calls `use` with the object in its own type.
 template <typename Use>
 void Visit(const Kind& kind, const Message& object, Use use) {
   if (kind.object == types::v1::Tenant::descriptor()) {
@@ -210,7 +210,7 @@ Heads AllHeads(const Kind& kind, bool wide) {
   const Message& some =
       *google::protobuf::MessageFactory::generated_factory()->GetPrototype(kind.object);
   Visit(kind, some, [&](const auto& object) { heads = HeadsOf(object, wide); });
-  // Ages stand before the column that gives way, if there is one.
+  // The age comes before the truncated column, if there is one.
   const bool cut = heads.back().second == Column::kCut;
   heads.insert(heads.end() - (cut ? 1 : 0), {"AGE", Column::kRight});
   if (wide) heads.insert(heads.end(), {{"ETAG", Column::kLeft}, {"LABELS", Column::kLeft}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of the fleet as tables for people. Pure.
+// Tables of the fleet's objects. Pure.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -13,18 +13,18 @@
 
 namespace rocegw::cli {
 
-// The columns of a kind; wide: more of them.
+// Columns of a kind; `wide`: more columns.
 Table ObjectTable(const Kind& kind, bool wide);
-// now: seconds since 1970, for ages.
+// `now`: seconds since 1970, for ages.
 void AddObject(const Kind& kind, const google::protobuf::Message& object, bool wide, int64_t now,
                Table& table);
-// What a watch tells of one that is gone.
+// Adds the row of a deleted object in a watch.
 void AddDeleted(const Kind& kind, const std::string& name, bool wide, Table& table);
 
-// One word: "ok", "disconnected", "no-daemon", "unadopted", "rejecting", "behind", "draining",
-// "drained".
+// Returns the state as one word: "ok", "disconnected", "no-daemon", "unadopted", "rejecting",
+// "behind", "draining", "drained".
 std::string GatewayWord(const types::v1::Gateway& gateway);
-// Why it is not "ok", in a few words.
+// Returns in a few words why the state is not "ok".
 std::string GatewayReason(const types::v1::Gateway& gateway, int64_t now);
 
 }  // namespace rocegw::cli

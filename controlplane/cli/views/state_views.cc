@@ -12,7 +12,7 @@ namespace rocegw::cli {
 namespace {
 
 constexpr size_t kLineLimit = 80;
-// More workers than this do not fit beside the totals.
+// Limit of worker columns beside the totals.
 constexpr int kMostWorkerColumns = 4;
 
 size_t Limit(bool wide) { return wide ? 0 : kLineLimit; }
@@ -36,7 +36,7 @@ std::string WayText(types::v1::MemoryWay way) {
   }
 }
 
-// "lw,rw,rr,ra": local write, remote write, remote read, remote atomic.
+// Returns "lw,rw,rr,ra": local write, remote write, remote read, remote atomic.
 std::string AccessText(const types::v1::MemoryRegion& mr) {
   static constexpr std::pair<const char*, const char*> kShort[] = {{"local_write", "lw"},
                                                                    {"remote_write", "rw"},
@@ -64,7 +64,7 @@ std::string MrTypeText(const types::v1::MemoryRegion& mr) {
   }
 }
 
-// "in 3-1", as regions are named; of one queue pair where it is only for that.
+// Returns "in 3-1", the name of the region; with the queue pair if the window is for one only.
 std::string BindingText(const types::v1::MemoryRegion& window) {
   if (window.bound_to().empty()) return "not bound";
   std::string text = "in " + window.bound_to().substr(window.bound_to().rfind('/') + 1);

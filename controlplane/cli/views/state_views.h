@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gateway's state as text for people. Pure functions; with `wide` more columns and no limit of 80
-// characters.
+// Texts of a gateway's state. Pure functions; `wide`: more columns and no limit of 80 characters.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +11,8 @@ namespace rocegw::cli {
 
 struct ViewOptions {
   bool wide = false;
-  size_t most_rows = 0;     // of each table, 0: all
-  std::string how_to_list;  // the command that shows the rest, when rows were left out
+  size_t most_rows = 0;     // rows of each table; 0: all
+  std::string how_to_list;  // command that shows the rows that were left out
 };
 
 // Identity, readiness, ports, totals.
@@ -25,7 +24,7 @@ std::string ConnectionsView(const gateway::v1::ListConnectionsResponse& list,
 std::string ChannelsView(const gateway::v1::ListChannelsResponse& list, const ViewOptions& options);
 std::string MrsView(const gateway::v1::ListMrsResponse& list, const ViewOptions& options);
 std::string SrqsView(const gateway::v1::ListSrqsResponse& list, const ViewOptions& options);
-// Without `all` those that are zero on every worker are left out.
+// Without `all`, counters that are zero on every worker are left out.
 std::string CountersView(const gateway::v1::GetCountersResponse& counters, bool wide, bool all);
 
 }  // namespace rocegw::cli

@@ -12,10 +12,10 @@ namespace rocegw::cli {
 namespace {
 
 constexpr size_t kGap = 2;
-// A cut column keeps so many characters, dots included.
+// Least width of a truncated column, dots included.
 constexpr size_t kLeastCut = 6;
 
-// Words in cells that are not as they should be.
+// Words for states that are highlighted.
 constexpr std::pair<std::string_view, std::string_view> kColours[] = {
     {"DOWN", "31"},      {"ERR", "31"},       {"failed", "31"}, {"disconnected", "31"},
     {"unadopted", "31"}, {"rejecting", "31"}, {"behind", "33"}, {"draining", "33"},
@@ -31,7 +31,7 @@ std::string Painted(const std::string& cell) {
 
 bool ContinuesCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-// Characters of a cell, each taken to be one column wide.
+// Returns the number of characters of a cell, each one column wide.
 size_t Length(const std::string& cell) {
   return cell.size() - static_cast<size_t>(std::ranges::count_if(cell, ContinuesCharacter));
 }
@@ -73,7 +73,7 @@ std::vector<size_t> Table::Widths(size_t limit) const {
   }
   size_t total = kGap * (columns_.size() - 1);
   for (const size_t width : widths) total += width;
-  // The last column gives way first.
+  // The last column is truncated first.
   for (size_t c = columns_.size(); limit != 0 && c-- > 0;) {
     if (columns_[c].kind != Column::kCut || total <= limit || widths[c] <= kLeastCut) continue;
     const size_t least = std::max(kLeastCut, columns_[c].title.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text tables for people: columns as wide as their content, two blanks apart, numbers to the right.
-// With a limit, columns marked so are cut (".." at the end) until a line fits.
+// Text tables: columns as wide as their content, two blanks apart, numbers right-aligned. With a
+// limit, marked columns are truncated (".." at the end) until a line fits.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@
 
 namespace rocegw::cli {
 
-enum class Column : uint8_t { kLeft, kRight, kCut };  // kCut: left, may be cut
+enum class Column : uint8_t { kLeft, kRight, kCut };  // kCut: left-aligned, may be truncated
 
 class Table {
  public:
   void AddColumn(std::string title, Column kind) { columns_.push_back({std::move(title), kind}); }
-  // Cells may hold foreign text: control characters are escaped (gateway/base/foreign_text.h).
+  // Cells may contain foreign text: control characters are escaped (gateway/base/foreign_text.h).
   void AddRow(std::vector<std::string> cells);
   size_t rows() const { return rows_.size(); }
 
-  // limit: characters in a line, 0: none. paint: words that call for attention in colour.
+  // `limit`: characters per line, 0: none. `paint`: highlights words in colour.
   std::string Text(size_t limit, bool paint = false) const;
 
-  // For output that goes on: the rows since the last call, in columns at least as wide as before;
-  // the titles come with the first.
+  // For continuous output: returns the rows since the last call, in columns at least as wide as
+  // before; the titles come with the first call.
   std::string NextText(size_t limit, bool paint = false);
 
  private:
@@ -39,7 +39,7 @@ class Table {
   std::vector<size_t> last_widths_;
 };
 
-// Of cells: "-" for nothing.
+// Replaces an empty cell by "-".
 inline std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 template <typename Texts>
 std::string Joined(const Texts& texts, const char* separator = ",") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sentences in lines of 80 characters. Pure. The text may be foreign: control characters are
-// escaped.
+// Wrapping of sentences into lines of 80 characters. Pure. The text may be foreign: control
+// characters are escaped.
 #pragma once
 
 #include <sstream>
