@@ -13,8 +13,8 @@
 namespace rocegw::controllers {
 namespace {
 
-// Of two that said so at the same time, at different controllers, the one whose object is older has
-// it: everybody comes to the same answer.
+// If two gateways claimed an address at the same time at different controllers, the older object
+// owns it: all controllers come to the same result.
 bool Precedes(const FleetView& view, const std::string& one, const std::string& other) {
   const auto age = [&](const std::string& name) {
     return google::protobuf::util::TimeUtil::TimestampToNanoseconds(
@@ -23,7 +23,7 @@ bool Precedes(const FleetView& view, const std::string& one, const std::string& 
   return std::tuple(age(one), one) < std::tuple(age(other), other);
 }
 
-// Another gateway that has the address; nullopt: nobody, or `gateway` before them.
+// Returns the gateway that owns the address instead of `gateway`; nullopt: none.
 std::optional<std::string> OwnerBefore(const FleetView& view, const std::string& gateway,
                                        const std::string& address) {
   const auto at = view.gateways_at.find(address);

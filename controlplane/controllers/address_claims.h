@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the addresses that a gateway names are its own. Peers are told of them, so a host that
-// names another one's must not get what is meant for that: who had an address first keeps it for as
-// long as its object is there and it does not say otherwise. Pure; any thread.
+// Ownership of the addresses that gateways report. Peers send to these addresses, so a host that
+// reports another's address must not get its traffic: the first gateway owns an address while its
+// object exists and keeps reporting it. Pure; any thread.
 #pragma once
 
 #include <google/protobuf/repeated_ptr_field.h>
@@ -13,28 +13,28 @@
 
 namespace rocegw::controllers {
 
-// More are of no use to peers.
+// Limit of addresses; peers need no more.
 inline constexpr size_t kMostAddresses = 64;
 
 enum class AddressRefusal { kMalformed, kTaken, kTooMany };
 inline constexpr size_t kAddressRefusals = 3;
 
 struct RefusedAddress {
-  std::string address;  // as it was named, shortened
+  std::string address;  // as reported, shortened
   AddressRefusal why = AddressRefusal::kMalformed;
   std::string owner;  // kTaken: "gateways/G"
   bool operator==(const RefusedAddress&) const = default;
 };
 
 struct AddressClaims {
-  std::vector<std::string> granted;  // canonical, each once
+  std::vector<std::string> granted;  // canonical, without duplicates
   std::vector<RefusedAddress> refused;
 };
 
 AddressClaims JudgeAddresses(const FleetView& view, const std::string& gateway,
                              const google::protobuf::RepeatedPtrField<std::string>& named);
 
-// For people, with what to do.
+// Returns a text for display, with a remedy.
 std::string ToText(const RefusedAddress& refused);
 
 }  // namespace rocegw::controllers

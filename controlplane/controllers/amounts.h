@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The amounts of types/v1/limits.proto as numbers in a row, for sums and comparisons. Values; any
+// Amounts of types/v1/limits.proto as an array of numbers, for sums and comparisons. Values; any
 // thread.
 #pragma once
 
@@ -20,17 +20,17 @@ class Amounts {
   explicit Amounts(const types::v1::Limits& limits);
 
   bool has(size_t kind) const { return (set_ >> kind & 1) != 0; }
-  // 0 when it is not set.
+  // Returns 0 if unset.
   uint64_t operator[](size_t kind) const { return values_[kind]; }
   void Set(size_t kind, uint64_t value);
 
-  // What is set in `more`, `times` over. Sums stop at the largest number; do not take back from
-  // such a one.
+  // Adds the set values of `more`, `times` over. Sums saturate; do not subtract from a saturated
+  // sum.
   void Add(const Amounts& more, uint64_t times = 1);
   void Subtract(const Amounts& less);
-  // This, and where it says nothing what `other` says.
+  // Returns this value with unset amounts from `other`.
   Amounts Or(const Amounts& other) const;
-  // The larger of each.
+  // Returns the larger of each amount.
   Amounts Max(const Amounts& other) const;
 
   // "qps", "registered_bytes", ...

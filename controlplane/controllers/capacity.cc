@@ -13,7 +13,7 @@ using types::v1::Gateway;
 using types::v1::Pool;
 using types::v1::Tenant;
 
-// What the operator says, else what the gateway's own configuration says.
+// The operator's setting, else that of the gateway's configuration file.
 Amounts CapacityOf(const Gateway& gateway) {
   return Amounts(gateway.spec().capacity()).Or(Amounts(gateway.status().capacity()));
 }
@@ -30,7 +30,7 @@ Amounts PeakOf(const FleetView& view, const std::string& tenant) {
                                      : Amounts(found->second.object.spec().quota().peak());
 }
 
-// Adds a violation for each kind of which there is more than the bound. `whose` names the bound.
+// Adds a violation for each kind whose sum exceeds the bound. `whose` names the bound.
 void Compare(const Amounts& sum, const Amounts& bound, const std::string& field,
              const std::string& whose, std::vector<Violation>& violations) {
   for (size_t kind = 0; kind < kAmountKinds; ++kind) {
@@ -41,8 +41,7 @@ void Compare(const Amounts& sum, const Amounts& bound, const std::string& field,
   }
 }
 
-// The kinds of which one would get more than before, so that lowering what does not fit is always
-// allowed.
+// Returns the sums of kinds that grow, so that lowering a sum that does not fit is always allowed.
 Amounts Grown(const Amounts& sum, const Amounts& now, const Amounts& before) {
   Amounts grown;
   for (size_t kind = 0; kind < kAmountKinds; ++kind) {

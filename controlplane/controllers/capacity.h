@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what is committed fit? Committed amounts are always admitted, so before one is written their
-// sums are compared with what there is: on every gateway with its capacity (a tenant counts with
-// what is committed to it, or to its pools together if that is more; gateway/tenant/commitments.h
-// has the same rule), per tenant with the tenant's peak there, and over the fleet with the tenant's
-// cap. Pure functions of a view and its placement; each says all that would not fit if the object
-// were as it is given, new or changed. Any thread.
+// Check of committed amounts. They are always admitted, so before one is written their sums are
+// compared with what exists: on every gateway with its capacity (a tenant counts with its own
+// committed amount, or its pools' sum if that is more; the same rule as in
+// gateway/tenant/commitments.h), per tenant with the tenant's peak there, and over the fleet with
+// the tenant's cap. Pure functions of a view and its placement; each returns everything that would
+// not fit if the object were as given, new or changed. Any thread.
 #pragma once
 
 #include <vector>

@@ -29,7 +29,7 @@ void ApplyStatus(const store::Change& change, const std::string& name, Objects<O
   const auto known = objects.find(name);
   if (known == objects.end()) return;
   known->second.status_revision = change.entry.mod_revision;
-  // What was deleted has no value.
+  // A deleted status has no value.
   model::ReadStatus(change.entry.value, known->second.object);
 }
 
@@ -69,7 +69,7 @@ void IndexAddresses(const std::string& name, const types::v1::GatewayState& befo
                     std::map<std::string, std::set<std::string>>& gateways_at) {
   for (const std::string& address : before.addresses()) {
     const auto at = gateways_at.find(address);
-    if (at == gateways_at.end()) continue;  // it was named twice
+    if (at == gateways_at.end()) continue;  // named twice
     at->second.erase(name);
     if (at->second.empty()) gateways_at.erase(at);
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All objects of the fleet at one revision of the store, as the controllers see them. A plain
-// value: whoever follows the store owns one and applies each transaction to it; controllers read
-// it. One thread.
+// View of all objects of the fleet at one revision of the store. A plain value: a follower of the
+// store owns it and applies each transaction; controllers read it. One thread.
 #pragma once
 
 #include <map>
@@ -21,12 +20,12 @@
 
 namespace rocegw::controllers {
 
-// Intent and status together, with the etag of the intent. A status without an intent is nothing.
+// Intent and status together, with the etag of the intent. A status without an intent is ignored.
 template <typename Object>
 struct Known {
   Object object;
   store::Revision intent_revision = 0;
-  store::Revision status_revision = 0;  // 0: there is none
+  store::Revision status_revision = 0;  // 0: no status
 };
 
 // By resource name.
@@ -41,10 +40,10 @@ struct FleetView {
   Objects<types::v1::Gateway> gateways;
   Objects<types::v1::RoleBinding> role_bindings;
   Objects<types::v1::Operation> operations;
-  // Names of the role bindings of each subject: calls ask for them.
+  // Names of the role bindings by subject, for admission.
   std::map<std::string, std::set<std::string>> bindings_of;
-  // Gateways that have the address, as they said; several only until the controllers have agreed
-  // whose it is (address_claims.h).
+  // Gateways that report an address; several only until the controllers have decided its owner
+  // (address_claims.h).
   std::map<std::string, std::set<std::string>> gateways_at;
 };
 
@@ -69,14 +68,14 @@ const Objects<Object>& ObjectsOf(const FleetView& view) {
 struct Changed {
   model::ResourceName name;
   bool intent = false;
-  bool addresses = false;  // of a gateway: what its peers see
+  bool addresses = false;  // gateway: the addresses for its peers changed
 };
 
-// Applies one transaction. Returns what changed, each object once; keys that are no objects, and
-// values that are not messages, are passed over (the store's other users have keys of their own).
+// Applies one transaction. Returns the changed objects, each once. Keys of other users of the
+// store, and values that are not messages, are ignored.
 std::vector<Changed> Apply(const store::Changes& changes, FleetView& view);
 
-// The first state: everything of the store at one revision.
+// Loads the first state: the whole store at one revision.
 void Load(const std::vector<store::Entry>& entries, store::Revision revision, FleetView& view);
 
 }  // namespace rocegw::controllers

@@ -34,11 +34,12 @@ void FillPool(const types::v1::Pool& pool, types::v1::PoolConfig& config) {
   config.set_name(pool.name());
   config.set_uid(pool.meta().uid());
   *config.mutable_spec() = pool.spec();
-  // Which gateways is decided here; to a gateway it would only be noise.
+  // The selector is evaluated here; the gateway does not need it.
   config.mutable_spec()->clear_gateways();
 }
 
-// Removals last, and in each group what others build on first (removals: last).
+// Rank in the order of application: removals last; within each group referenced objects first
+// (removals: last).
 int Rank(const ConfigObject& object) {
   if (object.value_case() != ConfigObject::kRemoved) return object.value_case();
   constexpr int kRemovals = 100;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which gateways are shown as connected though the controller that held their agents' streams is
-// not there any more, so that nobody else will say that they are gone. Pure; any thread.
+// Gateways that count as connected although the controller with their streams is gone, so that no
+// other controller will report them as disconnected. Pure; any thread.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@
 
 namespace rocegw::controllers {
 
-// Controllers that are there, by their ids.
+// Running controllers by id.
 using Replicas = std::map<std::string, controlplane::v1::ReplicaRecord>;
 
-// unnamed: also those of which no controller is said to have them, as older versions write it.
+// `unnamed`: also gateways without a named controller, as older versions write them.
 std::vector<std::string> LostGateways(const FleetView& view, const Replicas& replicas,
                                       bool unnamed);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names as small numbers, for relations between very many objects: a relation is then a sorted
-// vector of numbers, where sets of names would need a hundred bytes for each pair. A number belongs
-// to its name until it is given back, then to another one. One thread.
+// Numbers for names, for relations between very many objects: a relation is a sorted vector of
+// numbers, where sets of names would take a hundred bytes per pair. A number belongs to its name
+// until it is released, then to another name. One thread.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 
 namespace rocegw::controllers {
 
-// Sorted, each once.
+// Sorted, without duplicates.
 using Ids = std::vector<uint32_t>;
 
-// False: it was there.
+// Returns false if it was present.
 inline bool Insert(uint32_t id, Ids& ids) {
   const auto at = std::ranges::lower_bound(ids, id);
   if (at != ids.end() && *at == id) return false;
@@ -41,7 +41,7 @@ class NameTable {
     const auto found = ids_.find(name);
     return found == ids_.end() ? std::nullopt : std::optional(found->second);
   }
-  // A number that was given back is used again, so that tables by number do not grow for ever.
+  // Reuses released numbers, so that tables by number do not grow without limit.
   uint32_t Add(std::string_view name) {
     if (const auto known = Find(name)) return *known;
     uint32_t id = static_cast<uint32_t>(names_.size());
@@ -61,7 +61,7 @@ class NameTable {
     free_.push_back(id);
   }
   const std::string& NameOf(uint32_t id) const { return names_[id]; }
-  // All numbers are below.
+  // Upper bound of all numbers.
   size_t bound() const { return names_.size(); }
 
  private:
@@ -74,8 +74,7 @@ class NameTable {
   std::vector<uint32_t> free_;
 };
 
-// Names behind numbers, in no order that means anything. Lives no longer than table and numbers,
-// and only until they change.
+// Names of numbers, in arbitrary order. Valid while table and numbers exist unchanged.
 class NameRange {
  public:
   class Iterator {

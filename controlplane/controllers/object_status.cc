@@ -15,12 +15,12 @@ const types::v1::Rejection* RejectionOf(const types::v1::GatewayState& state,
   return found == state.rejections().end() ? nullptr : &*found;
 }
 
-// `changed`: the newest revision of what the gateway should have of the object.
+// `changed`: newest revision of the gateway's view of the object.
 Stand StandOn(const Known<types::v1::Gateway>& gateway, const std::string& object,
               store::Revision changed) {
   const types::v1::GatewayState& state = gateway.object.status();
-  // A report on an older version says nothing of this one. A change of the gateway's own object may
-  // be what put the pool there; one that asks nothing new of the gateway is never reported.
+  // A report on an older version does not count. A change of the gateway's own object may have
+  // placed the pool there; a change without effect on the gateway is never reported.
   const bool reported =
       state.applied_revision() >= changed && (state.applied_revision() >= gateway.intent_revision ||
                                               state.applied_revision() >= state.desired_revision());
@@ -70,7 +70,7 @@ types::v1::TenantStatus TenantStatusOf(const FleetView& view, const Placement& p
   types::v1::TenantStatus status;
   const auto known = view.tenants.find(tenant);
   if (known == view.tenants.end()) return status;
-  // The worst of what it has there.
+  // The worst state of its pools there.
   std::map<std::string, Stand> stands;
   const auto note = [&](const std::string& gateway, const std::string& object,
                         store::Revision changed) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How pools and tenants stand on their gateways, from what these have reported last. Worked out
-// when somebody asks: with many gateways to a pool, storing it would write to the store for every
-// report. Pure.
+// State of pools and tenants on their gateways, from the gateways' last reports. Computed on
+// demand: storing it would write to the store for every report of every gateway. Pure.
 #pragma once
 
 #include <string>
@@ -11,10 +10,10 @@
 
 namespace rocegw::controllers {
 
-// Rejections that a status tells of; more are only counted.
+// Limit of rejections listed in a status; others are only counted.
 inline constexpr int kMostRejections = 5;
 
-// Without what is used, which is not in the view.
+// Without usage, which is not in the view.
 types::v1::PoolStatus PoolStatusOf(const FleetView& view, const Placement& placement,
                                    const std::string& pool);
 types::v1::TenantStatus TenantStatusOf(const FleetView& view, const Placement& placement,

@@ -25,7 +25,7 @@ types::v1::OperationStatus DrainOf(const Known<types::v1::Gateway>& known) {
   }
   if (!gateway.status().connected()) return Under("waiting for the agent to connect");
   const types::v1::DrainProgress& drain = gateway.status().drain();
-  // What the gateway tells of an earlier drain is not the answer to this one.
+  // A report about an earlier drain does not answer this one.
   const bool begun =
       drain.has_start_time() && gateway.status().applied_revision() >= known.intent_revision;
   if (!begun) return Under("waiting for the gateway to begin");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What takes longer than a call: how an operation stands, as a function of what is known of its
-// target. Pure; any thread.
+// State of long-running operations, as a function of the known state of their targets. Pure; any
+// thread.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@ namespace rocegw::controllers {
 
 inline constexpr char kDrain[] = "drain";
 
-// How the operation stands now, without its time; once done it stays as it is.
+// Returns the current state of the operation, without its time; a finished operation does not
+// change.
 types::v1::OperationStatus StandOf(const FleetView& view, const types::v1::Operation& operation);
 
 }  // namespace rocegw::controllers

@@ -21,7 +21,7 @@ std::string LabelKey(const std::string& key, const std::string& value) { return 
 std::vector<std::string> KeysOf(const GatewaySelector& selector) {
   if (selector.all()) return {"*"};
   std::vector<std::string> keys(selector.names().begin(), selector.names().end());
-  // All labels must be there, so one of them finds every candidate.
+  // All labels must match, so the candidates of one label include every result.
   if (!selector.labels().empty()) {
     const auto& label = *selector.labels().begin();
     keys.push_back(LabelKey(label.first, label.second));
@@ -35,7 +35,7 @@ std::vector<std::string> KeysOf(const Gateway& gateway) {
   return keys;
 }
 
-// What is committed to the tenant itself.
+// Returns the amount committed to the tenant itself.
 Amounts OwnCommitment(const FleetView& view, const std::string& tenant) {
   const auto known = view.tenants.find(tenant);
   return known == view.tenants.end() ? Amounts()
@@ -49,7 +49,7 @@ bool IsNothing(const Amounts& amounts) {
   return true;
 }
 
-// In one of the two: those who come and those who go.
+// Calls f for ids in the first list but not in the second.
 template <typename F>
 void ForEachIn(const Ids& these, const Ids& and_not_these, const F& f) {
   Ids difference;
@@ -92,7 +92,7 @@ std::vector<Move> Placement::Update(const FleetView& view, const std::vector<Cha
   return moves;
 }
 
-// Who belongs together ------------------------------------------------------------------------
+// Keys -------------------------------------------------------------------------------------
 
 const Placement::Key* Placement::FindKey(const std::string& name) const {
   const auto id = key_names_.Find(name);
@@ -129,7 +129,7 @@ Ids Placement::SelectIds(const FleetView& view, const GatewaySelector& selector)
     const auto& label = *selector.labels().begin();
     const Key* const candidates = FindKey(LabelKey(label.first, label.second));
     for (const uint32_t id : candidates == nullptr ? kNobody : candidates->gateways) {
-      // One that went in the same transaction follows.
+      // A gateway deleted in the same transaction follows.
       const auto gateway = view.gateways.find(gateway_names_.NameOf(id));
       if (gateway != view.gateways.end() && model::Selects(selector, gateway->second.object))
         gateways.push_back(id);
@@ -225,7 +225,7 @@ void Placement::SetPool(const FleetView& view, const std::string& name, std::vec
   });
   const Amounts before = placed.committed;
   placed.committed = Amounts(rules::CommittedOf(spec));
-  // Those where it stays; those where it comes to follow.
+  // Gateways where it stays; those where it arrives follow.
   for (const uint32_t gateway : placed.gateways)
     Change(placed.tenant, gateway, 0, before, placed.committed);
   ForEachIn(are, were, [&](uint32_t gateway) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pools are on which gateways, and what is committed there. Kept up to date with each change
-// of the view it belongs to, in a time that depends on what changed and not on the size of the
-// fleet, and in a few bytes for each pool on a gateway: there may be millions. One thread.
+// Placement of pools on gateways, and committed amounts there. Updated with each change of its
+// view, in time that depends on the change and not on the size of the fleet, and with a few bytes
+// per pool on a gateway: there may be millions. One thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace rocegw::controllers {
 
 using Names = std::set<std::string>;
 
-// A pool that came to a gateway or left it.
+// Arrival or removal of a pool at a gateway.
 struct Move {
   std::string pool;
   std::string gateway;
@@ -27,29 +27,28 @@ struct Move {
 
 class Placement {
  public:
-  // After Load.
+  // Call after Load.
   void Rebuild(const FleetView& view);
-  // After each Apply, with what it returned. A pool that was changed and stays where it is does not
-  // move.
+  // Call after each Apply, with its result. A changed pool that stays where it is does not move.
   std::vector<Move> Update(const FleetView& view, const std::vector<Changed>& changed);
 
-  // Both until the placement changes.
+  // Both valid until the placement changes.
   NameRange GatewaysOf(const std::string& pool) const;
   NameRange PoolsOn(const std::string& gateway) const;
-  // The tenant has a pool there.
+  // Returns true if the tenant has a pool there.
   bool HasTenant(const std::string& gateway, const std::string& tenant) const;
-  // Gateways that the pool would be on if it were like this.
+  // Returns the gateways for a pool with this selector.
   Names Select(const FleetView& view, const types::v1::GatewaySelector& selector) const;
-  // Pools that would be on the gateway if it were like this.
+  // Returns the pools for a gateway like this.
   Names SelectedBy(const FleetView& view, const types::v1::Gateway& gateway) const;
-  // What the gateway must always grant: each tenant that has a pool there counts with what is
-  // committed to it, or to its pools together if that is more, as in the gateway itself.
+  // Returns what the gateway must always grant: each tenant with a pool there counts with its own
+  // committed amount, or its pools' sum if that is more, as in the gateway itself.
   Amounts CommittedOn(const std::string& gateway) const;
-  // The part of it that is one tenant's ("tenants/T").
+  // Returns one tenant's ("tenants/T") part of it.
   Amounts ClaimOn(const std::string& gateway, const std::string& tenant) const;
-  // What the tenant's pools have committed there.
+  // Returns the amount committed to the tenant's pools there.
   Amounts CommittedOn(const std::string& gateway, const std::string& tenant) const;
-  // Of a tenant's pools on all gateways together, and on each that it has a pool on.
+  // Amounts of a tenant's pools over all gateways, and per gateway.
   Amounts CommittedBy(const std::string& tenant) const;
   std::map<std::string, Amounts> CommittedByHost(const std::string& tenant) const;
 
@@ -60,7 +59,7 @@ class Placement {
     Amounts committed;
     uint32_t tenant = 0;
   };
-  // A tenant's part of a gateway.
+  // Tenant's part of a gateway.
   struct Share {
     uint32_t tenant = 0;
     uint32_t pools = 0;
@@ -69,16 +68,16 @@ class Placement {
     Ids keys;
     Ids pools;
     Amounts committed;
-    std::vector<Share> shares;  // by tenant
+    std::vector<Share> shares;  // sorted by tenant
   };
   struct Tenant {
-    Amounts own;  // committed to the tenant itself, wherever it has a pool
+    Amounts own;  // committed to the tenant itself, on each of its gateways
     Amounts committed;
     Ids gateways;
-    size_t pools = 0;  // wherever they are, or nowhere
+    size_t pools = 0;  // placed or not
   };
-  // Who belongs to a key. A pool and a gateway can only belong together if they have one in common:
-  // "*", the gateway's name, a label.
+  // Members of a key. A pool and a gateway can match only if they have a key in common: "*", the
+  // gateway's name, or a label.
   struct Key {
     Ids pools;
     Ids gateways;
@@ -91,11 +90,11 @@ class Placement {
   uint32_t AddTenant(const FleetView& view, const std::string& name);
   void Place(uint32_t pool, uint32_t gateway);
   void Displace(uint32_t pool, uint32_t gateway);
-  // The pools of a tenant on a gateway commit `now` where they committed `before`; `pools` more are
-  // there, or fewer.
+  // Changes the amount that a tenant's pools commit on a gateway from `before` to `now`, and their
+  // number by `pools`.
   void Change(uint32_t tenant, uint32_t gateway, int pools, const Amounts& before,
               const Amounts& now);
-  // Exchanges the keys of a pool or gateway; members: &Key::pools or &Key::gateways.
+  // Replaces the keys of a pool or gateway; `members`: &Key::pools or &Key::gateways.
   void SetKeys(uint32_t id, const std::vector<std::string>& names, Ids Key::*members, Ids& keys);
   Ids SelectIds(const FleetView& view, const types::v1::GatewaySelector& selector) const;
   Ids SelectedIds(const FleetView& view, const types::v1::Gateway& gateway) const;
@@ -106,13 +105,13 @@ class Placement {
   NameTable key_names_;
   NameTable pool_names_;
   NameTable gateway_names_;
-  NameTable tenant_names_;  // of pools; a tenant without one is of no interest
-  // By the numbers of the tables.
+  NameTable tenant_names_;  // tenants of pools; others do not matter
+  // Indexed by the numbers of the tables.
   std::vector<Key> keys_;
   std::vector<Placed> pools_;
   std::vector<Host> gateways_;
   std::vector<Tenant> tenants_;
-  // What a tenant's pools commit on a gateway, where that is anything: (gateway, tenant).
+  // Non-zero amounts that a tenant's pools commit on a gateway: (gateway, tenant).
   std::map<std::pair<uint32_t, uint32_t>, Amounts> committed_;
 };
 

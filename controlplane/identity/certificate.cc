@@ -37,7 +37,7 @@ TimePoint TimeOf(const ASN1_TIME& time) {
 std::string SerialOf(const X509& certificate) {
   const BigNumber number(ASN1_INTEGER_to_BN(X509_get0_serialNumber(&certificate), nullptr));
   std::string bytes(kSerialDigits / 2, '\0');
-  // A longer one, or a negative one, is not ours: none of our rules holds for it.
+  // A longer or negative serial number is not ours, so our rules do not apply.
   const bool fits = number != nullptr && BN_is_negative(number.get()) == 0 &&
                     BN_bn2binpad(number.get(), reinterpret_cast<unsigned char*>(bytes.data()),
                                  static_cast<int>(bytes.size())) >= 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What we need to know of certificates and of requests for them, as values. Serial numbers are 19
-// bytes, written as 38 hexadecimal digits: microseconds since 1970 at which it was issued, then 88
-// random bits. So they grow with the time of issue, compare as texts, and cannot be guessed. Any
-// thread.
+// Facts about certificates and certificate requests, as values. Serial numbers are 19 bytes,
+// written as 38 hexadecimal digits: microseconds since 1970 at the time of issue, then 88 random
+// bits. So they grow with the time of issue, compare as texts, and cannot be guessed. Any thread.
 #pragma once
 
 #include <chrono>
@@ -20,41 +19,42 @@ using TimePoint = std::chrono::sys_time<std::chrono::microseconds>;
 
 TimePoint Now();
 
-// How long before its issue a certificate of the authority begins: a clock that was ahead when a
-// certificate was made, or is behind where it is judged, makes no certificate of the future.
+// Time before its issue at which a certificate begins: a clock that was ahead at its issue, or is
+// behind where it is checked, then makes no certificate of the future.
 inline constexpr std::chrono::years kBackdated(10);
-// Clocks of hosts differ by so much without anybody's fault.
+// Normal difference between the clocks of hosts.
 inline constexpr std::chrono::minutes kClockTolerance(5);
 
 struct CertificateFacts {
-  std::string uri;  // "spiffe://DOMAIN/node/G"; empty: it has none, or several
+  std::string uri;  // "spiffe://DOMAIN/node/G"; empty: none, or several
   std::string serial;
   TimePoint not_before;
   TimePoint not_after;
-  // When the authority made the certificate, by its clock.
+  // Time of issue by the authority's clock.
   TimePoint issued;
-  std::vector<std::string> names;  // DNS names and addresses, in the order of the certificate
-  std::string fingerprint;         // SHA-256 of the whole
+  std::vector<std::string> names;  // DNS names and addresses, in the certificate's order
+  std::string fingerprint;         // SHA-256 of the whole certificate
 };
 
 CertificateFacts FactsOf(X509& certificate);
 StatusOr<CertificateFacts> FactsOfPem(std::string_view pem);
 
-// Half of the time from issue to end has passed, or the issue lies in the future: a clock was set.
+// Returns true if half of the time from issue to end has passed, or the issue lies in the future
+// because a clock was set.
 bool IsDueForRenewal(const CertificateFacts& facts, TimePoint now);
 TimePoint MiddleOfLife(const CertificateFacts& facts);
 
-// 38 digits; random: also those behind the time.
+// Returns 38 digits; `random`: also the digits of the time.
 std::string NewSerial(TimePoint issued);
-// The smallest that can be issued at this time.
+// Returns the smallest serial of that time.
 std::string LeastSerial(TimePoint issued);
-// Of a text that NewSerial or LeastSerial made; empty: 1970.
+// Returns the time of a serial of NewSerial or LeastSerial; empty: 1970.
 TimePoint TimeOfSerial(std::string_view serial);
 
-// The public key of a PKCS #10 request (PEM, one), whose signature by that key was checked. Nothing
-// else in it counts. The text of an error is for the one who made the request.
+// Returns the public key of a PKCS #10 request (PEM, one), after checking its signature by that
+// key. All other contents are ignored. An error's text is for the requester.
 StatusOr<Key> PublicKeyOfRequest(std::string_view pem);
-// SHA-256 of its SubjectPublicKeyInfo.
+// Returns SHA-256 of its SubjectPublicKeyInfo.
 std::string DigestOfKey(EVP_PKEY& key);
 
 }  // namespace rocegw::identity

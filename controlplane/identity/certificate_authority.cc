@@ -16,7 +16,7 @@ namespace rocegw::identity {
 namespace {
 
 constexpr std::chrono::years kAuthorityLifetime(10);
-// No host makes an authority before this program was written.
+// Clocks before this program was written are wrong.
 constexpr std::chrono::sys_days kEarliest(std::chrono::year(2025) / 1 / 1);
 constexpr std::string_view kScheme = "spiffe://";
 
@@ -45,7 +45,7 @@ bool SetName(X509_NAME* name, const std::string& text) {
                                     -1, 0) == 1;
 }
 
-// The values are constants of this file, never text from elsewhere: this parses a language.
+// `value` must be a constant of this file, never foreign text: the function parses a language.
 bool AddExtension(X509& certificate, X509& issuer, int nid, const char* value) {
   X509V3_CTX context;
   X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
@@ -138,7 +138,7 @@ Status MakeFiles(const std::string& key_file, const std::string& certificate_fil
   return WriteDurably(certificate_file, *pem, 0644);
 }
 
-// The fingerprints of all certificates of a text.
+// Returns the fingerprints of all certificates in a text.
 std::vector<std::string> FingerprintsOf(const std::string& bundle) {
   static constexpr std::string_view kBegin = "-----BEGIN CERTIFICATE-----";
   std::vector<std::string> found;
@@ -176,8 +176,8 @@ StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open(
   const bool no_key = key_pem.status().error() == ENOENT;
   const bool no_certificate = bundle.status().error() == ENOENT;
   if (no_certificate) {
-    // A key alone is what a first start left that died, or a lost certificate: the same key can
-    // sign itself again, and what it issued before stays good.
+    // A key without certificate remains from an interrupted first start, or the certificate was
+    // lost: the same key can sign itself again, and earlier certificates stay valid.
     if (Status status = MakeFiles(key_file, certificate_file, domain, no_key); !status.ok()) {
       return status;
     }
@@ -293,7 +293,7 @@ StatusOr<Issued> CertificateAuthority::IssueServer(EVP_PKEY& key,
 StatusOr<Issued> CertificateAuthority::Issue(EVP_PKEY& key, const Wish& wish) const {
   const X509Certificate certificate(X509_new());
   const TimePoint now = Now();
-  // Nobody would trust it for longer than its authority.
+  // No peer would trust it for longer than its authority.
   const TimePoint end = std::min<TimePoint>(now + wish.lifetime, not_after_);
   // Controllers also call each other.
   const char* const usage = wish.usage == Usage::kServer ? "serverAuth,clientAuth" : "clientAuth";

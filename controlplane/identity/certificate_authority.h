@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet's certificate authority, in two files of the controller's state directory: ca.key and
-// ca.crt. ca.crt may hold further certificates behind the authority's own: those that are trusted
-// too while one authority takes over from another. Constant after Open; any thread. Signing takes
-// some 50 us.
+// Certificate authority of the fleet, in two files of the controller's state directory: ca.key and
+// ca.crt. ca.crt may contain further certificates behind the authority's own: trusted ones during a
+// change of the authority. Constant after Open; any thread. Signing takes about 50 us.
 #pragma once
 
 #include <chrono>
@@ -23,31 +22,31 @@ struct Issued {
 
 class CertificateAuthority {
  public:
-  // Makes the files where there are none. `domain`: trust domain of a new one (a DNS name); an
-  // existing one must be of it. Errors say what to do.
+  // Opens the authority and creates missing files. `domain`: trust domain (a DNS name); an existing
+  // authority must belong to it. Errors state a remedy.
   static StatusOr<std::unique_ptr<CertificateAuthority>> Open(const std::string& directory,
                                                               const std::string& domain);
 
   const std::string& domain() const { return domain_; }
-  // Whom to trust, PEM, the authority itself first.
+  // Trusted certificates, PEM, the authority's own first.
   const std::string& bundle() const { return bundle_; }
   TimePoint not_before() const { return not_before_; }
   TimePoint not_after() const { return not_after_; }
   const std::string& fingerprint() const { return fingerprint_; }
-  // Whether a certificate with this fingerprint is in the bundle.
+  // Returns true if a certificate with this fingerprint is in the bundle.
   bool Trusts(const std::string& fingerprint) const;
 
-  // For the public key, with the given serial (NewSerial), from a little before now on. `name` is a
-  // DNS label.
+  // Issues a certificate for the public key with the given serial (NewSerial), valid from a little
+  // before now. `name` is a DNS label.
   StatusOr<Issued> IssueNode(EVP_PKEY& key, const std::string& name, std::chrono::seconds lifetime,
                              const std::string& serial) const;
   StatusOr<Issued> IssueUser(EVP_PKEY& key, const std::string& name, std::chrono::seconds lifetime,
                              const std::string& serial) const;
-  // names: DNS names and addresses besides ServerName.
+  // `names`: DNS names and addresses besides ServerName.
   StatusOr<Issued> IssueServer(EVP_PKEY& key, const std::vector<std::string>& names,
                                std::chrono::seconds lifetime, const std::string& serial) const;
 
-  // A certificate of which the authority's own key says that it made it.
+  // Returns true if the authority's own key signed the certificate.
   bool Signed(X509& certificate) const;
 
  private:
@@ -73,14 +72,14 @@ class CertificateAuthority {
   X509Certificate certificate_;
 };
 
-// The DNS name that every controller's certificate has, wherever it stands: clients that come with
-// an address only (agents) ask for this name in the handshake.
+// Returns the DNS name in every controller's certificate: clients that know only an address
+// (agents) ask for this name in the handshake.
 std::string ServerName(const std::string& domain);
 
-// "spiffe://DOMAIN/node/NAME"
+// Returns "spiffe://DOMAIN/node/NAME".
 std::string NodeUri(const std::string& domain, const std::string& name);
 std::string UserUri(const std::string& domain, const std::string& name);
-// "node/NAME" of such a text; empty: it is none, or of another domain.
+// Returns "node/NAME" of such a URI; empty: another form or domain.
 std::string PathOfUri(const std::string& domain, const std::string& uri);
 
 }  // namespace rocegw::identity

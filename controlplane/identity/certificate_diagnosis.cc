@@ -11,21 +11,21 @@ namespace {
 using doctor::Check;
 using gateway::v1::Diagnosis;
 
-// Of its life: what is left when something has kept it from being renewed for long.
+// Fraction of a certificate's life that is left when its renewal has failed for long.
 constexpr int kLittle = 4;
-// A new authority takes a day or longer, and somebody to think of it.
+// A change of the authority takes a day or longer, and must be planned.
 constexpr std::chrono::hours kYear(24 * 365);
 
 struct Life {
   TimePoint issued;
   TimePoint not_after;
-  TimePoint::duration little;  // when so much is left, it is time
+  TimePoint::duration little;  // remaining time from which action is due
 
   Life(TimePoint begin, TimePoint end)
       : issued(begin), not_after(end), little((end - begin) / kLittle) {}
 };
 
-// What comes of a life's being over or nearly so, and what helps.
+// Texts for the effect of an expiry and its remedy.
 struct Words {
   const char* when_ended;
   std::string renew;
@@ -55,7 +55,7 @@ bool IsFor(X509& certificate, const std::string& host) {
          X509_check_ip_asc(&certificate, host.c_str(), 0) == 1;
 }
 
-// Which of them made the certificate, whether or not it still holds; null: none.
+// Returns the certificate that issued this one, valid or not; null: none.
 X509* IssuerOf(X509& certificate, const std::vector<X509Certificate>& trusted) {
   for (const X509Certificate& one : trusted) {
     if (X509_check_issued(one.get(), &certificate) == X509_V_OK &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether certificates are good, and stay so, as findings with remedies. Pure; what is found when
-// is in docs/operate/doctor.md.
+// Checks of certificates' validity as findings with remedies. Pure; docs/operate/doctor.md lists
+// the findings.
 #pragma once
 
 #include <optional>
@@ -12,21 +12,22 @@
 
 namespace rocegw::identity {
 
-// Of a gateway's agent, which renews it at half of its life. object: "gateways/G".
+// Checks the certificate of a gateway's agent, which renews it at half of its life. `object`:
+// "gateways/G".
 gateway::v1::Diagnosis DiagnoseCertificate(const std::string& object, TimePoint issued,
                                            TimePoint not_after, TimePoint now);
 
-// What stands behind calls to a controller, as the caller sees it.
+// Certificates behind calls to a controller, as the caller sees them.
 struct CallerView {
-  X509* server = nullptr;                // what it shows; null: not known
-  std::string host;                      // whom the caller asked for; empty: over no network
-  std::vector<X509Certificate> trusted;  // whose certificates the caller takes
-  std::string trusted_file;              // where they are
-  bool needs_own = false;                // the caller must show one, too
+  X509* server = nullptr;  // the controller's; null: unknown
+  std::string host;        // name that the caller asked for; empty: not over a network
+  std::vector<X509Certificate> trusted;  // authorities that the caller trusts
+  std::string trusted_file;              // file of these
+  bool needs_own = false;                // the caller needs a certificate, too
   std::optional<CertificateFacts> own;
 };
 
-// Of the controller, of the fleet's authority, and of the caller where it needs one.
+// Checks the controller's, the authority's, and if needed the caller's certificate.
 std::vector<gateway::v1::Diagnosis> DiagnoseCaller(const CallerView& view, TimePoint now);
 
 }  // namespace rocegw::identity

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notices that the system's clock was set, by comparing it with the steady clock. One thread.
+// Detection of changes of the system clock, by comparison with the steady clock. One thread.
 #pragma once
 
 #include <chrono>
@@ -11,19 +11,18 @@
 
 namespace rocegw::identity {
 
-// After such a step back a process starts anew: gRPC waits by the wall clock, for as long as the
-// step.
+// Step back after which a process restarts: gRPC waits by the wall clock, for as long as the step.
 inline constexpr std::chrono::seconds kStepToStartAnew{-60};
-// The exit code with which a daemon's work ends that is to start anew in the same process.
+// Exit code of a daemon's work that must restart within the same process.
 inline constexpr int kStartAnew = -2;
 
-// What NTP does without anybody's noticing, and a busy machine's pauses between two looks.
+// Steps below this come from NTP, or from pauses of a busy machine.
 inline constexpr std::chrono::seconds kSmallestClockStep(30);
 
 class ClockWatch {
  public:
-  // Seconds by which the clock was set forward (or back, negative) since the last call. Time in
-  // which the machine was suspended counts as set forward.
+  // Returns the seconds by which the clock was set forward (negative: back) since the last call. A
+  // suspension of the machine counts as set forward.
   std::optional<std::chrono::seconds> Look(TimePoint now,
                                            std::chrono::steady_clock::time_point steady);
   uint64_t steps() const { return steps_; }
@@ -35,7 +34,7 @@ class ClockWatch {
   uint64_t steps_ = 0;
 };
 
-// For the log.
+// Returns a text for the log.
 std::string ClockStepText(std::chrono::seconds step);
 
 }  // namespace rocegw::identity

@@ -35,12 +35,12 @@ Status WriteAll(int fd, std::string_view content, const std::string& path) {
 
 Status WriteDurably(const std::string& path, std::string_view content, mode_t mode) {
   const std::string fresh = path + ".new";
-  // What a start that died left.
+  // Removes the file of an interrupted write.
   unlink(fresh.c_str());
   const UniqueFd fd(
       open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd.valid()) return Explain(fresh, "cannot be made", errno);
-  // The mask of the process must not decide who may read it.
+  // The process's umask must not change the mode.
   if (fchmod(fd.get(), mode) != 0) return Explain(fresh, "mode cannot be set", errno);
   if (Status status = WriteAll(fd.get(), content, fresh); !status.ok()) {
     unlink(fresh.c_str());

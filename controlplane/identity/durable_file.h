@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files that a power cut leaves either as they were or as they were to be. Blocking; start-up
-// and renewals. Errors name the file.
+// Small files that have either their old or their new content after a power failure. Blocking;
+// start-up and renewals. Errors name the file.
 #pragma once
 
 #include <sys/types.h>
@@ -12,9 +12,9 @@
 
 namespace rocegw::identity {
 
-// Replaces the file; it has its mode from the beginning.
+// Replaces the file; the mode holds from the start.
 Status WriteDurably(const std::string& path, std::string_view content, mode_t mode);
-// At most 1 MiB. ENOENT: there is none.
+// Reads at most 1 MiB. ENOENT: no file.
 StatusOr<std::string> ReadSmallFile(const std::string& path);
 
 }  // namespace rocegw::identity

@@ -38,14 +38,14 @@ store::Compare Unchanged(const std::string& key, const Found& found) {
   return store::Compare::ModifiedAt(key, found.has_value() ? found->mod_revision : 0);
 }
 
-// Later than all that was issued for the name, whatever the clocks of several controllers say.
+// Later than all earlier issues for the name, whatever the clocks of several controllers say.
 TimePoint IssueTime(const CertificateRecord& record, TimePoint now) {
   const TimePoint newest =
       std::max(TimeOfSerial(record.least_serial()), TimeOfSerial(record.next_serial()));
   return std::max(now, newest + std::chrono::microseconds(1));
 }
 
-// Signs, and makes the record say that the new certificate takes the place of those before it.
+// Signs, and records that the new certificate replaces those before it.
 EnrolledOrRefusal Enroll(const CertificateAuthority& authority, const std::string& gateway,
                          EVP_PKEY& key, const Found& found, std::chrono::seconds lifetime,
                          TimePoint now) {
@@ -84,7 +84,7 @@ EnrolledOrRefusal PlanJoin(const CertificateAuthority& authority, const JoinRequ
   const auto refuse = [](std::string reason, std::string text) {
     return Refusal{Kind::kUnauthenticated, std::move(reason), std::move(text), {}};
   };
-  // The token first: without one, nothing else is told or computed.
+  // The token is checked first: without it nothing is revealed or computed.
   auto token = Parse<JoinTokenRecord>(token_record);
   if (!token_record.has_value()) {
     return refuse("TOKEN_UNKNOWN", "this join token is not known here: make a new one");
@@ -100,7 +100,7 @@ EnrolledOrRefusal PlanJoin(const CertificateAuthority& authority, const JoinRequ
   if (!key.ok()) return BadRequest(key.status());
   const std::string digest = DigestOfKey(**key);
   const bool used = !token.used_by().empty();
-  // Whoever has shown the certificate, or was revoked, has no use for asking again.
+  // A host that has used the certificate, or was revoked, may not ask again.
   const bool again =
       used && token.used_by() == request.gateway && token.used_key() == digest &&
       Parse<CertificateRecord>(certificate_record).next_serial() == token.used_serial();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How hosts come into the fleet, renew their certificates and are put out again, as plans: from
-// what the store holds to the comparisons and operations of one transaction. The caller reads,
-// plans, adds what else belongs into the transaction (audit record, the gateway's object), and
-// plans anew when a comparison failed. Pure but for signing; any thread.
+// Plans for hosts that join the fleet, renew their certificates, or are revoked: from values of the
+// store to the compares and operations of one transaction. The caller reads, plans, adds the rest
+// of the transaction (audit record, the gateway's object), and plans again after a failed compare.
+// Pure except for signing; any thread.
 //
-// Renewal: the old certificate stays good until the new one has been seen, so an answer that gets
-// lost shuts nobody out. Revocation: everything that was issued until then is refused.
+// Renewal: the old certificate is valid until the new one was used, so a lost answer locks no host
+// out. Revocation: all certificates issued so far are refused.
 #pragma once
 
 #include <chrono>
@@ -19,13 +19,13 @@
 
 namespace rocegw::identity {
 
-// Why a plan cannot be: for the caller, without what it must not know.
+// Reason against a plan, for the caller, without secrets.
 struct Refusal {
   enum class Kind { kInvalid, kUnauthenticated, kDenied, kFailed };
   Kind kind = Kind::kDenied;
-  std::string reason;  // for machines: "TOKEN_EXPIRED"
+  std::string reason;  // machine-readable: "TOKEN_EXPIRED"
   std::string text;
-  std::string field;  // kInvalid: which one
+  std::string field;  // kInvalid: the field
 };
 
 struct Step {
@@ -43,7 +43,7 @@ struct Enrolled {
 using EnrolledOrRefusal = std::variant<Enrolled, Refusal>;
 using Found = std::optional<store::Entry>;
 
-// "certificates/node/G" for path "node/G".
+// Returns "certificates/node/G" for path "node/G".
 std::string CertificateKey(const std::string& path);
 
 struct JoinRequest {
@@ -52,23 +52,22 @@ struct JoinRequest {
   std::string certificate_request;
 };
 
-// token_record is what JoinTokenKey(token) holds, certificate_record what CertificateKey does.
+// `token_record`: value of JoinTokenKey(token); `certificate_record`: of CertificateKey.
 EnrolledOrRefusal PlanJoin(const CertificateAuthority& authority, const JoinRequest& request,
                            const Found& token_record, const Found& certificate_record,
                            std::chrono::seconds lifetime, TimePoint now);
 
-// serial: of the certificate that the call is made with.
+// `serial`: of the call's certificate.
 EnrolledOrRefusal PlanRenew(const CertificateAuthority& authority, const std::string& gateway,
                             const std::string& certificate_request, const std::string& serial,
                             const Found& certificate_record, std::chrono::seconds lifetime,
                             TimePoint now);
 
-// All certificates of the path that have been issued are refused from now on; the next one that is
-// issued is good.
+// Refuses all certificates of the path issued so far; the next one is valid.
 Step PlanRevoke(const std::string& path, const Found& certificate_record, TimePoint now);
 
-// The certificate was seen for the first time: those before it are refused from now on. nullopt:
-// that is so already, or it is not the one that was awaited.
+// Plans the first use of a certificate, after which those before it are refused. nullopt: done
+// already, or not the awaited certificate.
 std::optional<Step> PlanFirstUse(const std::string& path, const std::string& serial,
                                  const Found& certificate_record);
 

@@ -23,7 +23,7 @@ std::string TextOf(BIO& bio) {
   return {data, static_cast<size_t>(size)};
 }
 
-// Nobody is asked for a password: an encrypted key is refused.
+// Refuses encrypted keys: no password is asked for.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 }  // namespace
@@ -83,7 +83,7 @@ StatusOr<std::vector<X509Certificate>> CertificatesFromPem(std::string_view pem)
     found.push_back(std::move(one));
   }
   if (found.empty()) return OpensslError("no certificate (PEM)");
-  ERR_clear_error();  // of the end
+  ERR_clear_error();  // clears the end-of-file error
   return found;
 }
 
@@ -118,7 +118,7 @@ std::string Hex(std::string_view bytes) {
 
 std::string RandomBytes(size_t size) {
   std::string bytes(size, '\0');
-  // Without a generator nothing may go on.
+  // Without random numbers the program must not continue.
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(size)) != 1) {
     std::abort();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners for OpenSSL's objects, and its errors in words. OpenSSL keeps errors per thread; objects
+// Owners of OpenSSL's objects, and texts of its errors. OpenSSL keeps errors per thread. Objects
 // are used by one thread at a time, except EVP_PKEY and X509 that are only read.
 #pragma once
 
@@ -34,7 +34,7 @@ using BigNumber = std::unique_ptr<BIGNUM, OpensslDelete<BN_free>>;
 using AlternativeNames = std::unique_ptr<GENERAL_NAMES, OpensslDelete<GENERAL_NAMES_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, OpensslDelete<X509_EXTENSION_free>>;
 
-// "cannot sign: ..." with what OpenSSL has to say, which is then forgotten.
+// Returns "cannot sign: ..." with OpenSSL's text, and clears OpenSSL's errors.
 Status OpensslError(const std::string& what);
 
 // EC P-256.
@@ -44,17 +44,17 @@ StatusOr<std::string> KeyToPem(const EVP_PKEY& key);
 StatusOr<Key> KeyFromPem(std::string_view pem);
 
 StatusOr<std::string> CertificateToPem(X509& certificate);
-// The first certificate of a text.
+// Parses the first certificate of a text.
 StatusOr<X509Certificate> CertificateFromPem(std::string_view pem);
-// All of them, at least one.
+// Parses all certificates, at least one.
 StatusOr<std::vector<X509Certificate>> CertificatesFromPem(std::string_view pem);
 
-// A certificate request for a key, without names: the issuer decides about those.
+// Returns a certificate request for a key, without names: the issuer decides on those.
 StatusOr<std::string> NewCertificateRequest(EVP_PKEY& key);
 
 std::string Sha256(std::string_view bytes);
 std::string Hex(std::string_view bytes);
-// `size` bytes that nobody can guess.
+// Returns `size` unpredictable bytes.
 std::string RandomBytes(size_t size);
 
 }  // namespace rocegw::identity

@@ -18,8 +18,8 @@ constexpr std::chrono::hours kForever(24);
 
 }  // namespace
 
-// One who listens. The mutex is held while it is called, and taken anew by the same thread when the
-// call destroys its object.
+// Listener. The mutex is held during a call, and taken again by the same thread if the call
+// destroys its object.
 struct Revocations::Listening::Ear {
   PeerCertificate certificate;
   std::recursive_mutex mutex;
@@ -100,7 +100,7 @@ void Revocations::Run() {
     std::unique_lock lock(mutex_);
     if (stopping_) return;
     if (next.ok()) continue;
-    // What was missed is read anew.
+    // Reads everything again after the watch was interrupted.
     do {
       status_ = next.status();
       if (stop_.wait_for(lock, kRetry, [this] { return stopping_; })) return;
@@ -136,7 +136,7 @@ void Revocations::Apply(const store::Changes& changes) {
 
 bool Revocations::IsGoodLocked(const PeerCertificate& certificate) const {
   const auto known = known_.find(certificate.path);
-  // Without a record nothing was revoked: a store that was lost must not shut everybody out.
+  // Without a record nothing was revoked: a lost store must not lock everyone out.
   return known == known_.end() || certificate.serial >= known->second.record.least_serial();
 }
 
@@ -170,7 +170,7 @@ void Revocations::NoteFirstUse(const PeerCertificate& certificate) {
   }
   store_.TxnAsync({.compares = step->compares, .then = step->operations, .otherwise = {}},
                   [this, serial = certificate.serial](const auto&) {
-                    // When it failed, the next use tries again.
+                    // After a failure the next use tries again.
                     const std::lock_guard lock(mutex_);
                     noting_.erase(serial);
                     --writes_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which certificates are good, followed from the store: asked at every call, and by streams that
-// must end when theirs is not good any more. Also notes when a renewed certificate is seen for the
-// first time, which ends those before it. Owns a thread, which sees a revocation a moment after it
-// was written, by whichever controller. Any thread may call; the store outlives it.
+// Validity of certificates, followed from the store: checked at every call, and by streams that
+// must end when their certificate becomes invalid. Also records the first use of a renewed
+// certificate, which ends those before it. Owns a thread, which learns of a revocation by any
+// controller within moments. Any thread may call; the store outlives it.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@
 
 namespace rocegw::identity {
 
-// Of a caller, as its certificate says.
+// Caller's certificate.
 struct PeerCertificate {
   std::string path;    // "node/G"
   std::string serial;  // FactsOf
@@ -34,11 +34,11 @@ class Revocations {
   Revocations(const Revocations&) = delete;
   Revocations& operator=(const Revocations&) = delete;
 
-  // To be asked whenever it is used.
+  // Call at each use of the certificate.
   bool IsGood(const PeerCertificate& certificate);
 
-  // Ends with its object, whose destruction waits for a call that is running on another thread; it
-  // may be destroyed within the call. It may outlive the Revocations.
+  // Registration that ends with its object, whose destructor waits for a call on another thread; it
+  // may be destroyed within the call, and may outlive the Revocations.
   class Listening {
    public:
     ~Listening();
@@ -54,12 +54,12 @@ class Revocations {
     std::shared_ptr<Ears> ears_;
     std::shared_ptr<Ear> ear_;
   };
-  // Calls `ended` once when the certificate is not good any more: at once, within Listen, when it
-  // is not now; else on our thread. It must be quick and may call anything of gRPC.
+  // Calls `ended` once when the certificate becomes invalid: within Listen if it is invalid now;
+  // else on this object's thread. It must be quick and may call gRPC.
   [[nodiscard]] std::unique_ptr<Listening> Listen(PeerCertificate certificate,
                                                   std::function<void()> ended);
 
-  // OkStatus while it follows the store; else why it does not, at the moment.
+  // Returns OkStatus while the store is followed; else why it is not, at present.
   Status status() const;
 
  private:
@@ -69,7 +69,7 @@ class Revocations {
   void Apply(const store::Changes& changes);
   void Put(const store::Entry& entry);
   bool IsGoodLocked(const PeerCertificate& certificate) const;
-  // Ends what is not good any more.
+  // Notifies the listeners of invalid certificates.
   void TellEnded();
   void NoteFirstUse(const PeerCertificate& certificate);
 
@@ -88,7 +88,7 @@ class Revocations {
   std::shared_ptr<Listening::Ears> ears_;
   std::unique_ptr<store::BlockingWatch> watch_;
   bool stopping_ = false;
-  size_t writes_ = 0;  // that have not been answered
+  size_t writes_ = 0;  // writes without an answer
   std::thread thread_;
 };
 

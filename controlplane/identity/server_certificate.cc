@@ -51,7 +51,7 @@ ServerCertificate::ServerCertificate(const CertificateAuthority& authority, std:
       directory_(std::move(directory)),
       names_(std::move(names)),
       lifetime_(lifetime) {
-  // Who calls from the same host.
+  // For callers on the same host.
   for (const char* const name : {"localhost", "127.0.0.1", "::1"}) {
     if (std::ranges::count(names_, name) == 0) names_.emplace_back(name);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller's own certificate in its state directory: server.key, made once, server.crt, and
-// ca.crt beside them, all three watched by gRPC, which takes up new ones without a restart. The key
-// stays when the certificate is renewed: two files cannot be replaced at one moment. One thread.
+// The controller's own certificate in its state directory: server.key, created once, server.crt,
+// and ca.crt beside them. gRPC watches all three and reloads them without a restart. The key stays
+// at a renewal: two files cannot be replaced at once. One thread.
 #pragma once
 
 #include <chrono>
@@ -15,22 +15,22 @@ namespace rocegw::identity {
 
 class ServerCertificate {
  public:
-  // names: further DNS names and addresses under which clients call.
+  // `names`: further DNS names and addresses that clients use.
   ServerCertificate(const CertificateAuthority& authority, std::string directory,
                     std::vector<std::string> names, std::chrono::seconds lifetime);
 
-  // Issues one when there is none, it is of another authority, it lacks a name, half of its time
-  // has passed, or it was issued in the future. True: there is a new one.
+  // Issues a certificate if there is none, or it is of another authority, lacks a name, has passed
+  // half of its time, or was issued in the future. Returns true for a new one.
   StatusOr<bool> Renew();
 
   std::string key_file() const { return directory_ + "/server.key"; }
   std::string certificate_file() const { return directory_ + "/server.crt"; }
   std::string authority_file() const { return directory_ + "/ca.crt"; }
-  // Of the certificate that is in the file since the last Renew.
+  // Expiry of the certificate in the file since the last Renew.
   TimePoint not_after() const { return not_after_; }
-  // Whether Renew has something to do now, also because the clock was set back.
+  // Returns true if Renew has work now, also because the clock was set back.
   bool IsDue() const;
-  // When Renew has something to do.
+  // Time at which Renew has work.
   TimePoint renew_at() const { return renew_at_; }
 
  private:
@@ -47,8 +47,8 @@ class ServerCertificate {
   CertificateFacts facts_;
 };
 
-// The host's names and addresses under which others may call it: host name, and the addresses of
-// its interfaces that are up, without loopback and link-local ones.
+// Returns the names and addresses under which others reach this host: host name, and the addresses
+// of its active interfaces without loopback and link-local ones.
 std::vector<std::string> NamesOfHost();
 
 }  // namespace rocegw::identity

@@ -32,7 +32,7 @@ int ErrorOf(int status) {
   }
 }
 
-// A Status object has a text for people.
+// Uses the text of a Status object.
 std::string TextOf(const HttpRequest& request, const HttpResponse& response,
                    const nlohmann::json& object) {
   std::string text = "the API server answers " + std::to_string(response.status) + " to " +
@@ -105,7 +105,7 @@ Clock::time_point ApiServer::TakeShare(Clock::time_point now) {
 }
 
 void ApiServer::Run() {
-  // A server that closes early is an error of the call and no signal for the process.
+  // A server that closes early must not raise a signal in the process.
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);

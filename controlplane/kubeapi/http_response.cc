@@ -14,7 +14,7 @@ constexpr std::string_view kLineEnd = "\r\n";
 
 Status Bad(const std::string& what) { return {EBADMSG, "the API server's answer " + what}; }
 
-// Takes a line off the front; nullopt: its end is missing.
+// Removes and returns a line; nullopt: its end is missing.
 std::optional<std::string_view> TakeLine(std::string_view& bytes) {
   const size_t end = bytes.find(kLineEnd);
   if (end == std::string_view::npos) return std::nullopt;
@@ -35,7 +35,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// The whole text as a number.
+// Parses the whole text as a number.
 std::optional<size_t> NumberOf(std::string_view text, int base) {
   size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
@@ -96,7 +96,7 @@ StatusOr<HttpResponse> ParseHttpResponse(std::string_view bytes) {
     response.body = std::move(*body);
     return response;
   }
-  // Without a length a connection that was cut could not be told from the end.
+  // Without a length, a cut connection could not be distinguished from the end.
   if (!length && *code != 204) return Bad("says no length");
   if (length && bytes.size() < *length) return Bad("ends before its body does");
   response.body = bytes.substr(0, length.value_or(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader of a whole HTTP/1.1 response (RFC 9112). Pure; any thread.
+// Parser of a complete HTTP/1.1 response (RFC 9112). Pure; any thread.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace rocegw::kubeapi {
 
 struct HttpResponse {
   int status = 0;    // 200 ... 599
-  std::string body;  // decoded, if the server sent it in chunks
+  std::string body;  // without chunked encoding
 };
 
-// bytes: all that the server sent until it closed the connection. EBADMSG: the bytes are no
-// response, or end before the response does.
+// `bytes`: all bytes until the server closed the connection. EBADMSG: not a response, or
+// incomplete.
 StatusOr<HttpResponse> ParseHttpResponse(std::string_view bytes);
 
 }  // namespace rocegw::kubeapi

@@ -35,13 +35,13 @@ using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, Freed<SSL_free>>;
 using Addresses = std::unique_ptr<addrinfo, Freed<freeaddrinfo>>;
 
-// How long a call may take, and whether it is still wanted.
+// Deadline and cancellation of a call.
 class Patience {
  public:
   Patience(std::chrono::milliseconds limit, const std::atomic<bool>& stop)
       : until_(Clock::now() + limit), stop_(stop) {}
 
-  // Until the descriptor is ready for `events`.
+  // Waits until the descriptor is ready for `events`.
   Status Await(int fd, short events) const {
     for (;;) {
       if (stop_) return {ECANCELED, "stopped"};
@@ -91,7 +91,7 @@ StatusOr<UniqueFd> ConnectTo(const HttpsServer& server, const Patience& patience
   return last;
 }
 
-// What OpenSSL says of the last failure on this thread.
+// Returns OpenSSL's text of the last failure on this thread.
 Status TlsError(SSL* session) {
   const long verified = SSL_get_verify_result(session);
   const unsigned long code = ERR_get_error();
@@ -105,7 +105,8 @@ Status TlsError(SSL* session) {
   return {EPROTO, std::string("TLS: ") + text};
 }
 
-// step(session) as often as it needs the network; its result, > 0, or 0 at the end of the stream.
+// Repeats step(session) while it waits for the network; returns its result, > 0, or 0 at the end of
+// the stream.
 template <typename Step>
 StatusOr<int> Repeat(SSL* session, int fd, const Patience& patience, const Step& step) {
   for (;;) {
@@ -132,7 +133,7 @@ StatusOr<Session> NewSession(const HttpsServer& server, int fd) {
   if (context == nullptr) return Status(ENOMEM, "TLS: no memory");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  // A server that closes without a farewell is judged by the length that its response says.
+  // A server that closes without close_notify is checked by the response's length.
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
   if (SSL_CTX_load_verify_locations(context.get(), server.ca_file.c_str(), nullptr) != 1) {
     ERR_clear_error();

@@ -46,7 +46,7 @@ bool Covers(std::string_view pattern, std::string_view permission) {
   return pattern.ends_with(".*") && permission.starts_with(pattern.substr(0, pattern.size() - 1));
 }
 
-// The text at "pool.name"; empty when something on the way is not there.
+// Returns the text at "pool.name"; empty if a part of the path is unset.
 std::string TextAt(const Message& message, std::string_view path) {
   const size_t dot = path.find('.');
   const FieldDescriptor* field =
@@ -65,7 +65,7 @@ Decision Denied(std::string why) {
   return {.allowed = false, .why_not = std::move(why), .tenants = {}};
 }
 
-// Of the grants that have the permission: for the fleet, or for these tenants.
+// Range of the grants with the permission: the fleet, or these tenants.
 struct Reach {
   bool fleet = false;
   std::vector<std::string> tenants;
@@ -76,7 +76,7 @@ Reach ReachOf(const Caller& caller, std::string_view permission) {
   for (const Grant& grant : caller.grants) {
     if (!RoleHas(grant.role, permission)) continue;
     if (grant.tenant.empty()) {
-      // A tenant's administrator of no tenant is none.
+      // A tenant administrator without a tenant has no rights.
       reach.fleet |= grant.role != types::v1::TENANT_ADMIN;
     } else {
       reach.tenants.push_back(grant.tenant);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may call what. Methods say in their descriptors which permission they need and on what
-// (AccessRule of types/v1/annotations.proto); roles are sets of permissions; callers have roles,
-// for the fleet or for one tenant. What is not allowed is denied: a method without a rule can be
-// called by nobody. Pure; any thread.
+// Access control. Methods state in their descriptors which permission they require on which object
+// (AccessRule of types/v1/annotations.proto); roles are sets of permissions; callers have roles for
+// the fleet or for one tenant. Everything else is denied: a method without a rule can be called by
+// no one. Pure; any thread.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -24,27 +24,27 @@ struct Grant {
 };
 
 struct Caller {
-  // URI name of its certificate, "local:root" on the controller's own socket; empty: it showed
-  // none.
+  // URI name of its certificate, "local:root" on the controller's own socket; empty: no
+  // certificate.
   std::string principal;
-  std::string node;  // "gateways/G" when the certificate is a node's
+  std::string node;  // "gateways/G" if the certificate is a node's
   bool controller = false;
   std::vector<Grant> grants;
 };
 
-// nullptr: the method has no rule.
+// Returns nullptr if the method has no rule.
 const types::v1::AccessRule* RuleOf(const google::protobuf::MethodDescriptor& method);
 
 bool RoleHas(types::v1::Role role, std::string_view permission);
 
-// Whatever tenant it is about.
+// Returns true if the caller has the permission for the whole fleet.
 bool MayFleetWide(const Caller& caller, std::string_view permission);
 
 struct Decision {
   bool allowed = false;
-  // A sentence for the caller, without what it must not know.
+  // Sentence for the caller, without secrets.
   std::string why_not;
-  // Scope TENANT with a wildcard: the only tenants that an answer may speak of; empty: all.
+  // Scope TENANT with a wildcard: the only tenants visible in the answer; empty: all.
   std::vector<std::string> tenants;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints docs/reference/api.md: services, methods and messages of the API with their comments,
-// rules and roles, taken from the protos. Usage: api_doc DESCRIPTORS   (a FileDescriptorSet with
-// source info, as protoc writes it)
+// rules and roles, from the protos. Usage: api_doc DESCRIPTORS (a FileDescriptorSet with source
+// info, as protoc writes it)
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
@@ -44,7 +44,7 @@ What holds for all methods of the controller:
   fault `google.rpc.BadRequest`.
 )";
 
-// As they are listed.
+// In the order of the page.
 constexpr const char* kFiles[] = {
     "admin/v1/tenants",       "admin/v1/pools",        "admin/v1/cc_policies",
     "admin/v1/gateways",      "admin/v1/operations",   "admin/v1/role_bindings",
@@ -71,7 +71,7 @@ std::string CommentOf(const Descriptor& descriptor) {
   return InLine(location.leading_comments + " " + location.trailing_comments);
 }
 
-// What stands above a file's first statement, without its licence.
+// Returns the comment above a file's first statement, without its licence.
 std::string CommentOf(const pb::FileDescriptorProto& file) {
   for (const auto& location : file.source_code_info().location()) {
     if (location.path_size() != 1 ||
@@ -151,7 +151,7 @@ std::string WhoMay(const types::v1::AccessRule& rule) {
     std::string name = types::v1::Role_Name(value);
     const bool by_tenant = rule.scope() == types::v1::TENANT &&
                            (value == types::v1::TENANT_ADMIN || value == types::v1::VIEWER);
-    // A tenant's administrator is nobody in the fleet.
+    // TENANT_ADMIN has no permissions on the fleet.
     if (value == types::v1::TENANT_ADMIN && !by_tenant) continue;
     if (by_tenant) name.insert(0, "(").append(")");
     who += (who.empty() ? "" : ", ") + name;
@@ -193,7 +193,7 @@ void PrintEnum(const pb::EnumDescriptor& type) {
 
 void PrintMessage(const pb::Descriptor& message) {
   if (message.options().map_entry()) return;
-  // A message that only holds an enumeration is its name.
+  // A message that only contains an enumeration appears as its name.
   if (message.field_count() != 0 || message.enum_type_count() == 0) {
     std::printf("\n### %s\n\n", ShortName(message.full_name()).c_str());
     if (const std::string comment = CommentOf(message); !comment.empty())
@@ -237,7 +237,7 @@ int Print(const char* descriptors) {
     std::fprintf(stderr, "api_doc: %s: no descriptors\n", descriptors);
     return 1;
   }
-  // A file comes after those that it imports.
+  // A file follows those that it imports.
   pb::DescriptorPool pool;
   for (const pb::FileDescriptorProto& file : set.file()) {
     if (pool.BuildFile(file) == nullptr) return 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checker of messages from outside, which gateways use as well (proto/rules/check.h), under
-// this module's name.
+// Checker of foreign messages, shared with gateways (proto/rules/check.h), under this module's
+// name.
 #pragma once
 
 #include "proto/rules/check.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms that texts of the API have (proto/rules/formats.h), under this module's name.
+// Text formats of the API (proto/rules/formats.h), under this module's name.
 #pragma once
 
 #include "proto/rules/formats.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An object from the values of its two keys in the store (model/stored.h): the one way in which
-// views and answers of the API put it together. Any thread.
+// Object from the values of its two keys in the store (model/stored.h); views and answers of the
+// API use these functions only. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@ constexpr bool kHasStatus = requires(const Object& object) {
   object.status();
 };
 
-// Without status, with its name and etag. False: the value is no such message, the object has
-// nothing else.
+// Reads the intent, with name and etag. Returns false if the value is not such a message.
 template <typename Object>
 bool ReadIntent(const std::string& value, const std::string& name, int64_t revision, Object& out) {
   const bool readable = out.ParseFromString(value);
@@ -27,7 +26,7 @@ bool ReadIntent(const std::string& value, const std::string& name, int64_t revis
   return readable;
 }
 
-// Only the status; none when the value has none.
+// Reads the status; clears it if the value has none.
 template <typename Object>
 void ReadStatus(const std::string& value, Object& out) {
   if constexpr (kHasStatus<Object>) {

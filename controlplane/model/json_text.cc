@@ -45,7 +45,7 @@ void AddQuoted(const std::string& value, std::string& out) {
         out += "\\f";
         break;
       default:
-        // As protobuf does it, for pages that show it.
+        // Like protobuf, for pages that show the text.
         if (static_cast<unsigned char>(c) < 0x20 || c == '<' || c == '>' || c == '\x7f') {
           char code[8];
           std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
@@ -58,10 +58,10 @@ void AddQuoted(const std::string& value, std::string& out) {
   out += '"';
 }
 
-// False: it has something in it that this does not know.
+// Returns false for a message with unsupported contents.
 bool AddMessage(const Message& message, std::string& out);
 
-// index: of a repeated field, else -1.
+// `index`: element of a repeated field, else -1.
 bool AddValue(const Message& message, const FieldDescriptor& field, int index, std::string& out) {
   const Reflection& reflection = *message.GetReflection();
   const auto get = [&](auto single, auto repeated) {
@@ -89,7 +89,7 @@ bool AddValue(const Message& message, const FieldDescriptor& field, int index, s
     case FieldDescriptor::CPPTYPE_UINT32:
       out += std::to_string(get(&R::GetUInt32, &R::GetRepeatedUInt32));
       return true;
-    // Readers of JSON have no integers of 64 bits.
+    // JSON readers have no 64-bit integers.
     case FieldDescriptor::CPPTYPE_INT64:
       out += "\"" + std::to_string(get(&R::GetInt64, &R::GetRepeatedInt64)) + "\"";
       return true;
@@ -139,7 +139,7 @@ bool AddField(const Message& message, const FieldDescriptor& field, std::string&
   return true;
 }
 
-// Those types whose JSON is a text; false: it is none of them that we know.
+// Writes types whose JSON is a text; returns false for others.
 bool AddWellKnown(const Message& message, std::string& out) {
   using google::protobuf::util::TimeUtil;
   std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects objects by their labels. Two forms: text in list requests ("tier=gold,!old,zone!=b"), and
+// Selection of objects by labels. Two forms: text in list requests ("tier=gold,!old,zone!=b"), and
 // the map of a pool's gateway selector. Any thread.
 #pragma once
 
@@ -19,8 +19,8 @@ using Labels = google::protobuf::Map<std::string, std::string>;
 
 class LabelSelector {
  public:
-  // "key=value", "key!=value", "key" (has it), "!key" (has it not), joined by commas; all must
-  // hold. Empty: everything. nullopt: not understood.
+  // Parses "key=value", "key!=value", "key" (present), "!key" (absent), joined by commas; all must
+  // hold. Empty: everything. nullopt: invalid.
   static std::optional<LabelSelector> Parse(std::string_view text);
   bool Matches(const Labels& labels) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of others that are kept and come to logs and terminals. Any thread.
+// Foreign texts that are stored and shown in logs and terminals. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace rocegw::model {
 
-// At most so many bytes of a UTF-8 text, no half of a character, and nothing that moves a cursor.
+// Truncates a UTF-8 text to so many bytes at a character boundary, without control characters.
 inline std::string PlainText(const std::string& text, size_t most_bytes) {
   const auto is_inner = [](char byte) { return (static_cast<unsigned char>(byte) >> 6) == 2; };
   size_t end = std::min(text.size(), most_bytes);

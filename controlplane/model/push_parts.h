@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A push as the messages that carry it: each part has some of its objects and all of its head.
-// Pure; any thread.
+// Push as a sequence of messages: each part has some of the objects and the whole head. Pure; any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace rocegw::model {
 
-// Bytes of objects in one part; messages of gRPC end at 4 MiB.
+// Bytes of objects per part; gRPC limits messages to 4 MiB.
 inline constexpr size_t kPushPartBytes = size_t{512} << 10;
 
-// At least one part; objects stay in their order.
+// Returns at least one part; objects stay in order.
 std::vector<types::v1::Push> InParts(types::v1::Push whole, size_t part_bytes = kPushPartBytes);
 
 }  // namespace rocegw::model

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of resources (proto/rules/resource_name.h), under this module's name.
+// Resource names (proto/rules/resource_name.h), under this module's name.
 #pragma once
 
 #include "proto/rules/resource_name.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message as bytes that are the same whenever the message is, in this build: entries of maps
-// stand in the order of their keys. For what is compared or hashed, not only read again. Any
-// thread.
+// Deterministic serialization within this build: equal messages give equal bytes, with map entries
+// sorted by key. For bytes that are compared or hashed. Any thread.
 #pragma once
 
 #include <google/protobuf/message_lite.h>

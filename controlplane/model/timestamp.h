@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Now, as messages say it, in nanoseconds: protobuf's own knows only whole seconds. Any thread.
+// Current time as a message, in nanoseconds: protobuf's own function has only whole seconds. Any
+// thread.
 #pragma once
 
 #include <google/protobuf/timestamp.pb.h>

@@ -18,7 +18,8 @@ using process::Section;
 using std::chrono::hours;
 using std::chrono::seconds;
 
-// The authority's and the controllers' names are made of it, which X.509 limits to 64 characters.
+// Limit for names made of it: the authority's and the controllers' names have at most 64 characters
+// in X.509.
 constexpr size_t kLongestDomain = 50;
 
 bool IsDnsName(const std::string& text) {
@@ -38,7 +39,7 @@ bool IsAddress(const std::string& text) {
          inet_pton(AF_INET6, text.c_str(), &ignored) == 1;
 }
 
-// Both empty: it is not HOST:PORT.
+// Returns two empty texts if it is not HOST:PORT.
 std::pair<std::string, std::string> SplitPort(const std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos) return {};

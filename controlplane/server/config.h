@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configuration of rocegw-controller as a checked value, and its reader. Everything has a default:
-// no file is needed. Default values of the structs are the defaults of the file (default_config.cc
-// shows them to people). Start-up only, one thread.
+// no file is needed. Defaults of the structs are the defaults of the file (default_config.cc prints
+// them). Start-up only, one thread.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,8 @@ struct EtcdConfig {
 struct Config {
   std::string state_dir = "/var/lib/rocegw-controller";
   std::string trust_domain = "rocegw";
-  std::string address = "[::]:7471";     // agents and clients, TLS
-  std::vector<std::string> names;        // further ones for the controller's certificate
+  std::string address = "[::]:7471";     // for agents and clients, TLS
+  std::vector<std::string> names;        // further names in the controller's certificate
   std::vector<std::string> controllers;  // "host:port" for joining hosts; empty: this host's
   std::string replica_address;           // "host:port" for other controllers; empty: this host's
   std::string admin_socket;              // empty: admin.sock in state_dir
@@ -50,20 +50,20 @@ struct Config {
 
 struct ConfigResult {
   Config config;
-  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is good
+  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is valid
 };
 
-// file names the source in problems.
+// `file` names the source in problems.
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file);
 ConfigResult ReadConfig(const std::string& file);
 
-// Every key with its default value and an explanation. Valid YAML.
+// Returns every key with its default and an explanation. Valid YAML.
 std::string_view DefaultConfigText();
 
-// The port of an "ADDRESS:PORT" that was checked.
+// Returns the port of a checked "ADDRESS:PORT".
 std::string PortOf(const std::string& address);
 
-// "90s", "15m", "24h", "30d"; empty: not one.
+// Parses "90s", "15m", "24h", "30d"; returns false for other texts.
 bool ReadDuration(const std::string& text, std::chrono::seconds& value);
 
 }  // namespace rocegw::server

@@ -22,25 +22,25 @@ constexpr uint64_t kListenerId = 0;
 constexpr uint64_t kWakeId = 1;
 constexpr int kAcceptsAtOnce = 64;
 constexpr int kEventsAtOnce = 64;
-// How often time and bytes of strangers are looked at, and how long a failed accept waits.
+// Interval of the checks of strangers' time and bytes, and of retries after a failed accept.
 constexpr std::chrono::milliseconds kTick(100);
-// Receive buffers in bytes; the kernel doubles them.
+// Receive buffer in bytes; the kernel doubles it.
 constexpr int kStrangerBuffer = 1 << 15;
 constexpr int kMemberBuffer = 1 << 20;
-// The C library keeps what gRPC took for the streams of strangers. So many of them may leave much
-// behind; giving it back locks the heap for some 60 ms per GiB.
+// Number of ended strangers after which unused heap is returned. The C library keeps the memory
+// that gRPC took for their streams; returning it locks the heap for about 60 ms per GiB.
 constexpr uint64_t kManyEnded = 32;
 constexpr size_t kKeptBytes = size_t{16} << 20;
 constexpr std::chrono::seconds kHeapSettles(1);
 constexpr std::chrono::seconds kHeapEvery(3);
-// gRPC ends streams late, so one look is not the last.
+// gRPC ends streams late, so one check is not enough.
 constexpr int kHeapLooks = 3;
 constexpr std::chrono::seconds kReportEvery(10);
 constexpr unsigned kUserTimeoutMs = 20000;
 
 struct Place {
   std::string peer;    // with the port
-  std::string source;  // an IPv4 address, or an IPv6 network of 64 bits
+  std::string source;  // an IPv4 address, or the /64 network of an IPv6 address
 };
 
 Place PlaceOf(const sockaddr_storage& from) {
@@ -88,7 +88,7 @@ Status CannotListen(const std::string& address, int error) {
 FrontLimits LimitsFor(uint64_t descriptor_limit) {
   FrontLimits limits;
   const size_t eighth = std::max<size_t>(descriptor_limit / 8, 4);
-  // A stranger costs two descriptors.
+  // A stranger uses two descriptors.
   limits.strangers = std::min(limits.strangers, eighth);
   limits.strangers_per_source = std::min(limits.strangers_per_source, limits.strangers / 2);
   limits.per_member = std::min(limits.per_member, 2 * eighth);
@@ -104,7 +104,7 @@ std::string PeerKey(std::string_view grpc_peer) {
   bool in_zone = false;
   for (size_t i = 5; i < grpc_peer.size(); ++i) {
     char c = grpc_peer[i];
-    if (c == '%') {  // gRPC writes brackets and the sign of a zone as %5B, %5D and %25
+    if (c == '%') {  // gRPC writes brackets and the zone's sign as %5B, %5D and %25
       const std::string_view code = grpc_peer.substr(i + 1, 2);
       i += 2;
       if (code == "25") in_zone = true;
@@ -138,7 +138,7 @@ Status ConnectionFront::Listen(const std::string& address) {
   }
   constexpr int kKind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   listener_.Reset(socket(storage.ss_family, kKind, 0));
-  // Without IPv6 the any-address still means that of IPv4.
+  // Without IPv6 the any-address means that of IPv4.
   if (!listener_.valid() && errno == EAFNOSUPPORT && host == "::") {
     storage = {};
     v4->sin_family = AF_INET;
@@ -229,7 +229,7 @@ void ConnectionFront::AcceptAll() {
     }
     if (errno == ECONNABORTED || errno == EINTR) continue;
     if (errno != EAGAIN) {
-      // No descriptor or no memory: makes room, and tries again a moment later.
+      // No descriptor or memory left: closes strangers, and retries a moment later.
       {
         const std::lock_guard lock(mutex_);
         if (!strangers_.empty()) CloseOldestOf(BusiestSource(), FrontClose::kDescriptors);
@@ -246,12 +246,12 @@ void ConnectionFront::Accept(UniqueFd connection, const sockaddr_storage& from) 
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMs,
              sizeof kUserTimeoutMs);
-  // What has arrived is read after a shutdown, too.
+  // After a shutdown, received data can still be read.
   setsockopt(connection.get(), SOL_SOCKET, SO_RCVBUF, &kStrangerBuffer, sizeof kStrangerBuffer);
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   {
     const std::lock_guard lock(mutex_);
-    // The kernel gives the lowest free number: all numbers below it are in use.
+    // The kernel assigns the lowest free number: all numbers below it are in use.
     if (!watch.valid() || watch.get() >= limits_.descriptors) {
       if (strangers_.empty()) return CountClosed(FrontClose::kDescriptors, place.source);
       CloseOldestOf(BusiestSource(), FrontClose::kDescriptors);
@@ -267,8 +267,8 @@ void ConnectionFront::Accept(UniqueFd connection, const sockaddr_storage& from) 
     }
     const uint64_t id = next_id_++;
     epoll_event event{};
-    // Each arrival is an event: within a tick a stranger could send so much that gRPC takes
-    // hundreds of MiB for its streams.
+    // Edge-triggered, so each arrival is an event: within a tick a stranger could send so much that
+    // gRPC takes hundreds of MiB for its streams.
     event.events = EPOLLRDHUP | EPOLLIN | EPOLLET;
     event.data.u64 = id;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watch.get(), &event) != 0) {
@@ -308,7 +308,7 @@ void ConnectionFront::EndedByPeer(uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = strangers_.find(id);
   if (found == strangers_.end()) return;
-  // A peer that closes one direction only would keep a connection that is counted nowhere.
+  // A peer that closes only one direction would keep a connection that is not counted.
   shutdown(found->second.watch.get(), SHUT_RDWR);
   Forget(id);
 }
@@ -342,7 +342,7 @@ void ConnectionFront::Forget(uint64_t id) {
   const auto found = strangers_.find(id);
   if (found == strangers_.end()) return;
   const Stranger& stranger = found->second;
-  // The registration would outlive the descriptor, since gRPC's is of the same socket.
+  // The registration would outlive the descriptor, since gRPC's refers to the same socket.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stranger.watch.get(), nullptr);
   by_peer_.erase(stranger.peer);
   const auto source = per_source_.find(stranger.source);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listener of the TLS port. Accepts connections, bounds those that have shown no certificate, and
-// hands every accepted descriptor to the gRPC server, which owns it from then on.
+// Listener of the TLS port. Accepts connections, bounds those without a certificate so far, and
+// passes each descriptor to the gRPC server, which then owns it.
 //
-// A connection is a stranger's until a call with a good certificate arrives on it. Strangers are
-// bounded in number, per source, in time and in received bytes; when a bound is reached the oldest
-// stranger of the busiest source is closed, so that a new caller always gets its chance to shake
-// hands. Members are bounded per principal. Descriptors are kept in reserve: strangers are closed
-// before the process runs out of them.
+// A connection is a stranger's until a call with a valid certificate arrives on it. Strangers are
+// bounded in number, per source, in time and in received bytes. At a bound the oldest stranger of
+// the busiest source is closed, so that a new caller always gets a chance for its handshake.
+// Members are bounded per principal. Descriptors are kept in reserve: strangers are closed before
+// the process runs out.
 //
-// Owns one thread. Admit is called by gRPC's threads.
+// Owns one thread. Admit is called on gRPC's threads.
 #pragma once
 
 #include <sys/socket.h>
@@ -34,20 +34,20 @@ namespace rocegw::server {
 struct FrontLimits {
   size_t strangers = 1024;
   size_t strangers_per_source = 512;
-  // From accept to the first call with a certificate.
+  // Time from accept to the first call with a certificate.
   std::chrono::milliseconds stranger_time{30000};
-  // Looked at whenever data arrives; more may arrive until the front's thread runs. Covers a
-  // handshake, headers and the 64 KiB of a message that HTTP/2 lets in before the call is seen.
+  // Checked when data arrives; more may arrive until the front's thread runs. Covers a handshake,
+  // headers and the 64 KiB of a message that HTTP/2 accepts before the call is known.
   uint64_t stranger_bytes = 1 << 17;
   size_t per_member = 256;
-  // A connection whose descriptor has this number or a higher one is one too many.
+  // Limit of descriptor numbers: a connection with this number or a higher one is refused.
   int descriptors = 1 << 20;
 };
 
-// The limits that fit a process with this RLIMIT_NOFILE.
+// Returns limits for a process with this RLIMIT_NOFILE.
 FrontLimits LimitsFor(uint64_t descriptor_limit);
 
-// "10.0.0.1:4711" or "[2001:db8::1]:4711" of grpc::ServerContext::peer(). Empty: not over TCP.
+// Converts grpc::ServerContext::peer() to "10.0.0.1:4711" or "[2001:db8::1]:4711". Empty: not TCP.
 std::string PeerKey(std::string_view grpc_peer);
 
 enum class FrontClose : uint8_t { kTime, kBytes, kSource, kStrangers, kDescriptors, kMember };
@@ -64,34 +64,34 @@ class ConnectionFront {
   ConnectionFront(const ConnectionFront&) = delete;
   ConnectionFront& operator=(const ConnectionFront&) = delete;
 
-  // address: "10.0.0.1:7471", "[::]:7471". Callers wait in the kernel's queue until Start.
+  // `address`: "10.0.0.1:7471", "[::]:7471". Callers wait in the kernel's queue until Start.
   Status Listen(const std::string& address);
   int port() const { return port_; }
   Status Start(HandOff hand_off);
-  // Accepts nothing more. Connections that were handed over stay.
+  // Stops accepting. Connections that were passed on stay.
   void Stop();
 
-  // Reports a call with a good certificate. peer: PeerKey. Any thread.
+  // Reports a call with a valid certificate. `peer`: PeerKey. Any thread.
   void Admit(const std::string& peer, const std::string& principal);
 
   size_t strangers() const;
-  // How often the heap was given back to the system.
+  // Returns how often heap was returned to the system.
   uint64_t heap_returns() const { return heap_returns_.load(); }
   uint64_t closed(FrontClose reason) const { return closed_[static_cast<size_t>(reason)].load(); }
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Stranger {
-    // A second descriptor of the connection: it shuts the connection down and notices its end.
+    // Second descriptor of the connection, for shutting it down and noticing its end.
     UniqueFd watch;
-    int handed = -1;  // the descriptor that gRPC owns
+    int handed = -1;  // descriptor that gRPC owns
     uint64_t cookie = 0;
     std::string peer;
     std::string source;
     Clock::time_point deadline;
   };
-  // gRPC's descriptor number and the socket's cookie: both together tell whether the connection
-  // still exists.
+  // gRPC's descriptor number and the socket's cookie, which together show if the connection still
+  // exists.
   struct Member {
     int handed = -1;
     uint64_t cookie = 0;
@@ -108,7 +108,7 @@ class ConnectionFront {
   void Close(uint64_t id, FrontClose reason);
   void Forget(uint64_t id);
   void CountClosed(FrontClose reason, const std::string& source);
-  // Whether enough strangers have ended that what gRPC took for their streams is worth a look.
+  // Returns true if enough strangers have ended for returning the memory of their streams.
   bool HeapIsDue() const;
   void ReturnHeap();
 
@@ -122,14 +122,14 @@ class ConnectionFront {
   std::array<std::atomic<uint64_t>, kFrontCloseNames.size()> closed_{};
   std::atomic<uint64_t> heap_returns_{0};
 
-  mutable std::mutex mutex_;  // guards everything below
+  mutable std::mutex mutex_;  // guards the fields below
   uint64_t next_id_ = 2;
   std::map<uint64_t, Stranger> strangers_;  // in order of arrival
   std::unordered_map<std::string, uint64_t> by_peer_;
   std::unordered_map<std::string, size_t> per_source_;
   std::unordered_map<std::string, std::vector<Member>> members_;  // by principal
-  uint64_t ended_ = 0;  // strangers, since looks at the heap became due
-  int heap_looks_ = 0;  // to come
+  uint64_t ended_ = 0;  // ended strangers since a heap check became due
+  int heap_looks_ = 0;  // checks to come
   Clock::time_point heap_due_;
   Clock::time_point next_report_;
   uint64_t unreported_ = 0;

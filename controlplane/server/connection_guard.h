@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate before all services on the TLS port, those of gRPC itself included: without a
+// Check of certificates for all services on the TLS port, including gRPC's own. Without a
 // certificate only joining and health are answered, and a certificate that was revoked, replaced or
-// has expired since the connection was made is none. Services ask again what their caller may do.
-// gRPC's threads.
+// expired since the connection began does not count. Services check permissions separately. gRPC's
+// threads.
 #pragma once
 
 #include <grpcpp/security/auth_metadata_processor.h>
@@ -17,7 +17,7 @@
 
 namespace rocegw::server {
 
-// Whether the method ("/package.Service/Method") is answered without a certificate.
+// Returns true if the method ("/package.Service/Method") is answered without a certificate.
 bool IsOpenMethod(std::string_view method);
 
 class ConnectionGuard final : public grpc::AuthMetadataProcessor {
@@ -36,7 +36,7 @@ class ConnectionGuard final : public grpc::AuthMetadataProcessor {
     identity::TimePoint not_before;
     identity::TimePoint not_after;
   };
-  // Read once per certificate, not once per call.
+  // Parses a certificate once, not once per call.
   Known Read(const std::string& pem);
 
   identity::Revocations& revocations_;

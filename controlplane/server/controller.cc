@@ -68,15 +68,15 @@ constexpr int kKeepaliveMs = 30000;
 constexpr int kKeepaliveTimeoutMs = 10000;
 constexpr int kLeastPingMs = 10000;
 constexpr int kHandshakeTimeoutMs = 10000;
-constexpr int kMostStreams = 256;    // of one connection
-constexpr int kMostIdleMs = 600000;  // a connection without calls
+constexpr int kMostStreams = 256;    // per connection
+constexpr int kMostIdleMs = 600000;  // idle time of a connection without calls
 constexpr int kMostThreads = 64;
 constexpr std::chrono::hours kFirstTokenLifetime(24);
 constexpr std::chrono::seconds kPresenceTimeout(15);
 constexpr process::SocketWords kAdminSocket = {"admin socket", "state_dir or admin_socket"};
 constexpr char kAuthorityKey[] = "authority";
 
-// As this host is reached.
+// Returns the addresses of this host for others.
 std::vector<std::string> OwnAddresses(const Config& config, int port) {
   const auto with_port = [port](const std::string& host) {
     const bool v6 = host.find(':') != std::string::npos;
@@ -97,7 +97,7 @@ std::vector<std::string> OwnAddresses(const Config& config, int port) {
   return found;
 }
 
-// As joining hosts reach the fleet.
+// Returns the addresses of the fleet for joining hosts.
 std::vector<std::string> ReachableAt(const Config& config, int port) {
   return config.controllers.empty() ? OwnAddresses(config, port) : config.controllers;
 }
@@ -110,10 +110,10 @@ std::string HostName() {
 
 std::string Candidate() { return HostName() + " process " + std::to_string(getpid()); }
 
-// Of this process.
+// Returns an id of this process.
 std::string ReplicaId() { return HostName() + "-" + store::RandomUuid().substr(0, 8); }
 
-// All that is there once the store is open. Members go in reverse order.
+// Parts that need an open store; destroyed in reverse order.
 struct Fleet {
   Fleet(store::Store& store, const std::string& id, std::unique_ptr<sync::FleetFollower> f,
         std::unique_ptr<identity::Revocations> r, const identity::CertificateAuthority& authority,
@@ -170,7 +170,7 @@ struct Fleet {
   api::ReplicaService replicas;
 };
 
-// The names under which the health service knows our services.
+// Names of our services at the health service.
 constexpr const char* kServiceNames[] = {
     "rocegw.admin.v1.Tenants",       "rocegw.admin.v1.Pools",
     "rocegw.admin.v1.CcPolicies",    "rocegw.admin.v1.RoleBindings",
@@ -203,7 +203,7 @@ struct Controller::Parts {
   identity::ClockWatch clock;
   bool start_anew = false;
   std::unique_ptr<MeasuredStore> store;
-  bool is_new = false;  // the store did not know an authority
+  bool is_new = false;  // the store had no authority yet
   std::unique_ptr<sync::Presence> presence;
   std::unique_ptr<Fleet> fleet;
   std::unique_ptr<ControllerMetrics> metrics;
@@ -213,7 +213,7 @@ struct Controller::Parts {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
   bool serving = false;
-  bool served = false;  // before
+  bool served = false;  // previous value
   process::Lifecycle lifecycle;
 };
 
@@ -242,7 +242,7 @@ Status Controller::Parts::OpenStore() {
   } else {
     store::SqliteFileOptions options;
     options.path = config.state_dir + "/fleet.db";
-    // The file is made with the process's mask; it holds hashes of tokens and who may do what.
+    // The umask protects the file: it contains token hashes and role bindings.
     const mode_t old_mask = umask(0077);
     opened = store::OpenSqliteStore(options);
     umask(old_mask);
@@ -252,7 +252,8 @@ Status Controller::Parts::OpenStore() {
   return CheckAuthority();
 }
 
-// All controllers of a store must be of one authority, or agents of one are strangers to another.
+// All controllers of a store must have one authority; otherwise agents of one are strangers to
+// another.
 Status Controller::Parts::CheckAuthority() {
   auto found = store->Get(kAuthorityKey);
   if (!found.ok()) return found.status();
@@ -274,11 +275,11 @@ Status Controller::Parts::CheckAuthority() {
   transaction.then = {store::Operation::Put(kAuthorityKey, record.SerializeAsString())};
   auto written = store->Txn(std::move(transaction));
   if (!written.ok()) return written.status();
-  // Another controller was faster: what it wrote is to be looked at.
+  // Another controller was faster: checks what it wrote.
   return written->succeeded ? OkStatus() : CheckAuthority();
 }
 
-// To another controller, with this one's certificate as it is then.
+// Returns a channel to another controller, with this one's current certificate.
 std::shared_ptr<grpc::Channel> Controller::Parts::ChannelTo(const std::string& address) const {
   using grpc::experimental::FileWatcherCertificateProvider;
   grpc::experimental::TlsChannelCredentialsOptions options;
@@ -296,9 +297,10 @@ std::shared_ptr<grpc::Channel> Controller::Parts::ChannelTo(const std::string& a
 }
 
 Status Controller::Parts::StartFleet() {
-  // A port of 0 is found out when the server has started: only tests have that, and name it.
+  // A port of 0 is known only after the server's start; only tests use it, and they set the
+  // address.
   const int named = std::stoi(PortOf(config.address));
-  // It is said before anybody's stream can end here.
+  // Registered before any stream can end here.
   const std::string id = ReplicaId();
   controlplane::v1::ReplicaRecord record;
   record.set_address(config.replica_address.empty() ? OwnAddresses(config, named).front()
@@ -338,7 +340,7 @@ Status Controller::Parts::StartServer() {
           kFileWatchSeconds));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  // Asked for; checked when it is given. What may be done without stands in the guard.
+  // Certificates are requested, and verified if given. The guard lists what needs none.
   options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   const auto credentials = grpc::experimental::TlsServerCredentials(options);
   credentials->SetAuthMetadataProcessor(
@@ -358,14 +360,14 @@ Status Controller::Parts::StartServer() {
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMostIdleMs);
-  // Synchronous services (reflection) take a thread per call.
+  // Synchronous services (reflection) use a thread per call.
   builder.SetResourceQuota(grpc::ResourceQuota("controller").SetMaxThreads(kMostThreads));
-  // Agents that vanished are noticed, and those that ask whether we are there are welcome.
+  // Detects vanished agents, and allows agents to check the connection.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingMs);
-  // Nobody but us may open the socket from its first moment on.
+  // Only this user may open the socket from the start.
   const mode_t old_mask = umask(0177);
   server = builder.BuildAndStart();
   umask(old_mask);
@@ -401,7 +403,7 @@ Status Controller::Parts::StartMetrics() {
   return metrics_server->Start(config.metrics_address);
 }
 
-// A fleet that has just come into being: the first host needs nothing but one command.
+// New fleet: lets the first host join with one command.
 Status Controller::Parts::WriteFirstJoinFile() {
   const std::string path = config.state_dir + "/join.yaml";
   if (!is_new) return OkStatus();
@@ -506,7 +508,7 @@ std::chrono::milliseconds Controller::Tick() {
     } else {
       spdlog::error("the controller's certificate cannot be renewed: {}", renewed.status().text());
     }
-    // Not at every tick, also when the lifetime is shorter than what it is backdated by.
+    // At least one interval between renewals, even if the lifetime is shorter than the backdating.
     parts.next_renewal =
         std::max(parts.next_renewal,
                  identity::Now() + (renewed.ok() ? std::chrono::seconds(1) : kRenewRetry));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running controller: all parts made from a configuration, started in order. One thread starts,
-// calls Tick now and then, and stops; everything else runs on threads of the parts.
+// Running controller: all parts of a configuration, started in order. One thread starts, calls Tick
+// periodically, and stops; everything else runs on threads of the parts.
 #pragma once
 
 #include <chrono>
@@ -19,23 +19,23 @@ class Controller {
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 
-  // Everything runs, or nothing: the error names the part and the remedy.
+  // Starts all parts or none: the error names the part and the remedy.
   Status Start();
-  // Calls in progress get a moment to end.
+  // Stops; calls in progress get a moment to end.
   void Stop();
 
-  // Renews the controller's certificate when it is time, and looks whether the store is followed.
-  // Returns when to call again, at the latest.
+  // Renews the controller's certificate when due, and checks that the store is followed. Returns
+  // the latest time of the next call.
   std::chrono::milliseconds Tick();
 
-  // The clock was set back by so much that the process should start anew.
+  // Returns true if the clock was set back so far that the process should restart.
   bool WantsToStartAnew() const;
 
-  // One line for people: addresses, store.
+  // Returns one line for display: addresses, store.
   std::string Summary() const;
-  // How a host joins, for people; several lines.
+  // Returns instructions for joining; several lines.
   std::string HowToJoin() const;
-  // Of the running server; 0 otherwise.
+  // Returns the port of the running server; 0 otherwise.
   int port() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller's state as Prometheus metric families: build, readiness, expiry of certificates,
-// what the store does and how far it is followed, what nodes were not believed. Labels are few
-// words of our own. Any thread.
+// State of the controller as Prometheus metric families: build, readiness, expiry of certificates,
+// activity of the store and the delay of following it, refused claims of nodes. Label values are a
+// few fixed words. Any thread.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace rocegw::server {
 
 class ControllerMetrics final : public process::MetricsSource {
  public:
-  // All of them live longer than this.
+  // All arguments outlive this object.
   ControllerMetrics(const MeasuredStore& store, const sync::FleetFollower& follower,
                     const sync::NodeHub& hub, const process::Readiness& readiness)
       : store_(store), follower_(follower), hub_(hub), readiness_(readiness) {}
@@ -32,7 +32,7 @@ class ControllerMetrics final : public process::MetricsSource {
   void SetAuthorityExpiry(identity::TimePoint time) { authority_expires_.store(Seconds(time)); }
   void SetServerExpiry(identity::TimePoint time) { server_expires_.store(Seconds(time)); }
   void SetClockSteps(uint64_t steps) { clock_steps_.store(steps); }
-  // Null: no connection is counted.
+  // nullptr: connections are not counted.
   void SetFront(const ConnectionFront* front) { front_.store(front); }
   void SetLeads(bool leads) { leads_.store(leads); }
 

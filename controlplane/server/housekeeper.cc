@@ -92,7 +92,7 @@ Status Housekeeping::Round(const store::Compare& fence, TimePoint now) {
   }
   auto sealed = sealer_.SealNew(fence);
   if (!sealed.ok()) return sealed.status();
-  // Kept in the log: a store whose end is cut off does not know it.
+  // Logged, because a truncated store cannot detect its truncation.
   if (sealed->has_value()) spdlog::info("audit records are sealed, head {}", **sealed);
   auto newest = store_.Range({.range = store::KeyRange::Key(fence.key), .limit = 1});
   if (!newest.ok()) return newest.status();

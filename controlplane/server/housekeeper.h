@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the store from growing: gives up its past, and removes what has served: answers under a
-// request_id after a day, join tokens after their time. Seals the audit records. One controller of
-// a store does it, by election; what it writes carries the fence of its term. Owns a thread; goes
-// before its store.
+// Keeps the store from growing: compacts old revisions, removes answers of request_ids after a day
+// and join tokens after their expiry, and seals the audit records. One elected controller of a
+// store does it; its writes carry the fence of its term. Owns a thread; destroyed before its store.
 #pragma once
 
 #include <chrono>
@@ -23,32 +22,32 @@ namespace rocegw::server {
 
 inline constexpr std::chrono::hours kKeepRequests(24);
 
-// Of entries below "request/" and "join/": those that may go.
+// Returns the removable entries below "request/" and "join/".
 std::vector<std::string> ServedKeys(const std::vector<store::Entry>& entries,
                                     identity::TimePoint now);
 
-// Which revision was the newest at which time.
+// Record of the newest revision at each time.
 class Past {
  public:
   void Note(identity::TimePoint time, store::Revision revision);
-  // The newest revision that was noted at or before `time`, which is forgotten; 0: none.
+  // Returns and forgets the newest revision that was noted at or before `time`; 0: none.
   store::Revision TakeBefore(identity::TimePoint time);
 
  private:
   std::deque<std::pair<identity::TimePoint, store::Revision>> noted_;
 };
 
-// The work itself, and what it remembers from round to round. One thread.
+// Housekeeping work with its state between rounds. One thread.
 class Housekeeping {
  public:
-  // What has served is looked for this often: it means reading all answers of a day.
+  // Interval of removals: each reads all answers of a day.
   static constexpr std::chrono::minutes kRemoveEvery{10};
 
   // The store outlives it.
   Housekeeping(store::Store& store, std::chrono::seconds keep_history)
       : store_(store), keep_history_(keep_history), sealer_(store) {}
 
-  // One round as of `now`, in the term of the fence.
+  // Runs one round as of `now`, in the term of the fence.
   Status Round(const store::Compare& fence, identity::TimePoint now);
 
  private:
@@ -62,7 +61,7 @@ class Housekeeping {
 class Housekeeper {
  public:
   struct Options {
-    std::string candidate;  // for people: host and process
+    std::string candidate;  // for display: host and process
     std::chrono::seconds interval{60};
     std::chrono::seconds keep_history = std::chrono::hours(1);
   };

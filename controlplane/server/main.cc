@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rocegw-controller: the fleet's control plane. This file reads the command line, handles signals,
-// and turns errors into one line and an exit status; controller.cc is the controller itself.
+// and turns errors into one line and an exit status; the controller itself is controller.cc.
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/credentials.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ constexpr int kGoOn = -1;
 
 struct Arguments {
   std::string config_file;  // empty: none
-  std::string state_dir;    // empty: the configuration's
+  std::string state_dir;    // empty: from the configuration
   std::optional<LogLevel> log_level;
   bool check_config = false;
   bool print_default_config = false;
@@ -92,7 +92,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   user.callback([&arguments] { arguments.user_certificate = true; });
 }
 
-// kGoOn, or the status to leave with.
+// Returns kGoOn, or the exit status.
 int ParseArguments(int argc, char** argv, Arguments& arguments) {
   CLI::App app(
       "Control plane of RDMA gateways. Needs no configuration: it makes its certificate authority\n"
@@ -162,7 +162,7 @@ void Reload(const Arguments& arguments) {
   process::ReloadLogLevel(fresh.problems, arguments.log_level.value_or(fresh.config.log_level));
 }
 
-// Stops the controller; a call that never ends must not keep the process.
+// Stops the controller within a time limit, even if a call never ends.
 void StopInTime(Controller& controller) {
   std::mutex mutex;
   std::condition_variable stopped;
@@ -199,7 +199,7 @@ int Serve(const Arguments& arguments, Config config) {
   const std::string summary = controller.Summary();
   spdlog::info("rocegw-controller {} is ready: {}", process::VersionText(), summary);
   std::cout << controller.HowToJoin() << std::flush;
-  // A full disk behind the output does not make the stop a failure.
+  // A full disk behind the output is no failure of the stop.
   std::cout.clear();
   std::clearerr(stdout);
   manager.Ready(summary);

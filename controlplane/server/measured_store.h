@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store that measures how long another one takes, from the call to the answer. Any thread.
+// Decorator of a store that measures the time from call to answer. Any thread.
 #pragma once
 
 #include <prometheus/histogram.h>
@@ -38,7 +38,7 @@ class MeasuredStore final : public store::Store {
     return store_->NewLease(time_to_live, std::move(lost));
   }
 
-  // Latencies by operation, failures by operation.
+  // Latencies and failures by operation.
   std::vector<prometheus::MetricFamily> Collect() const;
 
  private:
@@ -48,9 +48,9 @@ class MeasuredStore final : public store::Store {
     prometheus::Histogram seconds;
     std::atomic<uint64_t> failed{0};
   };
-  // `done`, and the transaction's time.
+  // Returns a `done` that also records the transaction's time.
   TxnDone Measuring(const store::Transaction& transaction, TxnDone done);
-  // Shared with answers that come while the store goes.
+  // Shared with answers that arrive during destruction.
   const std::shared_ptr<Meter> transactions_ = std::make_shared<Meter>();
   const std::shared_ptr<Meter> reads_ = std::make_shared<Meter>();
   const std::unique_ptr<store::Store> store_;

@@ -13,11 +13,11 @@ namespace rocegw::server {
 
 grpc::experimental::Interceptor* MemberNotice::CreateServerInterceptor(
     grpc::experimental::ServerRpcInfo* info) {
-  // The guard judges no certificate of a call that needs none.
+  // The guard checks no certificate for calls that need none.
   if (IsOpenMethod(info->method())) return nullptr;
   const auto* const context = info->server_context();
-  // gRPC asks before the context of a synchronous method has its call. Reflection, the only service
-  // of that kind, makes no connection a member's.
+  // gRPC calls this before the context of a synchronous method has its call. Reflection, the only
+  // such service, makes no connection a member's.
   const auto auth = context->auth_context();
   if (auth == nullptr || !auth->IsPeerAuthenticated()) return nullptr;
   const std::string peer = PeerKey(context->peer());

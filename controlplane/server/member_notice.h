@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports connections of members to the connection front: called by gRPC for each call that the
-// guard let through. gRPC's threads.
+// Reports members' connections to the connection front: gRPC calls it for each call that passed the
+// guard. gRPC's threads.
 #pragma once
 
 #include <grpcpp/support/server_interceptor.h>

@@ -15,7 +15,7 @@ namespace rocegw::server {
 StatusOr<UserCertificate> MakeUserCertificate(const Config& config, const std::string& name,
                                               std::chrono::seconds lifetime,
                                               const std::string& directory) {
-  // An authority is made by the controller's first start only.
+  // Only the controller's first start creates an authority.
   const std::string authority_key = config.state_dir + "/ca.key";
   if (access(authority_key.c_str(), R_OK) != 0) {
     return Status(errno,

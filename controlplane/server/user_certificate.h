@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates for people and their programs, made on the controller's host from its state
-// directory, while the controller runs or not. What the holder may do is said by role bindings.
+// Certificates for users and their programs, issued on the controller's host from its state
+// directory, with or without a running controller. Role bindings give the holder permissions.
 #pragma once
 
 #include <chrono>

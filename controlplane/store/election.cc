@@ -10,7 +10,7 @@ struct Election::Signal {
   std::mutex mutex;
   std::condition_variable changed;
   bool stop = false;
-  bool raised = false;  // something may have happened
+  bool raised = false;  // an event may have occurred
 
   void Raise() {
     {
@@ -91,7 +91,7 @@ StatusOr<Revision> Election::Campaign(Lease& lease) {
   transaction.then = {Operation::Put(options_.key, options_.candidate, lease.id())};
   transaction.otherwise = {Operation::Get(options_.key)};
   auto result = store_.Txn(std::move(transaction));
-  // Also when the outcome is unknown: the next try finds the key under our lease, or absent.
+  // Also if the outcome is unknown: the next attempt finds the key under our lease, or absent.
   if (!result.ok()) return result.status();
   Revision epoch = result->revision;
   bool mine = result->succeeded;

@@ -11,7 +11,7 @@ namespace rocegw::store {
 
 std::string RandomUuid() {
   std::array<uint8_t, 16> bytes;
-  // 16 bytes are never cut short; without a generator there is nothing to go on with.
+  // 16 bytes are never truncated; without random numbers the program cannot continue.
   if (getrandom(bytes.data(), bytes.size(), 0) != ssize_t{16}) std::abort();
   bytes[6] = static_cast<uint8_t>((bytes[6] & 0x0f) | 0x40);
   bytes[8] = static_cast<uint8_t>((bytes[8] & 0x3f) | 0x80);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A random identity (UUID version 4), from the kernel's generator. Any thread.
+// Random UUID (version 4) from the kernel's generator. Any thread.
 #pragma once
 
 #include <string>

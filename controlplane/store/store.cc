@@ -12,7 +12,7 @@ namespace {
 
 template <typename Result, typename Start>
 StatusOr<Result> Wait(Start&& start) {
-  // Shared: whoever sets the value may still be inside of the promise when we have taken it.
+  // Shared: the thread that sets the value may still be inside the promise when it was read.
   auto answer = std::make_shared<std::promise<StatusOr<Result>>>();
   auto future = answer->get_future();
   start([answer](StatusOr<Result> result) { answer->set_value(std::move(result)); });

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store of the control plane: keys with values under one growing revision, with transactions,
-// reads of the past, and watches. Backends: memory_store.h, sqlite_store.h, etcd_store.h; all of
-// them keep this contract, and one suite checks it (tests/support/store_conformance).
+// Store of the control plane: keys with values under one growing revision, with transactions, reads
+// of the past, and watches. Backends: memory_store.h, sqlite_store.h, etcd_store.h; all follow this
+// contract, which one suite checks (tests/support/store_conformance).
 //
 // Threads: every method may be called from any thread. Callbacks (`done`, `ready`, `lost`) run on
 // threads of the store, `done` also on the caller's before the call returns: they must not block,
-// and may call the store's asynchronous methods. No lock of the store is held meanwhile.
-// Watches and leases go before their store.
+// and may call the store's asynchronous methods. No lock of the store is held meanwhile. Watches
+// and leases are destroyed before their store.
+//
 // Linearizable: a read without revision that begins after a transaction was acknowledged sees it.
-// Durable: acknowledged means that it survives a power cut (not: memory).
-// Errors: a Status with one of the errno values below; anything else is the environment's.
+// Durable: an acknowledged transaction survives a power failure (not: memory). Errors: a Status
+// with one of the errno values below; anything else comes from the system.
 #pragma once
 
 #include <cerrno>
@@ -25,48 +26,48 @@
 
 namespace rocegw::store {
 
-inline constexpr int kInvalid = EINVAL;  // breaks a limit; will never work
+inline constexpr int kInvalid = EINVAL;  // violates a limit; will never work
 inline constexpr int kCompacted =
-    ESTALE;  // the past asked for is gone: list again, watch from there
-inline constexpr int kFutureRevision = ERANGE;  // a revision that has not been yet
-inline constexpr int kLeaseGone = ENOENT;    // a put named a lease that has ended; nothing was done
-inline constexpr int kUnavailable = EAGAIN;  // nothing was done; later it may work
-inline constexpr int kOutcomeUnknown = ETIMEDOUT;  // done or not: read the keys to know
-inline constexpr int kFull = ENOSPC;               // no room; nothing was done
-inline constexpr int kDamaged = EUCLEAN;   // what is on the disk is not, or no longer, a store
-inline constexpr int kInUse = EBUSY;       // another process has it
-inline constexpr int kClosed = ECANCELED;  // the store is being closed; nothing was done
+    ESTALE;  // the requested past is gone: list again, watch from there
+inline constexpr int kFutureRevision = ERANGE;     // the revision does not exist yet
+inline constexpr int kLeaseGone = ENOENT;          // a put named an ended lease; nothing was done
+inline constexpr int kUnavailable = EAGAIN;        // nothing was done; may work later
+inline constexpr int kOutcomeUnknown = ETIMEDOUT;  // done or not: read the keys to find out
+inline constexpr int kFull = ENOSPC;               // no space; nothing was done
+inline constexpr int kDamaged = EUCLEAN;           // the disk has no valid store
+inline constexpr int kInUse = EBUSY;               // another process owns it
+inline constexpr int kClosed = ECANCELED;          // the store is being closed; nothing was done
 
-// The same words from every backend that has to find them itself.
+// Returns the same text for every backend.
 Status IsCompacted(Revision compacted);
 Status NotYet(Revision revision, Revision newest);
 
-// Delivers every change in its range from a revision on: whole transactions, in order, none twice,
-// none left out. It pulls: what nobody takes stays in the store's history (etcd: one message waits
-// in memory), so a slow watcher costs neither writers nor other watchers anything. One that is
-// overtaken by the compaction gets kCompacted. Used by one thread at a time. Its destruction waits
-// for a `ready` that is running, so it must not happen inside one.
+// Watch: delivers every change in its range from a revision on: whole transactions, in order, each
+// once. It pulls: undelivered changes stay in the store's history (etcd: one message waits in
+// memory), so a slow watcher delays neither writers nor other watchers. A watch that is overtaken
+// by the compaction gets kCompacted. Used by one thread at a time. Its destructor waits for a
+// running `ready`, so it must not run inside one.
 class Watch {
  public:
   virtual ~Watch() = default;
 
-  // The next transaction, or nullopt when there is none yet; `ready` is then called once as soon as
-  // there may be one (sometimes there is none after all). An error is final: kCompacted, kClosed,
-  // kDamaged. Never waits for the network; may read from the disk.
+  // Returns the next transaction, or nullopt if there is none yet; then `ready` is called once as
+  // soon as there may be one (spurious calls are possible). An error is final: kCompacted, kClosed,
+  // kDamaged. Never waits for the network; may read from disk.
   virtual StatusOr<std::optional<Changes>> TryNext() = 0;
 
-  // kUnavailable: the store has been out of reach for seconds, so that changes may be missing until
-  // it is back, which the watch waits for by itself. From any thread.
+  // Returns kUnavailable if the store has been unreachable for seconds, so that changes may be
+  // missing; the watch continues by itself afterwards. Any thread.
   virtual Status reach() const { return OkStatus(); }
 };
 
-// Keys that were put with this lease are deleted, in one transaction, when it ends: when this
-// object goes, when its process dies, or when the store has not heard of it for its time to live.
+// Lease: keys put with it are deleted in one transaction when it ends: when this object is
+// destroyed, when its process dies, or when the store has not heard of it for its time to live.
 class Lease {
  public:
   virtual ~Lease() = default;
   virtual LeaseId id() const = 0;
-  // False once it has certainly ended or may have, by the clock of this machine.
+  // Returns false once it has ended or may have, by the clock of this machine.
   virtual bool alive() const = 0;
 };
 
@@ -77,52 +78,52 @@ class Store {
 
   virtual ~Store() = default;
 
-  // Made once, with the store, and kept in it: 36 characters. Tells a store from an emptied or
-  // another one whose revisions mean nothing to those who know this one's.
+  // Identity of the store, created with it and kept in it: 36 characters. Distinguishes it from an
+  // emptied or another store with unrelated revisions.
   virtual const std::string& uuid() const = 0;
-  // memory, sqlite, etcd.
+  // Name of the backend: memory, sqlite, etcd.
   virtual std::string_view backend() const = 0;
 
   virtual void TxnAsync(Transaction transaction, TxnDone done) = 0;
-  // The same, but the caller may wait for the disk: where a backend can write on its thread at
-  // once, that is quicker than handing it over and back.
+  // Does the same, but the caller may wait for the disk: if a backend can write at once on its
+  // thread, that is faster than a thread switch.
   virtual void TxnHere(Transaction transaction, TxnDone done) {
     TxnAsync(std::move(transaction), std::move(done));
   }
-  // kCompacted below the compaction point, kFutureRevision above the newest one.
+  // kCompacted below the compaction revision, kFutureRevision above the newest.
   virtual void RangeAsync(RangeRequest request, RangeDone done) = 0;
 
-  // Changes of revision `from` (at least 1) and later. To miss nothing: read, then watch from the
-  // read's revision + 1. kCompacted, here or from TryNext, if `from` is at or below the compaction
-  // point. `ready` may be empty for who asks by himself.
+  // Watches changes of revision `from` (at least 1) and later. To miss nothing: read, then watch
+  // from the read's revision + 1. kCompacted, here or from TryNext, if `from` is not above the
+  // compaction revision. `ready` may be empty for callers that poll.
   virtual StatusOr<std::unique_ptr<Watch>> NewWatch(KeyRange range, Revision from,
                                                     std::function<void()> ready) = 0;
 
-  // Gives up the past below `revision`, which remains readable; later, space is used again. Done
-  // already is done. kFutureRevision above the newest one. Waits.
+  // Discards the past below `revision`, which stays readable; its space is reused later. Compacting
+  // an already compacted revision succeeds. kFutureRevision above the newest. Waits.
   virtual Status Compact(Revision revision) = 0;
 
-  // `lost` is called when the lease ended before its object did, and may still be running, or
-  // begin, while the object goes. Waits.
+  // `lost` is called if the lease ends before its object; it may run during the object's
+  // destruction. Waits.
   virtual StatusOr<std::unique_ptr<Lease>> NewLease(std::chrono::seconds time_to_live,
                                                     std::function<void()> lost) = 0;
 
-  // The same, waiting for the answer. Not on a thread of the store.
+  // Does the same and waits for the answer. Not on a thread of the store.
   StatusOr<TransactionResult> Txn(Transaction transaction);
   StatusOr<RangeResult> Range(RangeRequest request);
-  // One key, the newest.
+  // Returns the newest entry of one key.
   StatusOr<std::optional<Entry>> Get(std::string_view key);
 };
 
-// A watch for a thread that has nothing else to do than to wait for it.
+// Watch for a thread that only waits for it.
 class BlockingWatch {
  public:
   BlockingWatch(Store& store, KeyRange range, Revision from);
   ~BlockingWatch();
-  // nullopt: none within the time.
+  // Returns nullopt if there is none within the time.
   StatusOr<std::optional<Changes>> Next(std::chrono::milliseconds timeout);
   Status reach() const { return watch_ == nullptr ? opened_ : watch_->reach(); }
-  // Ends a Next that waits, from another thread; it and all later ones return nullopt at once.
+  // Ends a waiting Next from another thread; it and all later ones return nullopt at once.
   void Interrupt();
 
  private:

@@ -55,7 +55,7 @@ KeyRange KeyRange::Key(std::string_view key) { return {std::string(key), std::st
 
 KeyRange KeyRange::Prefix(std::string_view prefix) {
   KeyRange range{std::string(prefix), std::string(prefix)};
-  // The first key behind all with this prefix: its last byte plus one, where there is room.
+  // First key behind all keys with this prefix: increments the last byte that is not 0xff.
   while (!range.end.empty() && range.end.back() == '\xff') range.end.pop_back();
   if (!range.end.empty()) range.end.back() = static_cast<char>(range.end.back() + 1);
   return range;

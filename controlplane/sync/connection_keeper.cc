@@ -15,8 +15,8 @@ ConnectionKeeper::ConnectionKeeper(FleetFollower& follower, StatusWriter& status
     if (!change.everything && !change.replicas) return;
     if (!fleet.replicas.empty() && fleet.replicas.begin()->first == self_) Write(fleet, false);
   });
-  // What an older version has left is looked at once, by each that starts: others of that version
-  // may be there, which say again what they know.
+  // Each controller checks once at its start for gateways that an older version left without a
+  // controller; running controllers of that version report theirs again.
   follower_.Read([this](const Fleet& fleet) { Write(fleet, true); });
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings into the store that gateways are not connected any more whose controller went without
-// saying so. Of the controllers that are there the first by id does it, so that it is done once.
-// One that is taken for gone and is not puts it right itself (node_hub.h). Any thread; follower and
-// status writer outlive it.
+// Corrects the store when a controller vanishes without reporting its gateways as disconnected. The
+// first running controller by id does it, so that it is done once. A controller that was taken for
+// gone by mistake corrects the store itself (node_hub.h). Any thread; follower and status writer
+// outlive it.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace rocegw::sync {
 
 class ConnectionKeeper {
  public:
-  // self: id of this controller, whose presence is in the store.
+  // `self`: id of this controller, which is registered in the store.
   ConnectionKeeper(FleetFollower& follower, StatusWriter& statuses, std::string self);
   ~ConnectionKeeper();
   ConnectionKeeper(const ConnectionKeeper&) = delete;

@@ -32,7 +32,7 @@ FleetFollower::~FleetFollower() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The whole at one revision, and a watch from there.
+// Reads everything at one revision, and starts a watch there.
 Status FleetFollower::Load() {
   std::vector<store::Entry> entries;
   store::RangeRequest request{.limit = kPage};
@@ -48,7 +48,7 @@ Status FleetFollower::Load() {
       if (!page->more) break;
       request.range = request.range.After(entries.back().key);
     }
-    // Of an empty store; 0 would mean the newest one, and all that comes is the watch's.
+    // The store is empty; revision 0 would mean the newest one, and the watch delivers everything.
     if (request.revision == 0) break;
   }
   auto watch =
@@ -80,7 +80,7 @@ void FleetFollower::Run() {
     } else {
       status_ = next.status();
       lock.unlock();
-      // Overtaken by the compaction, or the store is out of reach: from the beginning.
+      // The compaction has overtaken the watch, or the store is unreachable: loads again.
       while (!Load().ok()) {
         std::unique_lock pause(mutex_);
         if (stop_.wait_for(pause, kRetry, [&] { return stopping_; })) return;
@@ -106,7 +106,7 @@ std::vector<std::function<void()>> FleetFollower::TakeReached() {
   return calls;
 }
 
-// What is kept beside the objects.
+// Records keys that are kept beside the objects.
 void FleetFollower::Note(const store::Change& change) {
   const store::Entry& entry = change.entry;
   if (entry.key.starts_with(model::kGuardPrefix)) {

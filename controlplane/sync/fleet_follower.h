@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows the store: keeps the fleet's view and placement up to date, transaction by transaction,
-// and tells listeners what each one changed. Owns a thread. Any thread may call Read and
-// WhenReached, but not within Read or a listener; listeners run on the follower's thread, under its
-// lock, and must be quick.
+// Follower of the store: updates the fleet's view and placement with each transaction, and reports
+// the changes to listeners. Owns a thread. Any thread may call Read and WhenReached, but not within
+// Read or a listener; listeners run on the follower's thread, under its lock, and must be quick.
 #pragma once
 
 #include <condition_variable>
@@ -26,8 +25,7 @@ namespace rocegw::sync {
 struct Fleet {
   controllers::FleetView view;
   controllers::Placement placement;
-  // Keys that writers of several objects agree on (see api/writes/write.h), with the revision of
-  // their last change.
+  // Guards (see api/writes/write.h) with the revision of their last change.
   std::map<std::string, store::Revision> guards;
   // Records of certificates, by key (identity/enrollment.h).
   std::map<std::string, store::Entry> certificates;
@@ -35,15 +33,14 @@ struct Fleet {
 };
 
 struct FleetChange {
-  // Anything may be different: it was read anew after the store could not tell what happened in
-  // between.
+  // Everything may have changed: the view was loaded again after a gap in the history.
   bool everything = false;
-  bool replicas = false;  // a controller has come or gone
+  bool replicas = false;  // a controller was added or removed
   std::vector<controllers::Changed> changed;
   std::vector<controllers::Move> moves;
 };
 
-// What one transaction changed.
+// Changes of one transaction.
 struct PastChange {
   store::Revision revision = 0;
   std::vector<model::ResourceName> names;
@@ -53,10 +50,10 @@ class FleetFollower {
  public:
   using Listener = std::function<void(const Fleet&, const FleetChange&)>;
   using ListenerId = uint64_t;
-  // Transactions that are remembered for those who ask what has changed since.
+  // Number of transactions kept for queries of past changes.
   static constexpr size_t kRemembered = 16384;
 
-  // Reads everything before it returns. The store must outlive it.
+  // Loads everything before it returns. The store must outlive it.
   static StatusOr<std::unique_ptr<FleetFollower>> Start(store::Store& store);
   ~FleetFollower();
   FleetFollower(const FleetFollower&) = delete;
@@ -68,20 +65,19 @@ class FleetFollower {
     const std::lock_guard lock(mutex_);
     return reader(static_cast<const Fleet&>(fleet_));
   }
-  // Calls once the view is of this revision or a later one: at once, or later on the follower's
-  // thread, without its lock. Not called any more when the follower goes.
+  // Calls once the view has this revision or a later one: at once, or later on the follower's
+  // thread, without its lock. Not called after the follower's destruction.
   void WhenReached(store::Revision revision, std::function<void()> call);
-  // Calls once the view has everything that was acknowledged until now, by whichever controller; or
-  // with why the store did not tell. On any thread, without a lock.
+  // Calls once the view has everything that was acknowledged until now, by any controller; or with
+  // the store's error. On any thread, without a lock.
   void WhenNewest(std::function<void(const StatusOr<store::Revision>&)> call);
-  // From now on, until Unlisten has returned.
+  // Adds a listener, until Unlisten has returned.
   ListenerId Listen(Listener listener);
   void Unlisten(ListenerId id);
-  // Within Read or a listener: the first transaction after `revision` that changed any object. A
-  // revision of 0 comes back when there is none yet; nullopt: what came next is not remembered any
-  // more.
+  // Returns the first transaction after `revision` that changed any object; within Read or a
+  // listener only. Revision 0: there is none yet; nullopt: the next one is not kept any more.
   std::optional<PastChange> NextAfter(store::Revision revision) const;
-  // OkStatus while it follows; else why it cannot go on, for now or for good: what it shows is of
+  // Returns OkStatus while it follows; else why it cannot, for now or for good: the view is then of
   // the past.
   Status status() const;
 
@@ -93,7 +89,7 @@ class FleetFollower {
   void Note(const store::Change& change);
   void Remember(store::Revision revision, const FleetChange& change);
   void Tell(const FleetChange& change);
-  // What waited for the view to come this far.
+  // Removes and returns the calls whose revision is reached.
   std::vector<std::function<void()>> TakeReached();
 
   store::Store& store_;
@@ -105,7 +101,7 @@ class FleetFollower {
   std::map<ListenerId, Listener> listeners_;
   ListenerId next_listener_ = 1;
   std::deque<PastChange> past_;
-  store::Revision remembers_after_ = 0;  // everything later than this is in past_
+  store::Revision remembers_after_ = 0;  // all later transactions are in past_
   std::unique_ptr<store::BlockingWatch> watch_;
   bool stopping_ = false;
   std::thread thread_;

@@ -24,7 +24,7 @@ std::string SerializedState(const types::v1::GatewayState& state) {
   return model::Serialized(gateway);
 }
 
-// A condition that does not hold.
+// Adds a condition that does not hold.
 void AddProblem(const char* type, const char* reason, const std::string& message,
                 types::v1::GatewayState& state) {
   types::v1::Condition& condition = *state.add_conditions();
@@ -46,10 +46,10 @@ const char* ReasonOf(controllers::AddressRefusal why) {
 }
 
 constexpr size_t kLongestVersion = 128;
-// Of one node: it may name others again and again.
+// Interval of warnings per node, which may claim other names repeatedly.
 constexpr std::chrono::seconds kBetweenWarnings(10);
 
-// What a node says of itself is kept in the store: no more of it than people read.
+// Truncates a node's texts before they are stored.
 types::v1::Rejection Bounded(const types::v1::Rejection& told) {
   types::v1::Rejection rejection;
   rejection.set_object(model::PlainText(told.object(), 128));
@@ -67,7 +67,7 @@ types::v1::DrainProgress Bounded(const types::v1::DrainProgress& told) {
   return progress;
 }
 
-// Of pools that are there: a node says nothing of those of other hosts.
+// Keeps only existing pools of this gateway: a node may not report about those of other hosts.
 UsageBook::Pools OwnPools(const Fleet& fleet, const std::string& gateway,
                           const UsageBook::Pools& told) {
   UsageBook::Pools own;
@@ -207,7 +207,7 @@ void NodeHub::JudgeAnew(const Fleet& fleet, const FleetChange& change) {
     return at != fleet.view.gateways_at.end() && at->second.size() > 1;
   };
   for (auto& [name, node] : nodes_) {
-    // One that has not said anything here yet has what the store knows of it.
+    // A node that has not reported addresses here yet keeps those in the store.
     if (node.named_addresses.empty()) continue;
     if (node.refused_addresses.empty() && std::ranges::none_of(node.state.addresses(), is_shared)) {
       continue;
@@ -246,7 +246,7 @@ uint32_t NodeHub::Adopt(const std::string& gateway) {
   return adopted;
 }
 
-// The time at which it was seen alone is no news to the store.
+// A change of only the observation time is not written to the store.
 void NodeHub::WriteState(const std::string& gateway, Node& node) {
   types::v1::GatewayState& state = node.state;
   state.set_desired_revision(node.session.desired_revision());
@@ -315,8 +315,8 @@ void NodeHub::OnChange(const Fleet& fleet, const FleetChange& change) {
   wake_.notify_all();
 }
 
-// Another controller has said that the gateway's stream is gone: it had one before, or it took this
-// controller for gone.
+// Corrects another controller's report that the gateway's stream is gone: that controller had an
+// older stream, or took this controller for gone.
 void NodeHub::KeepConnected(const Fleet& fleet, const std::string& name) {
   const auto at = nodes_.find(name);
   const auto known = fleet.view.gateways.find(name);
@@ -332,7 +332,7 @@ void NodeHub::Push(const Fleet& fleet, const std::string& gateway, bool paid) {
   Node* const node = at == nodes_.end() ? nullptr : &at->second;
   if (node != nullptr && paid) node->in_line = false;
   if (node == nullptr || !node->session.has_next()) {
-    // An answer is awaited, after which it is looked at again; or it has gone.
+    // A pending answer triggers the next check; or the node is gone.
     if (paid) pace_.Return();
     return;
   }
@@ -350,7 +350,7 @@ void NodeHub::Push(const Fleet& fleet, const std::string& gateway, bool paid) {
     message.mutable_push()->Swap(&part);
     node->stream->Send(message);
   }
-  // It ran everything when it came.
+  // The gateway ran everything when it connected.
   if (node->session.applied_revision() != applied) WriteState(gateway, *node);
 }
 

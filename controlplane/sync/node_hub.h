@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All agents whose streams end at this controller: sends each what its gateway should run as soon
-// as it changes, takes their reports, and keeps the status of gateways in the store up to date.
-// Owns a thread. Any thread may call; follower and status writer outlive it. Lock order: follower,
-// hub.
+// Hub of all agents connected to this controller: sends each the configuration of its gateway as
+// soon as it changes, takes their reports, and updates the gateways' statuses in the store. Owns a
+// thread. Any thread may call; follower and status writer outlive it. Lock order: follower, hub.
 #pragma once
 
 #include <array>
@@ -29,16 +28,15 @@
 
 namespace rocegw::sync {
 
-// Why the controller ends a stream.
+// Reason why the controller ends a stream.
 enum class StreamEnd {
-  kSuperseded,  // a second stream of the same node
-  kRevoked,     // its certificate does not hold any more
-  kProtocol,    // a report that answers nothing, a second hello
-  kClosing,     // the controller ends
+  kSuperseded,  // the same node opened a second stream
+  kRevoked,     // its certificate became invalid
+  kProtocol,    // a report without a push, or a second hello
+  kClosing,     // the controller stops
 };
 
-// One agent's stream, towards the agent. Calls come under the hub's lock: they must not block and
-// must not call the hub.
+// Stream to one agent. Called under the hub's lock: functions must not block or call the hub.
 class NodeStream {
  public:
   virtual ~NodeStream() = default;
@@ -46,18 +44,18 @@ class NodeStream {
   virtual void Close(StreamEnd why) = 0;
 };
 
-// How far the fleet is with what was asked for.
+// Progress of the fleet towards the desired configuration.
 struct FleetProgress {
-  store::Revision revision = 0;  // all changes up to here are on their way
+  store::Revision revision = 0;  // all changes up to here were sent
   uint32_t gateways = 0;
-  uint32_t connected = 0;  // here
+  uint32_t connected = 0;  // to this controller
   uint32_t in_sync = 0;
   uint32_t unadopted = 0;
   uint32_t rejecting = 0;
 };
 
 struct NodeHubOptions {
-  std::string controller;  // id of this one; see presence.h
+  std::string controller;  // id of this controller; see presence.h
   PushPace::Options pace;
 };
 
@@ -70,28 +68,28 @@ class NodeHub {
   NodeHub& operator=(const NodeHub&) = delete;
 
   using StreamId = uint64_t;
-  // The gateway's object exists. An older stream of the gateway is closed. `certificate_expires`:
-  // seconds of the epoch; 0: not known.
+  // Adds a stream of an existing gateway; closes an older stream of it. `certificate_expires`:
+  // seconds since 1970; 0: unknown.
   StreamId Attach(const fleet::v1::Hello& hello, std::shared_ptr<NodeStream> stream,
                   int64_t certificate_expires);
   void OnReport(const std::string& gateway, StreamId id, const types::v1::PushReport& report);
   void OnHeartbeat(const std::string& gateway, StreamId id, const fleet::v1::Heartbeat& heartbeat);
-  // The stream has ended. Of an older stream: nothing.
+  // Removes an ended stream; ignores older ones.
   void Detach(const std::string& gateway, StreamId id);
 
   void CloseAll(StreamEnd why);
-  // All that are unadopted ("gateways/-") or one. Returns how many.
+  // Makes all unadopted gateways ("gateways/-") or one follow this store. Returns their number.
   uint32_t Adopt(const std::string& gateway);
 
-  // So many addresses that gateways named were refused here, each once for as long as it is named.
+  // Returns the number of refused addresses, each counted once while it is reported.
   uint64_t refused_addresses(controllers::AddressRefusal why) const {
     return refused_addresses_[static_cast<size_t>(why)].load();
   }
 
-  // What the gateways that are connected here told of their pools.
+  // Usage of pools on the gateways connected here.
   const UsageBook& usage() const { return usage_; }
 
-  // Once all changes up to `revision` have been handed to those they touch.
+  // Calls once all changes up to `revision` were sent to the affected nodes.
   void WhenSent(store::Revision revision, std::function<void(FleetProgress)> call);
 
  private:
@@ -103,24 +101,24 @@ class NodeHub {
     NodeSession session;
     types::v1::GatewayState state;
     bool gateway_reachable = true;
-    // What its gateway said last, and what of it is not believed.
+    // Addresses that its gateway reported last, and those that were refused.
     google::protobuf::RepeatedPtrField<std::string> named_addresses;
     std::vector<controllers::RefusedAddress> refused_addresses;
     PushPace::Clock::time_point warn_at;
-    std::string written;   // what the status writer has
+    std::string written;   // latest state at the status writer
     bool in_line = false;  // in line_
   };
 
   void Run();
   void OnChange(const Fleet& fleet, const FleetChange& change);
   void WantPush(const std::string& gateway);
-  // Sends what there is to be sent, or puts the node in line. paid: it comes from there.
+  // Sends what is due, or queues the node. `paid`: it comes from the queue.
   void Push(const Fleet& fleet, const std::string& gateway, bool paid);
   void Judge(const Fleet& fleet, const std::string& gateway, Node& node);
-  // Addresses have come or gone elsewhere: what is believed of the nodes here may be different.
+  // Checks the claims of this controller's nodes again, since addresses have changed elsewhere.
   void JudgeAnew(const Fleet& fleet, const FleetChange& change);
   void KeepConnected(const Fleet& fleet, const std::string& name);
-  // What the store should show; only when it differs from what it shows.
+  // Updates the state in the store if it differs.
   void WriteState(const std::string& gateway, Node& node);
   Node* Find(const std::string& gateway, StreamId id);
   FleetProgress Progress() const;
@@ -134,8 +132,8 @@ class NodeHub {
   std::map<std::string, Node> nodes_;
   UsageBook usage_;
   std::array<std::atomic<uint64_t>, controllers::kAddressRefusals> refused_addresses_{};
-  std::set<std::string> ready_;   // nodes that may have something to be sent
-  std::deque<std::string> line_;  // nodes whose changes gather until the pace allows a push
+  std::set<std::string> ready_;   // nodes that may have something to send
+  std::deque<std::string> line_;  // nodes that wait for the push rate; their changes accumulate
   PushPace pace_;
   std::multimap<store::Revision, std::function<void(FleetProgress)>> waiting_;
   store::Revision sent_ = 0;  // changes up to here are in the sessions

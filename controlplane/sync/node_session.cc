@@ -12,7 +12,7 @@ namespace rocegw::sync {
 
 namespace {
 
-// Reasons that can go away without a change of the fleet's objects.
+// Returns true for reasons that can disappear without a change of the fleet's objects.
 bool IsOfTheHost(const std::string& reason) {
   using types::v1::RejectionReason;
   RejectionReason::Value value = RejectionReason::REJECTION_REASON_UNSPECIFIED;
@@ -63,7 +63,7 @@ std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
     }
     objects = controllers::FullConfig(fleet.view, fleet.placement, gateway_);
   } else {
-    // What did not fit may fit now.
+    // Objects that did not fit may fit now.
     for (const types::v1::Rejection& rejection : rejections_) dirty_.insert(rejection.object());
     for (const std::string& name : dirty_) {
       objects.push_back(

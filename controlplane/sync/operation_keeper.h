@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings how operations stand into the store as their targets move. What it writes follows from the
-// store alone, so all controllers may do it at once. Any thread; follower and status writer outlive
-// it.
+// Updates operations in the store as their targets change. Its writes depend on the store only, so
+// all controllers may make them at once. Any thread; follower and status writer outlive it.
 #pragma once
 
 #include <set>

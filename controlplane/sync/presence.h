@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says in the store that this controller is there, under a lease: the key goes with the process, or
-// when the store has not heard of it for the lease's time. Owns a thread; goes before its store.
+// Registration of this controller in the store under a lease: the key is deleted with the process,
+// or when the lease expires. Owns a thread; destroyed before its store.
 #pragma once
 
 #include <condition_variable>
@@ -19,14 +19,14 @@ class Presence {
   Presence(store::Store& store, const std::string& id,
            const controlplane::v1::ReplicaRecord& record);
 
-  // False: the store has not taken it within the time.
+  // Returns false if the store has not accepted it in time.
   bool AwaitSaid(std::chrono::milliseconds timeout);
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   bool said_ = false;
-  // A key of its own: nobody else wants it.
+  // Elects on a key of its own, which has no other candidate.
   store::Election election_;
 };
 

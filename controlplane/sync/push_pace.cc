@@ -21,7 +21,7 @@ bool PushPace::Take(Clock::time_point now, size_t nodes) {
 
 PushPace::Clock::time_point PushPace::NextAt() const {
   const Seconds missing(std::max(0.0, 1 - left_) / options_.per_second);
-  // Rounded up: who wakes up then finds it there.
+  // Rounded up, so that the token exists at the wake-up.
   return counted_ + std::chrono::duration_cast<Clock::duration>(missing) +
          std::chrono::microseconds(1);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many pushes of changes may begin: as many as there are for some sweeps over the whole fleet,
-// then so many a second. What has to wait gathers, so a flood of changes becomes few pushes with
-// many changes each, while a single change goes everywhere at once. A token bucket. Pure; one
-// thread (the hub's lock).
+// Rate limit for pushes, as a token bucket: a burst of some sweeps over the whole fleet, then so
+// many per second. Waiting changes accumulate, so a flood of changes becomes few pushes with many
+// changes each, while a single change is sent everywhere at once. Pure; one thread (the hub's
+// lock).
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,11 @@ class PushPace {
 
   explicit PushPace(const Options& options) : options_(options) {}
 
-  // One more, with so many nodes connected. False: not before NextAt.
+  // Takes a token, with so many nodes connected. Returns false if none is left before NextAt.
   bool Take(Clock::time_point now, size_t nodes);
-  // What was taken was not needed.
+  // Returns an unused token.
   void Return() { left_ += 1; }
-  // After Take has refused.
+  // Time of the next token, after Take has refused.
   Clock::time_point NextAt() const;
 
  private:

@@ -43,7 +43,7 @@ void StatusWriter::Run() {
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !dirty_.empty(); });
     if (dirty_.empty()) return;
-    // What changes within the interval joins.
+    // Changes within the interval are combined.
     wake_.wait_for(lock, interval_, [this] { return stopping_ || hurry_; });
     auto dirty = std::move(dirty_);
     dirty_.clear();
@@ -64,7 +64,7 @@ void StatusWriter::Run() {
     }
     lock.lock();
     busy_ = false;
-    // What was set meanwhile is newer.
+    // Statuses that were set meanwhile are newer.
     dirty_.merge(dirty);
     if (stopping_ && !reached) return;
     if (!reached) wake_.wait_for(lock, interval_, [this] { return stopping_; });
@@ -80,11 +80,11 @@ bool StatusWriter::Write(const Batch& batch) {
   }
   const auto result = store_.Txn(std::move(transaction));
   if (!result.ok()) {
-    // What the store will never take must not be tried for ever.
+    // A status that the store can never accept is not retried.
     return result.status().error() == store::kInvalid;
   }
   if (result.value().succeeded || batch.size() == 1) return true;
-  // One of the objects is gone.
+  // An object of the batch was deleted.
   bool reached = true;
   for (const auto& one : batch) reached = Write({one}) && reached;
   return reached;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings statuses of objects into the store, many in a transaction and each object at most once per
-// interval: of what changes faster only the newest state is written. A status never makes an
-// object: it is dropped when its object is gone. Owns a thread; any thread may call Set. Goes
-// before its store.
+// Writer of objects' statuses to the store, many per transaction and each object at most once per
+// interval: of faster changes only the newest is written. A status is dropped if its object does
+// not exist. Owns a thread; any thread may call Set. Destroyed before its store.
 #pragma once
 
 #include <chrono>
@@ -23,20 +22,20 @@ class StatusWriter {
  public:
   explicit StatusWriter(store::Store& store,
                         std::chrono::milliseconds interval = std::chrono::milliseconds(200));
-  // Writes what is left, if the store can be reached.
+  // Writes the rest, if the store is reachable.
   ~StatusWriter();
   StatusWriter(const StatusWriter&) = delete;
   StatusWriter& operator=(const StatusWriter&) = delete;
 
-  // `value`: a serialized object that has nothing but its status.
+  // `value`: a serialized object with only its status.
   void Set(const model::ResourceName& name, std::string value);
-  // Waits until all that was set before is in the store, or was dropped.
+  // Waits until everything set before was written or dropped.
   void Flush();
 
  private:
   using Batch = std::vector<std::pair<std::string, std::pair<std::string, std::string>>>;
   void Run();
-  // False: the store could not be reached; try again.
+  // Returns false if the store was unreachable; try again.
   bool Write(const Batch& batch);
 
   store::Store& store_;

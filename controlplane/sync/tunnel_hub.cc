@@ -9,7 +9,7 @@
 namespace rocegw::sync {
 namespace {
 
-// As grpc::StatusCode, which this layer does not know.
+// Value of grpc::StatusCode, which this layer does not include.
 constexpr int kCancelled = 1;
 constexpr int kDeadlineExceeded = 4;
 constexpr int kInternal = 13;
@@ -76,7 +76,7 @@ void TunnelHub::OnAnswer(const std::string& gateway, StreamId id,
     const std::lock_guard lock(mutex_);
     const auto tunnel = tunnels_.find(gateway);
     if (tunnel == tunnels_.end() || tunnel->second.id != id) return;
-    // An answer that came too late, or one to another gateway's question.
+    // Too late, or for another gateway's question.
     const auto at = waiting_.find(answer.id());
     if (at == waiting_.end() || at->second.gateway != gateway) return;
     Waiting& waiting = at->second;

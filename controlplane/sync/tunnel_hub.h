@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions for gateways on their way down the agents' tunnels, and answers on their way back.
-// Knows who waits for what and until when; does not look into either. Owns a thread for the
+// Hub of the agents' tunnels: passes questions to gateways and their answers back. Keeps the
+// waiting questions and their deadlines; does not interpret either. Owns a thread for the
 // deadlines. Any thread may call.
 #pragma once
 
@@ -20,8 +20,7 @@
 
 namespace rocegw::sync {
 
-// One agent's tunnel, towards the agent. Calls come under the hub's lock: they must not block and
-// must not call the hub.
+// Tunnel to one agent. Called under the hub's lock: functions must not block or call the hub.
 class TunnelStream {
  public:
   virtual ~TunnelStream() = default;
@@ -29,7 +28,7 @@ class TunnelStream {
   virtual void Close(StreamEnd why) = 0;
 };
 
-// Code of gRPC. OK: the parts of the answer in order.
+// Result as a gRPC code. OK: the parts of the answer in order.
 struct TunnelResult {
   int code = 0;
   std::string message;
@@ -43,7 +42,7 @@ class TunnelHub {
   using QuestionId = uint64_t;
   using Done = std::function<void(TunnelResult)>;
   using Part = std::function<void(const fleet::v1::TunnelAnswer&)>;
-  // What an agent may put into one answer; more is a fault of its own.
+  // Limit of parts per answer; more is a fault of the agent.
   static constexpr size_t kMostParts = 256;
 
   TunnelHub();
@@ -51,25 +50,25 @@ class TunnelHub {
   TunnelHub(const TunnelHub&) = delete;
   TunnelHub& operator=(const TunnelHub&) = delete;
 
-  // An older tunnel of the gateway is closed, its questions fail.
+  // Adds a tunnel; closes an older one of the gateway, whose questions fail.
   StreamId Attach(const std::string& gateway, std::shared_ptr<TunnelStream> stream);
   void OnAnswer(const std::string& gateway, StreamId id, const fleet::v1::TunnelAnswer& answer);
   void Detach(const std::string& gateway, StreamId id);
-  // Whether its tunnel ends here.
+  // Returns true if the gateway's tunnel ends here.
   bool Has(const std::string& gateway);
 
-  // Calls done once, on any thread, maybe before it returns; without a lock.
+  // Calls `done` once, on any thread, maybe before it returns; without a lock.
   void Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,
            Clock::time_point deadline, Done done);
 
-  // An answer of any length, part by part, the last one too; then done, with a result without
-  // parts. The gateway may send `window` parts and as many more as are granted. Parts come one
-  // after the other, on any thread, without a lock; one may still be under way when done is called.
-  // The question's id is in every part, and returned; 0: there is no tunnel, and done was called.
+  // Asks for an answer of any length, passed part by part, then `done` with a result without parts.
+  // The gateway may send `window` parts and as many more as are granted. Parts arrive sequentially,
+  // on any thread, without a lock; one may still be running when `done` is called. Returns the
+  // question's id, which is in every part; 0: there is no tunnel, and `done` was called.
   QuestionId AskInParts(const std::string& gateway, fleet::v1::TunnelQuestion question,
                         Clock::time_point deadline, uint32_t window, Part part, Done done);
   void Grant(QuestionId question, uint32_t parts);
-  // Nobody waits any more: done is called with CANCELLED, unless it was called before.
+  // Cancels a question: `done` is called with CANCELLED, unless it was called before.
   void Cancel(QuestionId question);
 
  private:
@@ -78,7 +77,7 @@ class TunnelHub {
     Clock::time_point deadline;
     Done done;
     std::vector<fleet::v1::TunnelAnswer> parts;
-    std::shared_ptr<Part> part;  // set: parts are handed on and not kept
+    std::shared_ptr<Part> part;  // set: parts are passed on and not stored
   };
   struct Tunnel {
     StreamId id = 0;
@@ -86,11 +85,11 @@ class TunnelHub {
   };
 
   void Run();
-  // The question's number; 0: there is no tunnel, and `waiting` is as it was.
+  // Returns the question's id; 0: there is no tunnel, and `waiting` is unchanged.
   QuestionId Send(fleet::v1::TunnelQuestion& question, Waiting& waiting);
-  // Tells the agent that nobody waits; the question is taken out by the caller.
+  // Cancels the question at the agent; the caller removes it.
   void SendCancel(QuestionId question, const std::string& gateway);
-  // Takes out the questions of a gateway whose tunnel is gone.
+  // Removes the questions of a gateway whose tunnel is gone.
   std::vector<Done> TakeOf(const std::string& gateway);
 
   std::mutex mutex_;

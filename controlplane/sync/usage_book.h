@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pools hold, as gateways told with their last heartbeats to this controller; kept in memory
+// Usage of pools, from the last heartbeats of the gateways connected to this controller; in memory
 // only. Any thread.
 #pragma once
 
@@ -17,15 +17,15 @@ namespace rocegw::sync {
 // Sums over gateways.
 struct Usage {
   types::v1::GatewayTotals totals;
-  types::v1::ReadyReserve ready;  // nothing wanted: there is none
-  uint32_t gateways = 0;          // that hold anything
+  types::v1::ReadyReserve ready;  // 0 wanted: no reserve
+  uint32_t gateways = 0;          // with any usage
 };
 
 class UsageBook {
  public:
   using Pools = google::protobuf::RepeatedPtrField<types::v1::PoolTotals>;
 
-  // In place of what the gateway told before; nothing when it has gone.
+  // Replaces the gateway's report; empty if it is disconnected.
   void Set(const std::string& gateway, const Pools& pools);
   void Remove(const std::string& gateway) { Set(gateway, {}); }
 

@@ -9,9 +9,7 @@ NARROW = 120
 # Folders whose comments are rewritten in plain English. The list grows until it is the whole tree.
 DONE = (
     "agent/",
-    "controlplane/api/",
-    "controlplane/audit/",
-    "controlplane/cli/",
+    "controlplane/",
     "gateway/",
     "tests/property/",
     "tests/sim/",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call to etcd that lives by itself until it has its answer: tried at one member after the
-// other for as long as it may be. Calls belong to a group, which can end all of them and wait.
-// Thread safe; answers come on gRPC's threads.
+// Call to etcd that owns itself until its answer: tries one member after the other within the time
+// limit. Calls belong to a group, which can cancel all of them and wait. Thread safe; answers
+// arrive on gRPC's threads.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -21,8 +21,8 @@
 
 namespace rocegw::store {
 
-// What is under way. A call counts until it is destroyed, with the channel that its context holds:
-// the last channel of a process must not go on one of gRPC's threads, which it would then wait for.
+// Group of calls. A call counts until it is destroyed, together with the channel of its context:
+// gRPC's threads must not destroy a process's last channel, since it would wait for them.
 class EtcdCalls {
  public:
   class Call {
@@ -30,7 +30,7 @@ class EtcdCalls {
     virtual ~Call() = default;
     virtual void Cancel() = 0;
   };
-  // The first member of a call, so that it goes last.
+  // First member of a call, so that it is destroyed last.
   class Place {
    public:
     explicit Place(EtcdCalls& calls) : calls_(calls) {
@@ -57,7 +57,7 @@ class EtcdCalls {
     const std::lock_guard lock(mutex_);
     calls_.erase(call);
   }
-  // Ends all, and returns when the last has called back and is gone.
+  // Cancels all, and returns when the last has called back and is destroyed.
   void CancelAll() {
     std::vector<std::shared_ptr<Call>> calls;
     {
@@ -75,7 +75,7 @@ class EtcdCalls {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<Call*, std::weak_ptr<Call>> calls_;  // not answered yet
+  std::map<Call*, std::weak_ptr<Call>> calls_;  // without an answer yet
   size_t count_ = 0;
 };
 
@@ -88,7 +88,7 @@ class EtcdCall : public EtcdCalls::Call,
                                     Response*, std::function<void(grpc::Status)>)>;
   using Done = std::function<void(const grpc::Status&, Response&)>;
 
-  // `repeatable`: may be executed twice, so it is tried again whatever became of it.
+  // `repeatable`: may be executed twice, so it is repeated after any failure.
   static void Start(EtcdCalls& calls, EtcdEndpoints& endpoints, const EtcdOptions& options,
                     bool repeatable, Request request, Method method, Done done) {
     auto call = std::make_shared<EtcdCall>(calls, endpoints, options, repeatable,
@@ -120,7 +120,7 @@ class EtcdCall : public EtcdCalls::Call,
   void Try() {
     {
       const std::lock_guard lock(mutex_);
-      alarm_.reset();  // it refers to us
+      alarm_.reset();  // the alarm refers to this object
       context_.emplace();
       context_->set_deadline(std::min(deadline_, Clock::now() + try_timeout_));
       RequireLeader(*context_);
@@ -138,8 +138,8 @@ class EtcdCall : public EtcdCalls::Call,
     {
       const std::lock_guard lock(mutex_);
       if (again && !cancelled_ && Clock::now() + kPause < deadline_) {
-        // A moment for the next one, in case they all are choosing a leader.
-        // A new one each time: the last one's callback may be what runs here.
+        // Short pause before the next member, in case of an election. A new alarm each time: the
+        // callback of the last one may be what runs here.
         alarm_ = std::make_unique<grpc::Alarm>();
         alarm_->Set(Clock::now() + kPause,
                     [self = this->shared_from_this()](bool) { self->Try(); });

@@ -37,7 +37,8 @@ StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(const EtcdOption
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  // A stopped member keeps its connection; only its silence shows. etcd wants 5 s between pings.
+  // A stopped member keeps its connection open and is only noticed by its silence. etcd requires 5
+  // s between pings.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 6000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of an etcd cluster as seen from here: a channel each, and which one is used now.
-// Thread safe.
+// Members of an etcd cluster: a channel per member, and the currently used one. Thread safe.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -28,10 +27,10 @@ class EtcdEndpoints {
   static StatusOr<std::unique_ptr<EtcdEndpoints>> Make(const EtcdOptions& options);
 
   size_t size() const { return members_.size(); }
-  // Which one to use now.
+  // Returns the index of the currently used member.
   size_t current() const { return current_ % members_.size(); }
   Member& member(size_t index) { return members_[index]; }
-  // It did not answer: the next one's turn, unless somebody has said so already.
+  // Moves on to the next member because this one did not answer, unless another call has done so.
   void Failed(size_t index);
 
  private:
@@ -39,14 +38,14 @@ class EtcdEndpoints {
   std::atomic<size_t> current_ = 0;
 };
 
-// Refused at once by a member that knows no leader, instead of being kept waiting.
+// Makes a member without a leader refuse at once instead of delaying the call.
 void RequireLeader(grpc::ClientContext& context);
 
-// Whether a call that ended so cannot have been executed.
+// Returns true if the call that ended with this status cannot have been executed.
 bool SurelyNotDone(const grpc::Status& status);
-// Whether another member, or the same one later, may answer.
+// Returns true if another member, or the same one later, may answer.
 bool WorthAnotherTry(const grpc::Status& status);
-// `may_be_done`: the call changes something, and nobody knows whether it did.
+// `may_be_done`: the call changes data and may have been executed.
 Status FromGrpc(const grpc::Status& status, bool may_be_done);
 
 }  // namespace rocegw::store

@@ -69,7 +69,7 @@ EtcdLease::Renewal EtcdLease::Renew() {
   etcdserverpb::LeaseKeepAliveRequest request;
   request.set_id(id_);
   etcdserverpb::LeaseKeepAliveResponse response;
-  // A stream of one: it finds a new member by itself when the next one is due.
+  // Stream of one message: the next renewal chooses a new member if necessary.
   auto stream = endpoints_.member(index).lease->LeaseKeepAlive(&context);
   const bool answered = stream->Write(request) && stream->WritesDone() && stream->Read(&response);
   context.TryCancel();
@@ -84,7 +84,7 @@ EtcdLease::Renewal EtcdLease::Renew() {
 }
 
 void EtcdLease::Revoke() {
-  // One that is gone already has nothing to revoke; one that cannot be reached ends by itself.
+  // An ended lease need not be revoked; one of an unreachable cluster ends by itself.
   for (size_t tries = 0; EtcdLease::alive() && tries < 2; ++tries) {
     const size_t index = endpoints_.current();
     grpc::ClientContext context;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lease of etcd that is kept alive: three times within its time to live, at whichever member
-// answers. It counts as ended when it was last renewed, by this machine's clock at sending, longer
-// ago than its time to live; etcd may let it end later, never earlier but for its own failures,
-// against which only a fence helps. One thread of its own.
+// Lease of etcd that is kept alive: three renewals within its time to live, at any member that
+// answers. It counts as ended if its last renewal was sent, by this machine's clock, longer ago
+// than its time to live. etcd may end it later, and earlier only after a failure of its own,
+// against which only a fence helps. One thread per lease.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,7 +23,7 @@ class EtcdLease : public Lease {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Of a lease that was asked for at `asked`.
+  // `asked`: time at which the lease was requested.
   EtcdLease(EtcdEndpoints& endpoints, LeaseId id, std::chrono::seconds time_to_live,
             Clock::time_point asked, std::function<void()> lost);
   // Revokes it, if a member answers within a second or two.
@@ -47,7 +47,7 @@ class EtcdLease : public Lease {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  grpc::ClientContext* context_ = nullptr;  // of the renewal under way
+  grpc::ClientContext* context_ = nullptr;  // context of the pending renewal
   std::thread thread_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store's values as etcd's messages and back. Below the root, keys of the store lie under "k/",
-// its identity in "uuid". Pure.
+// Conversion between the store's values and etcd's messages. Below the root, keys of the store are
+// under "k/", its identity is "uuid". Pure.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class EtcdMessages {
 
   const std::string& uuid_key() const { return uuid_; }
 
-  // Puts the range into whatever has fields key and range_end.
+  // Sets the range in any message with fields key and range_end.
   template <typename Message>
   void SetRange(const KeyRange& range, Message* message) const {
     message->set_key(prefix_ + range.begin);

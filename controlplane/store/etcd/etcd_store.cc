@@ -20,7 +20,7 @@ class EtcdStore : public Store {
       : options_(std::move(options)), messages_(options_.root), endpoints_(std::move(endpoints)) {}
   ~EtcdStore() override { calls_.CancelAll(); }
 
-  // Reads the identity, or makes it.
+  // Reads the identity, or creates it.
   Status Identify();
 
   const std::string& uuid() const override { return uuid_; }
@@ -71,7 +71,7 @@ Status EtcdStore::Identify() {
 
   auto answer = std::make_shared<std::promise<Status>>();
   auto future = answer->get_future();
-  // Twice does no harm: the second time finds what the first one made.
+  // Repeatable: a second execution finds what the first one created.
   StartTxn(std::move(request), true, [&](const grpc::Status& status, auto& response) {
     if (status.ok() && response.succeeded()) {
       uuid_ = mine;
@@ -94,7 +94,7 @@ void EtcdStore::TxnAsync(Transaction transaction, TxnDone done) {
 
 void EtcdStore::RangeAsync(RangeRequest request, RangeDone done) {
   const Revision at = request.revision;
-  // etcd takes a negative one for the newest.
+  // etcd takes a negative revision for the newest.
   if (at < 0) return done(Status(kFutureRevision, "there is no revision below 0"));
   RangeCall::Start(
       calls_, *endpoints_, options_, true, messages_.From(request),
@@ -134,7 +134,7 @@ Status EtcdStore::Compact(Revision revision) {
       },
       [answer](const grpc::Status& status, auto&) {
         Status result = FromGrpc(status, false);
-        // Done already, by us or by another.
+        // Compacted already, by this or another process.
         if (result.error() == kCompacted) result = OkStatus();
         answer->set_value(std::move(result));
       });

@@ -15,12 +15,12 @@ namespace rocegw::store {
 namespace {
 
 constexpr std::chrono::milliseconds kReopen{100};
-// Another member is reached, and another leader elected, within less.
+// Longer than reaching another member and electing a leader takes.
 constexpr std::chrono::seconds kOutOfReach{5};
 
 class Stream;
 
-// What outlives a stream. Shared with the callbacks of gRPC; `mutex` guards all that changes.
+// State that outlives a stream. Shared with gRPC's callbacks; `mutex` guards all mutable fields.
 class WatchState : public std::enable_shared_from_this<WatchState> {
  public:
   WatchState(EtcdEndpoints& endpoints, const EtcdMessages& messages, KeyRange range, Revision from,
@@ -34,13 +34,13 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
   void Open();
   StatusOr<std::optional<Changes>> TryNext();
   Status reach() const;
-  // Returns when nothing of it runs any more.
+  // Returns when no part of it runs any more.
   void Close();
 
-  // From the stream.
+  // Called by the stream.
   void OnMessage(const etcdserverpb::WatchResponse& response);
   void OnDone();
-  // It is destroyed.
+  // Reports that the stream is destroyed.
   void OnEnd(size_t member);
 
  private:
@@ -53,19 +53,19 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
   const KeyRange range_;
   const std::function<void()> ready_callback_;
 
-  std::mutex calling_;  // held while the callback runs
+  std::mutex calling_;  // held during the callback
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::shared_ptr<Stream> stream_;
   bool stream_alive_ = false;
-  bool want_read_ = false;  // the stream is there and no message is being read
-  // Since when no stream has brought anything; none: the one that is there has.
+  bool want_read_ = false;  // the stream exists and no read is pending
+  // Time since which no stream has delivered anything; empty: the current one has.
   std::optional<std::chrono::steady_clock::time_point> away_since_ =
       std::chrono::steady_clock::now();
   std::unique_ptr<grpc::Alarm> alarm_;
   bool alarm_set_ = false;
-  Revision next_;      // all before it has come
-  Changes gathering_;  // a transaction that may go on in the next message
+  Revision next_;      // everything before it was delivered
+  Changes gathering_;  // a transaction that may continue in the next message
   std::deque<Changes> taken_;
   Status failed_;
   bool armed_ = false;
@@ -83,7 +83,7 @@ class Stream
     request_ = std::move(request);
     RequireLeader(context_);
     endpoints.member(end_.member).watch->async()->Watch(&context_, this);
-    // Reads begin outside of reactions: the hold keeps the end of the stream until the last one.
+    // Reads begin outside of reactions: the hold delays the end of the stream until the last read.
     AddHold();
     StartWrite(&request_);
     StartRead(&response_);
@@ -91,7 +91,7 @@ class Stream
   }
   void ReadNext() { StartRead(&response_); }
   void Cancel() { context_.TryCancel(); }
-  // No read will be started any more.
+  // Releases the hold: no further read will begin.
   void LetGo() { RemoveHold(); }
 
   void OnReadDone(bool ok) override {
@@ -107,8 +107,8 @@ class Stream
   }
 
  private:
-  // The first member, so that it goes last: a watch has ended when its stream has let go of the
-  // channel, because the last channel of a process must not go on one of gRPC's threads.
+  // First member, so that it is destroyed last: a watch has ended when its stream has released the
+  // channel, because gRPC's threads must not destroy a process's last channel.
   struct End {
     std::shared_ptr<WatchState> state;
     size_t member;
@@ -116,7 +116,7 @@ class Stream
   };
 
   const End end_;
-  std::shared_ptr<Stream> self_;  // while gRPC has it
+  std::shared_ptr<Stream> self_;  // held until gRPC is done
   grpc::ClientContext context_;
   etcdserverpb::WatchRequest request_;
   etcdserverpb::WatchResponse response_;
@@ -128,13 +128,12 @@ void WatchState::Open() {
   {
     const std::lock_guard lock(mutex_);
     alarm_set_ = false;
-    alarm_.reset();  // it refers to us
+    alarm_.reset();  // the alarm refers to this object
     if (closed_) return ended_.notify_all();
     auto& create = *request.mutable_create_request();
     messages_.SetRange(range_, &create);
-    // One earlier than what is wanted, which is then left out: etcd calls a watch compacted when it
-    // begins below the compaction, but what a compaction's own revision deleted may be gone as
-    // well.
+    // Starts one revision earlier, which is then skipped: etcd reports a watch as compacted only
+    // below the compaction revision, but deletions of that revision itself may be gone as well.
     create.set_start_revision(std::max<Revision>(1, next_ - 1));
     create.set_progress_notify(true);
     create.set_fragment(true);
@@ -157,7 +156,7 @@ void WatchState::FinishTransaction() {
 
 void WatchState::Take(const etcdserverpb::WatchResponse& response) {
   if (response.canceled()) {
-    // Anything else than this ends the stream, and another one is opened.
+    // Every other outcome ends the stream, and a new one is opened.
     if (response.compact_revision() > 0) {
       failed_ =
           Status(kCompacted, "etcd: revisions before " +
@@ -174,7 +173,7 @@ void WatchState::Take(const etcdserverpb::WatchResponse& response) {
     gathering_.changes.push_back(messages_.To(event));
   }
   if (!response.fragment()) FinishTransaction();
-  // Progress: everything up to here has been sent.
+  // Progress message: everything up to this revision was sent.
   if (!response.created() && response.events().empty() && !response.fragment()) {
     next_ = std::max<Revision>(next_, response.header().revision() + 1);
   }
@@ -209,7 +208,7 @@ void WatchState::Notify() {
 
 void WatchState::OnDone() {
   const std::lock_guard lock(mutex_);
-  // Not the last reference: gRPC's is still held.
+  // Not the last reference: gRPC still holds one.
   stream_.reset();
   want_read_ = false;
 }
@@ -255,7 +254,7 @@ Status WatchState::reach() const {
 void WatchState::Close() {
   std::shared_ptr<Stream> idle;
   {
-    // A callback that runs is waited for; none begins any more.
+    // Waits for a running callback; no other begins.
     const std::lock_guard calling(calling_);
     const std::lock_guard lock(mutex_);
     closed_ = true;

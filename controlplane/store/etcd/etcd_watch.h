@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A watch of etcd: one stream, opened anew at another member, from where it was, whenever it ends.
-// It reads a message only when the one before it has been taken, so a slow consumer holds up its
-// own stream (HTTP/2 flow control, then etcd's history) and nothing else.
+// Watch of etcd: one stream, reopened at another member, at its last position, whenever it ends. It
+// reads a message only when the previous one was taken, so a slow consumer delays only its own
+// stream (HTTP/2 flow control, then etcd's history).
 #pragma once
 
 #include <functional>

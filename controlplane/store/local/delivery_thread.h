@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread on which a local backend calls back: what is posted runs there in order, so that no
-// writer ever runs, or waits for, what a caller does with an answer. Thread safe. Its destruction
-// runs what has been posted; nothing may be posted any more then.
+// Callback thread of a local backend: posted functions run there in order, so that no writer runs,
+// or waits for, callers' code. Thread safe. The destructor runs what was posted; nothing may be
+// posted then.
 #pragma once
 
 #include <condition_variable>

@@ -21,7 +21,7 @@ class LocalWatch : public Watch {
   StatusOr<std::optional<Changes>> TryNext() override {
     if (!ended_.ok()) return ended_;
     while (pending_.empty()) {
-      // Armed before looking: a change after the look wakes us, one before it is seen.
+      // Armed before reading: a later change wakes the watch, an earlier one is read.
       hub_.Arm(*waiter_);
       const Revision from = waiter_->next;
       auto page = history_.ReadHistory(waiter_->range, from);
@@ -57,7 +57,7 @@ std::unique_ptr<Watch> WatchHub::Add(KeyRange range, Revision from, std::functio
 }
 
 void WatchHub::Wake() {
-  // One round for all that has happened until it begins.
+  // A single round serves all changes until it begins.
   if (armed_ > 0 && !wake_posted_.exchange(true)) delivery_.Post([this] { WakeAll(); });
 }
 

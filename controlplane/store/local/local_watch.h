@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches of the backends that live in this process. A watch holds a revision and reads on from the
-// backend's history when it is asked; the hub wakes those that wait. The hub belongs to the backend
-// and is thread safe; watches must be gone before it.
+// Watches of backends in this process. A watch has a position and reads on from the backend's
+// history on request; the hub wakes waiting watches. The hub belongs to the backend and is thread
+// safe; watches must be destroyed before it.
 #pragma once
 
 #include <atomic>
@@ -17,19 +17,20 @@
 
 namespace rocegw::store {
 
-// Some of what follows a revision.
+// Part of the history behind a revision.
 struct HistoryPage {
-  std::vector<Changes> transactions;  // only those that touched the range
-  Revision next = 0;                  // read on from here; unchanged: nothing has happened since
+  std::vector<Changes> transactions;  // only those that changed keys in the range
+  Revision next = 0;                  // next position; unchanged: no changes since
 };
 
 class History {
  public:
   virtual ~History() = default;
-  // From `from` on, a bounded piece. kCompacted when `from` is not above the compaction point.
+  // Returns a bounded part of the history from `from` on. kCompacted if `from` is not above the
+  // compaction revision.
   virtual StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) = 0;
-  // A revision below which nothing in the range has changed from `from` on. nullopt: something has,
-  // or only the disk could tell.
+  // Returns a revision below which nothing in the range has changed since `from`. nullopt: changed,
+  // or known only on disk.
   virtual std::optional<Revision> QuietUntil(const KeyRange& range, Revision from) = 0;
 };
 
@@ -38,15 +39,15 @@ class WatchHub {
   WatchHub(History& history, DeliveryThread& delivery) : history_(history), delivery_(delivery) {}
 
   std::unique_ptr<Watch> Add(KeyRange range, Revision from, std::function<void()> ready);
-  // History has grown, or a part of it is gone: watches that wait for it are woken, on the delivery
-  // thread. Others only go on to the end of what does not concern them.
+  // Reports that history has grown or was compacted: wakes the watches that wait, on the delivery
+  // thread. Other watches advance over changes outside their range.
   void Wake();
 
-  // What hub and watch share of one watch.
+  // State shared by the hub and one watch.
   struct Waiter {
     Waiter(KeyRange of, Revision from, std::function<void()> wake)
         : range(std::move(of)), ready(std::move(wake)), next(from) {}
-    // All that concerns it before `revision` has been read, or there was nothing.
+    // Advances the position: everything relevant before `revision` was read, or did not exist.
     void GoOn(Revision revision) {
       Revision now = next;
       while (now < revision && !next.compare_exchange_weak(now, revision)) {
@@ -54,19 +55,19 @@ class WatchHub {
     }
 
     const KeyRange range;
-    std::mutex calling;  // held while ready runs
+    std::mutex calling;  // held during `ready`
     std::function<void()> ready;
-    std::atomic<Revision> next;  // it reads on from here
+    std::atomic<Revision> next;  // next position
     std::atomic<bool> armed = false;
     bool closed = false;
   };
-  // Counted before it is armed: were it the other way round, a waiter that is disarmed in between
-  // would take the count of another one away, which then nobody wakes.
+  // Incremented before arming: otherwise a waiter that is disarmed in between would decrement
+  // another one's count, which then would not be woken.
   void Arm(Waiter& waiter) {
     ++armed_;
     if (waiter.armed.exchange(true)) --armed_;
   }
-  // Whether it was.
+  // Returns true if it was armed.
   bool Disarm(Waiter& waiter) {
     if (!waiter.armed.exchange(false)) return false;
     --armed_;
@@ -81,7 +82,7 @@ class WatchHub {
   std::mutex mutex_;
   std::vector<std::weak_ptr<Waiter>> waiters_;
   std::atomic<bool> wake_posted_ = false;
-  std::atomic<int> armed_ = 0;  // at least so many waiters; without any a writer wakes nobody
+  std::atomic<int> armed_ = 0;  // at least the number of armed waiters; at zero a writer wakes none
 };
 
 }  // namespace rocegw::store

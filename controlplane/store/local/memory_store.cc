@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMemoryPage = 256;
 
-// What a key held from a revision on.
+// Value of a key from a revision on.
 struct Version {
   Revision since = 0;
   bool deleted = false;
@@ -41,7 +41,7 @@ class MemoryStoreImpl : public MemoryStore, private History {
     const std::lock_guard lock(mutex_);
     return leases_.contains(id);
   }
-  // Its keys go. False if it had ended already.
+  // Deletes its keys. Returns false if it had ended already.
   bool EndLease(LeaseId id, std::function<void()>* lost);
 
  private:
@@ -49,22 +49,22 @@ class MemoryStoreImpl : public MemoryStore, private History {
   StatusOr<RangeResult> Read(const RangeRequest& request);
   StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) override;
   std::optional<Revision> QuietUntil(const KeyRange& range, Revision from) override;
-  // What the key holds at a revision, nullptr when it is absent.
+  // Returns the key's entry at a revision, nullptr if absent.
   const Entry* At(const std::string& key, Revision revision) const;
   void Write(const Operation& operation, Changes* changes);
-  // What Write has gathered is the newest revision, if it is anything.
+  // Makes the collected changes, if any, the newest revision.
   void Commit(Changes changes);
 
   const std::string uuid_ = RandomUuid();
   std::mutex mutex_;
   std::map<std::string, std::vector<Version>> keys_;
-  std::deque<std::shared_ptr<const Changes>> log_;  // above the compaction point
+  std::deque<std::shared_ptr<const Changes>> log_;  // above the compaction revision
   std::map<LeaseId, std::function<void()>> leases_;
   Revision revision_ = 0;
   Revision compacted_ = 0;
   LeaseId last_lease_ = 0;
   WatchHub hub_{*this, delivery_};
-  DeliveryThread delivery_;  // ends first: its work uses the hub
+  DeliveryThread delivery_;  // destroyed first, since its work uses the hub
 };
 
 class MemoryLease : public Lease {
@@ -174,7 +174,7 @@ StatusOr<HistoryPage> MemoryStoreImpl::ReadHistory(const KeyRange& range, Revisi
   if (from <= compacted_) return IsCompacted(compacted_);
   HistoryPage page;
   page.next = from;
-  // The log has every revision above the compaction point.
+  // The log contains every revision above the compaction revision.
   for (size_t i = static_cast<size_t>(from - compacted_ - 1);
        i < log_.size() && page.transactions.size() < kMemoryPage; ++i) {
     Changes visible = Visible(*log_[i], range);

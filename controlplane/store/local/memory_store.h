@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store in memory, for tests: the whole contract of store.h but durability. Everything happens
-// on the caller's thread under one lock, `done` runs before the call returns. A lease ends only
-// with its object, or when a test lets it expire.
+// Store in memory, for tests: the whole contract of store.h except durability. Everything happens
+// on the caller's thread under one lock; `done` runs before the call returns. A lease ends only
+// with its object, or when a test expires it.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace rocegw::store {
 
 class MemoryStore : public Store {
  public:
-  // As if the store had not heard of this lease for its time to live.
+  // Expires a lease, as if it was not renewed in time.
   virtual void ExpireLease(LeaseId id) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last transactions of a store whose revisions have no gaps, in memory, so that watches which
-// keep up never read the disk. Bounded in number and bytes. Thread safe.
+// Latest transactions of a store whose revisions have no gaps, in memory, so that watches that keep
+// up never read the disk. Bounded in number and bytes. Thread safe.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ class RecentChanges {
   static constexpr size_t kMaxBytes = size_t{16} << 20;
 
   void Append(Changes changes);
-  // What the range saw from `from` on; nullopt when `from` is further back than memory reaches.
+  // Returns the range's changes from `from` on; nullopt if `from` is older than the memory.
   std::optional<HistoryPage> Read(const KeyRange& range, Revision from) const;
-  // As History::QuietUntil.
+  // See History::QuietUntil.
   std::optional<Revision> QuietUntil(const KeyRange& range, Revision from) const;
 
  private:
@@ -36,7 +36,7 @@ class RecentChanges {
   size_t bytes_ = 0;
 };
 
-// Whether a transaction changed anything in a range, and the part of it that did.
+// Returns true if a transaction changed keys in the range, and the part of it that did.
 bool Concerns(const Changes& changes, const KeyRange& range);
 Changes Visible(const Changes& changes, const KeyRange& range);
 

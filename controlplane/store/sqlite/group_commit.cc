@@ -73,10 +73,10 @@ void GroupCommit::Take(Transaction transaction, Store::TxnDone done, bool may_wr
   }
   waiting_bytes_ += bytes;
   jobs_.emplace_back(Write{std::move(transaction), std::move(done)});
-  // Who writes looks for more when it is done.
+  // A writing thread checks for more work when it has finished.
   const bool wake = jobs_.size() == 1 && !writing_;
   lock.unlock();
-  // Without the lock, for which the thread would only wait as soon as it wakes up.
+  // Without the lock, for which the thread would wait at once.
   if (wake) posted_.notify_one();
 }
 
@@ -106,7 +106,7 @@ void GroupCommit::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
     posted_.wait(lock, [this] { return !writing_ && (stopping_ || HasWork()); });
-    // What is left to sweep is swept after the next start.
+    // The sweep continues after the next start.
     if (jobs_.empty() && stopping_) return;
     writing_ = true;
     std::deque<Job> group = TakeGroup();
@@ -155,7 +155,7 @@ void GroupCommit::RunGroup(std::deque<Job> jobs) {
   if (answers.size() == 1) {
     answers.front()(status);
   } else if (!answers.empty()) {
-    // Waking many costs about as much as a sync: the next group need not wait for it.
+    // Waking many threads costs about as much as a sync: the next group need not wait for it.
     acknowledgements_.Post([answers = std::move(answers), status] {
       for (const Answer& answer : answers) answer(status);
     });
@@ -170,7 +170,7 @@ Status GroupCommit::ApplyGroup(std::deque<Job> jobs, std::vector<Answer>* answer
     if (status.error() == kInUse) status = Status(kUnavailable, status.text());
   }
   for (Job& job : jobs) {
-    // One that cannot be written takes its whole group with it.
+    // A transaction that cannot be written fails its whole group.
     if (auto* write = std::get_if<Write>(&job)) {
       auto result = status.ok() ? ApplyWrite(write->transaction) : status;
       if (!result.ok() && result.status().error() != kLeaseGone) status = result.status();
@@ -197,7 +197,7 @@ Status GroupCommit::ApplyGroup(std::deque<Job> jobs, std::vector<Answer>* answer
     if (swept.ok()) next_.swept = swept.value();
   }
   if (!status.ok()) {
-    // What was not committed is gone, whatever the rollback says.
+    // Uncommitted changes are gone even if the rollback fails.
     static_cast<void>(database_.Execute("ROLLBACK"));
     if (status.error() != kFull && status.error() != kUnavailable) broken_ = status;
   }
@@ -208,8 +208,8 @@ Status GroupCommit::Commit() {
   Status status = commit_.Run();
   if (status.ok()) return status;
   static_cast<void>(database_.Execute("ROLLBACK"));
-  // Without room the record that ends the transaction was not written; after any other error it may
-  // be on the disk or not, and syncing once more proves nothing.
+  // With a full disk the commit record was not written. After any other error it may be on disk or
+  // not, and another sync proves nothing.
   if (status.error() == kFull) return status;
   broken_ = Status(EIO, status.text() + "; the store takes no more writes until it is opened anew");
   return {kOutcomeUnknown, status.text()};
@@ -301,7 +301,7 @@ Status GroupCommit::ApplyLeaseEnd(LeaseId lease) {
   for (const std::string& key : keys.value()) {
     const auto entry = history_.Find(key);
     if (!entry.ok()) return entry.status();
-    // A later put may have taken it from the lease.
+    // A later put may have detached it from the lease.
     const bool mine = entry.value().has_value() &&
                       (lease == 0 ? entry.value()->lease != 0 : entry.value()->lease == lease);
     if (!mine) continue;

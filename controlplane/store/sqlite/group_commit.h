@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writes of an SQLite store. Who writes, one at a time, takes all transactions that wait, makes
-// one SQLite transaction of them, and acknowledges each after the one fdatasync that they share.
-// While it syncs, the next ones gather; nobody waits for company. Who finds that nobody writes may
-// write its own transaction itself, which saves two changes of thread; all others are written by a
-// thread that is kept for it. The public methods are thread safe; the rest belongs to who writes.
+// Writes of an SQLite store. One thread at a time takes all waiting transactions, makes one SQLite
+// transaction of them, and acknowledges each after one common fdatasync. The next ones collect
+// during the sync. A caller that finds no writer may write its transaction itself, which saves two
+// thread switches; all others are written by a dedicated thread. The public methods are thread
+// safe; the rest belongs to the current writer.
 //
-// What cannot be written is refused whole: a group is durable or has not been. After an error that
-// leaves this open (a failed sync), everything is refused until the process starts anew.
+// A group is durable or refused as a whole. After an error that leaves this undecided (a failed
+// sync), everything is refused until the process restarts.
 #pragma once
 
 #include <atomic>
@@ -29,16 +29,17 @@ namespace rocegw::store {
 
 class GroupCommit {
  public:
-  // What the rest of the store learns, from who writes.
+  // Events for the rest of the store, from the writer.
   class Observer {
    public:
     virtual ~Observer() = default;
-    // Durable, in order; from now on readable, and acknowledged when this returns.
+    // Reports durable transactions, in order; they are readable from now on, and acknowledged when
+    // this returns.
     virtual void Committed(std::vector<Changes> transactions) = 0;
-    // From now on this is not readable; nothing has been removed yet.
+    // Reports that older revisions are not readable from now on; nothing was removed yet.
     virtual void Compacted(Revision revision) = 0;
-    // After the acknowledgements, for which somebody waits: who watches may be told. Somebody else
-    // may write again already.
+    // Called after the acknowledgements, so that callers do not wait for the watches. Another
+    // thread may write already.
     virtual void Acknowledged() = 0;
   };
   struct Position {
@@ -48,18 +49,18 @@ class GroupCommit {
   };
 
   GroupCommit(SqliteDatabase& database, Position position, Observer& observer);
-  // Finishes what has been posted.
+  // Finishes the posted work.
   ~GroupCommit();
   GroupCommit(const GroupCommit&) = delete;
   GroupCommit& operator=(const GroupCommit&) = delete;
 
-  // Refuses, with kUnavailable, what would make too much wait.
+  // Refuses with kUnavailable if too much would wait.
   void Post(Transaction transaction, Store::TxnDone done);
-  // The same; but when nobody writes, this thread does, and waits for the disk.
+  // Does the same; but if no thread writes, the caller writes and waits for the disk.
   void WriteOrPost(Transaction transaction, Store::TxnDone done);
   void PostCompaction(Revision revision, std::function<void(Status)> done);
-  // Deletes the keys of a lease; puts may name it until then. Lease 0: those of all leases, which
-  // ended with the process that wrote them.
+  // Deletes the keys of a lease; puts may name it until then. Lease 0: the keys of all leases,
+  // which ended with the process that created them.
   void PostLeaseEnd(LeaseId lease, std::function<void(Status)> done);
   LeaseId NewLease();
 
@@ -77,24 +78,24 @@ class GroupCommit {
     std::function<void(Status)> done;
   };
   using Job = std::variant<Write, Compaction, LeaseEnd>;
-  // Says to whoever posted a job what became of it, given what became of its group.
+  // Reports the result of a job to its poster, given the result of its group.
   using Answer = std::function<void(const Status& group)>;
 
   void Run();
   void Take(Transaction transaction, Store::TxnDone done, bool may_write);
   std::deque<Job> TakeGroup();
-  // By who is `writing_`, which it is no more when the answers are given.
+  // Run by the writer; `writing_` is cleared before the answers are given.
   void RunGroup(std::deque<Job> jobs);
   void StopWriting();
   bool HasWork() const;
-  // Everything but the commit. Answers are made even when an error ends the group.
+  // Applies everything except the commit. Answers are complete even if an error ends the group.
   Status ApplyGroup(std::deque<Job> jobs, std::vector<Answer>* answers);
   Status Commit();
   StatusOr<TransactionResult> ApplyWrite(const Transaction& transaction);
   Status ApplyCompaction(Revision revision);
   Status ApplyLeaseEnd(LeaseId lease);
   Status CheckLeases(const std::vector<Operation>& operations);
-  // One key of the transaction that `changes` is going to be.
+  // Adds one key to the future transaction `changes`.
   Status Append(Changes* changes, Change change);
   void Finish(Changes changes);
 
@@ -103,8 +104,8 @@ class GroupCommit {
   SqliteStatement begin_{database_, "BEGIN IMMEDIATE"};
   SqliteStatement commit_{database_, "COMMIT"};
   Observer& observer_;
-  Position position_;  // of what is durable
-  // Of the group at work.
+  Position position_;  // position of durable data
+  // Positions of the current group.
   Position next_;
   std::vector<Changes> group_;
   Status broken_;
@@ -116,7 +117,7 @@ class GroupCommit {
   std::set<LeaseId> leases_;
   LeaseId last_lease_ = 0;
   bool writing_ = false;
-  int guests_ = 0;  // threads within WriteOrPost that have written
+  int guests_ = 0;  // callers of WriteOrPost that have written
   bool stopping_ = false;
   std::condition_variable left_;
   DeliveryThread acknowledgements_;

@@ -38,7 +38,7 @@ StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string
                                      vfs.empty() ? nullptr : vfs.c_str());
   if (result != SQLITE_OK) return database->StatusOf(result);
   sqlite3_extended_result_codes(database->handle_, 1);
-  // Another connection of ours may be recovering or checkpointing.
+  // Another connection of this process may be recovering or checkpointing.
   sqlite3_busy_timeout(database->handle_, 5000);
   return database;
 }

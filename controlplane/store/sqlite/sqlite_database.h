@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to an SQLite file and its prepared statements. Used by one thread at a time.
-// SQLite's result codes become the errors of store.h; the text names the file.
+// Connection to an SQLite file with its prepared statements. Used by one thread at a time. SQLite's
+// result codes become the errors of store.h; the text names the file.
 #pragma once
 
 #include <sqlite3.h>
@@ -16,16 +16,16 @@ namespace rocegw::store {
 
 class SqliteDatabase {
  public:
-  // `flags` and `vfs` as sqlite3_open_v2 takes them.
+  // `flags` and `vfs`: see sqlite3_open_v2.
   static StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path, int flags,
                                                         const std::string& vfs);
   ~SqliteDatabase();
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;
 
-  // Statements without parameters and rows, separated by semicolons.
+  // Executes statements without parameters and rows, separated by semicolons.
   Status Execute(const char* sql);
-  // The first column of the first row.
+  // Returns the first column of the first row.
   StatusOr<int64_t> Number(const char* sql);
   StatusOr<std::string> Text(const char* sql);
 
@@ -39,7 +39,7 @@ class SqliteDatabase {
   sqlite3* handle_ = nullptr;
 };
 
-// Prepared at its first use. Bind, Step until there is no row, Reset.
+// Statement that is prepared at its first use. Start, Step until there is no row, Reset.
 class SqliteStatement {
  public:
   SqliteStatement(SqliteDatabase& database, const char* sql) : database_(database), sql_(sql) {}
@@ -47,8 +47,8 @@ class SqliteStatement {
   SqliteStatement(const SqliteStatement&) = delete;
   SqliteStatement& operator=(const SqliteStatement&) = delete;
 
-  // Takes parameters in their order. Texts are bound as blobs, so that they compare as bytes, and
-  // must live until Reset.
+  // Binds parameters in order. Texts are bound as blobs, so that they compare as bytes, and must
+  // live until Reset.
   template <typename... Values>
   Status Start(const Values&... values) {
     Status status = Prepare();
@@ -56,10 +56,10 @@ class SqliteStatement {
     if (status.ok()) (Bind(++index, values), ...);
     return status;
   }
-  // Whether there is a row.
+  // Returns true if there is a row.
   StatusOr<bool> Step();
   void Reset() { sqlite3_reset(statement_); }
-  // A statement without rows, from Start to Reset.
+  // Runs a statement without rows, from Start to Reset.
   template <typename... Values>
   Status Run(const Values&... values) {
     Status status = Start(values...);
@@ -79,7 +79,7 @@ class SqliteStatement {
   Status Prepare();
   void Bind(int index, int64_t value) { sqlite3_bind_int64(statement_, index, value); }
   void Bind(int index, std::string_view value) {
-    // Without bytes there may be no address, which would mean NULL.
+    // An empty value may have no address, which would mean NULL.
     sqlite3_bind_blob64(statement_, index, value.empty() ? "" : value.data(), value.size(),
                         SQLITE_STATIC);
   }
@@ -89,7 +89,7 @@ class SqliteStatement {
   sqlite3_stmt* statement_ = nullptr;
 };
 
-// Resets a statement at the end of a scope.
+// Scope that resets a statement at its end.
 class SqliteReset {
  public:
   explicit SqliteReset(SqliteStatement& statement) : statement_(statement) {}

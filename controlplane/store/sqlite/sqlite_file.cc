@@ -17,12 +17,12 @@
 namespace rocegw::store {
 namespace {
 
-// Of the file, in its header: says that it is a store of ours, and which form its tables have.
+// Application id in the file's header, and the version of its tables.
 constexpr int64_t kApplicationId = 0x726f6365;
 constexpr int64_t kFormat = 1;
 
-// Appending to a table with an integer key costs the fewest pages. The index begins with what a
-// look-up by key needs and so answers "which row holds this key" alone. The view is for people.
+// Appending to a table with an integer key touches the fewest pages. The index contains everything
+// that a lookup by key needs, so it alone finds the row of a key. The view is for people.
 constexpr char kSchema[] = R"(
   CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
   CREATE TABLE changes (
@@ -34,8 +34,8 @@ constexpr char kSchema[] = R"(
     create_revision, deleted, lease, length(value) AS bytes FROM changes;
 )";
 
-// 32 MiB of pages instead of 2: each write looks up keys all over the index, and what is not there
-// is copied from the file, or from the log, each time.
+// 32 MiB of pages instead of 2: each write looks up keys throughout the index, and missing pages
+// are copied from the file or the log each time.
 constexpr char kWriterCache[] = "PRAGMA cache_size = -32768";
 
 Status Environment(const std::string& what, const std::string& path) {
@@ -61,7 +61,7 @@ StatusOr<UniqueFd> Lock(const std::string& path) {
   return fd;
 }
 
-// The file's own entry in its folder must survive, too. SQLite cares for that of its log.
+// The file's directory entry must be durable, too. SQLite does this for its log.
 Status SyncFolder(const std::string& path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.empty()) folder = ".";
@@ -70,7 +70,7 @@ Status SyncFolder(const std::string& path) {
   return OkStatus();
 }
 
-// Makes it with the rights it should have, which its log then gets as well. True if it is empty.
+// Creates the file with its final mode, which its log inherits. Returns true if the file is empty.
 StatusOr<bool> MakeIfAbsent(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid()) return Environment("cannot open", path);
@@ -94,7 +94,7 @@ Status MakeTables(SqliteDatabase& database) {
   return database.Execute(sql.c_str());
 }
 
-// True if there is nothing in it yet: the file was made, and then its process died.
+// Returns true if the file is empty, because its creator died.
 StatusOr<bool> Recognise(SqliteDatabase& database, const std::string& path) {
   const auto id = database.Number("PRAGMA application_id");
   const auto objects = database.Number("SELECT count(*) FROM sqlite_master");
@@ -131,7 +131,7 @@ Status ReadMeta(SqliteFile& file, const std::string& path) {
   if (!newest.ok()) return newest.status();
   file.compacted = compacted.value();
   file.swept = swept.value();
-  // The newest row may have been a deletion that is compacted away.
+  // The newest row may have been a deletion that was compacted away.
   file.revision = std::max(newest.value(), file.compacted);
   return OkStatus();
 }
@@ -150,7 +150,7 @@ StatusOr<SqliteFile> OpenSqliteFile(const SqliteFileOptions& options) {
   file.database = std::move(*database);
 
   if (!empty.value()) {
-    // Before anything is changed in it: it may be somebody else's.
+    // Checked before anything is changed: the file may be foreign.
     empty = Recognise(*file.database, options.path);
     if (!empty.ok()) return empty.status();
   }

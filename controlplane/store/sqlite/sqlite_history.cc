@@ -7,7 +7,7 @@
 namespace rocegw::store {
 namespace {
 
-// Rows that one sweep looks at: some milliseconds of the writer.
+// Limit of rows per sweep: some milliseconds of the writer.
 constexpr int64_t kSweepRows = 512;
 
 // Row ids: the revision, then the number within its transaction (a lease may end with many keys).
@@ -128,7 +128,7 @@ StatusOr<Revision> SqliteHistory::Sweep(Revision swept, Revision compacted) {
     if (row.value()) end = RevisionOf(piece_.Number(0));
   }
   Status status = sweep_old_.Run(begin, FirstIdOf(end + 1));
-  // After what they superseded: a key must not come back.
+  // After the rows that they superseded: a key must not reappear.
   if (status.ok()) status = sweep_deletions_.Run(begin, FirstIdOf(end + 1));
   if (status.ok()) status = swept_.Run(end);
   if (!status.ok()) return status;

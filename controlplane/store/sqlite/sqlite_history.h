@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store asks of its tables, on one connection: the statements and what their rows mean.
-// Used by one thread at a time. A method that writes runs inside a transaction of the caller.
+// Queries of the store on its tables, on one connection: statements and the meaning of their rows.
+// Used by one thread at a time. A method that writes runs inside the caller's transaction.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ class SqliteHistory {
  public:
   explicit SqliteHistory(SqliteDatabase& database) : database_(database) {}
 
-  // What a key holds now, as this connection sees it.
+  // Returns the key's current entry, as this connection sees it.
   StatusOr<std::optional<Entry>> Find(const std::string& key);
-  // What it held at a revision that is readable.
+  // Returns the key's entry at a readable revision.
   StatusOr<std::optional<Entry>> FindAt(const std::string& key, Revision revision);
-  // What the range held at a revision that is readable.
+  // Returns the range at a readable revision.
   StatusOr<RangeResult> Read(const RangeRequest& request, Revision revision);
-  // Whole transactions from `from` to `to`, at least one if there is any, and until `rows` are
-  // passed.
+  // Returns whole transactions from `from` to `to`: at least one if there is any, until `rows` are
+  // exceeded.
   StatusOr<std::vector<Changes>> ReadChanges(Revision from, Revision to, size_t rows);
 
   Status Append(Revision revision, int64_t sub, const Change& change);
@@ -33,8 +33,8 @@ class SqliteHistory {
   StatusOr<std::vector<std::string>> KeysOfLease(LeaseId lease);
 
   Status MarkCompacted(Revision revision);
-  // Removes what is superfluous at revision `compacted` because of the changes after `swept`, a
-  // bounded piece; returns up to where.
+  // Removes a bounded number of rows that changes after `swept` made superfluous at revision
+  // `compacted`. Returns up to where.
   StatusOr<Revision> Sweep(Revision swept, Revision compacted);
 
  private:
@@ -45,7 +45,7 @@ class SqliteHistory {
   SqliteStatement find_{database_,
                         "SELECT id, create_revision, deleted, lease, value FROM changes "
                         "WHERE key = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1"};
-  // The inner query walks the index and finds the row that holds each key; no sorting is needed.
+  // The inner query walks the index and finds the current row of each key, without sorting.
   SqliteStatement read_bounded_{database_,
                                 "SELECT c.key, c.value, c.create_revision, c.id, c.lease FROM "
                                 "(SELECT max(id) AS id FROM changes INDEXED BY changes_by_key "

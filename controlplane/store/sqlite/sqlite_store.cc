@@ -26,7 +26,8 @@ struct Reader {
   SqliteHistory history;
 };
 
-// Connections that read. Taken for one answer; who finds all taken waits for one.
+// Pool of connections for reads. A connection is taken for one answer; if all are in use, the
+// caller waits.
 class Readers {
  public:
   explicit Readers(SqliteFileOptions options) : options_(std::move(options)) {}
@@ -86,15 +87,15 @@ class SqliteStore : public Store, private History, private GroupCommit::Observer
   Status Compact(Revision revision) override;
   StatusOr<std::unique_ptr<Lease>> NewLease(std::chrono::seconds time_to_live,
                                             std::function<void()> lost) override;
-  // Waits. Lease 0: all that an earlier process left.
+  // Waits. Lease 0: all keys that an earlier process left.
   Status EndLease(LeaseId lease);
 
  private:
   using WriteWith = void (GroupCommit::*)(Transaction, TxnDone);
   void Begin(Transaction transaction, TxnDone done, WriteWith write);
-  // Of one that only reads: it waits for no writer.
+  // Executes a transaction that only reads: it waits for no writer.
   StatusOr<TransactionResult> ReadKeys(const Transaction& transaction);
-  // read(history, revision) at the newest revision, or at the one that is asked for.
+  // Calls read(history, revision) at the newest revision, or at the requested one.
   template <typename Result, typename Function>
   StatusOr<Result> ReadAt(Revision revision, const Function& read);
   StatusOr<RangeResult> Read(const RangeRequest& request);
@@ -108,21 +109,21 @@ class SqliteStore : public Store, private History, private GroupCommit::Observer
 
   SqliteFile file_;
   std::atomic<Revision> revision_;
-  // Raised before anything that it makes superfluous is removed: a read that finds it unchanged
-  // afterwards has seen everything.
+  // Raised before superfluous rows are removed: a read that finds it unchanged afterwards has seen
+  // everything.
   std::atomic<Revision> compacted_;
   Readers readers_;
   RecentChanges recent_;
   WatchHub hub_{*this, watches_};
-  DeliveryThread watches_;  // ends before the hub that its work uses
-  GroupCommit writer_;      // ends first
+  DeliveryThread watches_;  // destroyed before the hub that its work uses
+  GroupCommit writer_;      // destroyed first
 };
 
 class SqliteLease : public Lease {
  public:
   SqliteLease(SqliteStore& store, LeaseId id) : store_(store), id_(id) {}
   ~SqliteLease() override {
-    // If this fails, its keys go when the file is opened anew.
+    // If this fails, the keys are deleted when the file is opened again.
     static_cast<void>(store_.EndLease(id_));
   }
   LeaseId id() const override { return id_; }
