@@ -25,7 +25,8 @@ struct Threads {
   std::condition_variable changed;
   std::deque<std::shared_ptr<Lane>> ready;  // lanes with calls but without a thread
   size_t idle = 0;
-  size_t held = 0;  // calls of all lanes
+  size_t starting = 0;  // created threads that have not yet looked for a lane
+  size_t held = 0;      // calls of all lanes
 };
 
 // Never destroyed: blocked threads use it until the process ends.
@@ -53,6 +54,7 @@ class Lane final : public ClientLane, public std::enable_shared_from_this<Lane> 
 void* ServeLanes(void*) {
   Threads& threads = TheThreads();
   std::unique_lock lock(threads.mutex);
+  --threads.starting;
   while (true) {
     ++threads.idle;
     const bool more = threads.changed.wait_for(lock, kIdle, [&] { return !threads.ready.empty(); });
@@ -77,9 +79,15 @@ void Lane::Run(std::function<void()> call) {
   const std::lock_guard lock(threads.mutex);
   calls_.push_back(std::move(call));
   ++threads.held;
-  if (!std::exchange(served_, true)) threads.ready.push_back(shared_from_this());
+  if (std::exchange(served_, true)) return;
+  threads.ready.push_back(shared_from_this());
   // If the system cannot create a thread, the call waits for an existing one.
-  if (threads.idle >= threads.ready.size() || !StartThread()) threads.changed.notify_one();
+  const bool enough = threads.idle + threads.starting >= threads.ready.size();
+  if (!enough && StartThread()) {
+    ++threads.starting;
+  } else {
+    threads.changed.notify_one();
+  }
 }
 
 void Lane::Serve(std::unique_lock<std::mutex>& lock) {

@@ -3,8 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -18,22 +18,78 @@ namespace {
 // Most descriptors that one message can carry (SCM_MAX_FD of the kernel). With less space the
 // kernel would close the rest inside the receiving call.
 constexpr size_t kMostDescriptors = 253;
-constexpr int kMessagesTaken = 64;  // messages read from a connection that ends
+// Messages that the thread of a lane reads from a connection that ends. The close drops the rest.
+constexpr int kMessagesTaken = 64;
+// Threshold of calls that wait in lanes, mostly closes of one descriptor each. Beyond it a message
+// is peeked at before its descriptors are received.
+constexpr size_t kManyCalls = 512;
+constexpr char kManyDescriptors[] = "more than one descriptor in a message";
 
 struct Arrival {
   ssize_t length = 0;
   int flags = 0;
   ClientFd fd;             // first descriptor
   size_t descriptors = 0;  // number of descriptors; the others are with the lane already
-  bool is_message =
-      false;  // from SO_PASSCRED: distinguishes a message from the end of the connection
 };
+
+// Returns true if the next message carries more than one descriptor. Leaves the message in the
+// socket. Cannot block: the message keeps every file open.
+bool HasManyDescriptors(int socket) {
+  uint8_t first = 0;
+  iovec part{&first, sizeof first};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  if (::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) return false;
+  size_t taken = 0;
+  for (cmsghdr* message = CMSG_FIRSTHDR(&header); message != nullptr;
+       message = CMSG_NXTHDR(&header, message)) {
+    if (message->cmsg_level != SOL_SOCKET || message->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (message->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(message) + i * sizeof fd, sizeof fd);
+      ::close(fd);  // the message still holds the file
+      ++taken;
+    }
+  }
+  return taken > 1 || (header.msg_flags & MSG_CTRUNC) != 0;
+}
+
+// Returns true if a message waits in a socket whose input is shut down. Leaves the message there.
+bool HasMessage(int socket) {
+  // A message without bytes looks like the end of the connection, except for its sender's
+  // credentials.
+  const int yes = 1;
+  (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
+  uint8_t first = 0;
+  iovec part{&first, sizeof first};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  const ssize_t length = ::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT);
+  return length > 0 || (length == 0 && header.msg_controllen > 0);
+}
+
+// Reads the messages of a socket whose input is shut down. Runs on the thread of a lane, because
+// the kernel closes the messages' descriptors here, which may block.
+void Empty(int socket) {
+  for (int i = 0; i < kMessagesTaken && HasMessage(socket); ++i) {
+    uint8_t ignored = 0;
+    (void)::recv(socket, &ignored, sizeof ignored, MSG_DONTWAIT);
+  }
+}
 
 Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<ClientLane>& lane) {
   Arrival arrival;
   iovec part{buffer.data(), buffer.size()};
-  alignas(
-      cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int) * kMostDescriptors)];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)];
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
@@ -46,9 +102,7 @@ Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<Client
   arrival.flags = header.msg_flags;
   for (cmsghdr* message = CMSG_FIRSTHDR(&header); message != nullptr;
        message = CMSG_NXTHDR(&header, message)) {
-    if (message->cmsg_level != SOL_SOCKET) continue;
-    if (message->cmsg_type == SCM_CREDENTIALS) arrival.is_message = true;
-    if (message->cmsg_type != SCM_RIGHTS) continue;
+    if (message->cmsg_level != SOL_SOCKET || message->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (message->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
@@ -64,18 +118,14 @@ Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<Client
 
 void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane) {
   if (!socket.valid()) return;
-  ::shutdown(socket.get(), SHUT_RD);  // stops further input
-  // A message without bytes looks like the end of the connection, except for its sender's
-  // credentials.
-  const int yes = 1;
-  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
-  std::array<uint8_t, 16> ignored;
-  for (int i = 0; i < kMessagesTaken; ++i) {
-    if (!Take(socket.get(), ignored, lane).is_message)
-      return;  // no message left: closing does not block
-  }
-  ::shutdown(socket.get(), SHUT_RDWR);
-  lane->Close(std::move(socket));
+  ::shutdown(socket.get(), SHUT_RD);      // stops further input
+  if (!HasMessage(socket.get())) return;  // no message: closing does not block
+  ::shutdown(socket.get(), SHUT_WR);      // the program sees the end at once
+  // A function must be copyable, a descriptor is not.
+  lane->Run([owned = std::make_shared<UniqueFd>(std::move(socket))] {
+    Empty(owned->get());
+    owned->Reset();
+  });
 }
 
 MessageSocket::MessageSocket(UniqueFd socket, std::shared_ptr<ClientLane> lane)
@@ -89,6 +139,11 @@ void MessageSocket::Close() {
 
 MessageSocket::Received MessageSocket::Receive() {
   Received received;
+  if (ClientLane::HeldByAll() > kManyCalls && HasManyDescriptors(socket_.get())) {
+    received.outcome = Outcome::kBroken;
+    received.reason = kManyDescriptors;
+    return received;
+  }
   Arrival arrival = Take(socket_.get(), buffer_, lane_);
   if (arrival.length < 0) {
     received.outcome =
@@ -101,7 +156,7 @@ MessageSocket::Received MessageSocket::Receive() {
     received.reason = "message longer than the protocol allows";
   } else if (arrival.descriptors > 1 || (arrival.flags & MSG_CTRUNC) != 0) {
     received.outcome = Outcome::kBroken;
-    received.reason = "more than one descriptor in a message";
+    received.reason = kManyDescriptors;
   } else if (arrival.length == 0) {
     received.outcome = Outcome::kClosed;
   } else {

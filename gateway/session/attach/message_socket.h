@@ -3,7 +3,9 @@
 // blocking. Messages that do not fit the socket wait here in order. So does a message whose
 // descriptor the kernel refuses because too many descriptors of the daemon's user are in unread
 // sockets (ETOOMANYREFS, unix(7)). Received descriptors are never closed here, nor by the kernel in
-// a call made here: the program's lane closes them. Control thread.
+// a call made here: the program's lane closes them. While lanes have many calls, a message with
+// more than one descriptor stays in its socket, so that messages cannot use up the daemon's
+// descriptor numbers. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +26,8 @@ class MessageSink {
   virtual void Send(std::span<const uint8_t> message, int fd) = 0;
 };
 
-// Closes a connection to a program. Unread messages may hold descriptors, so they are read first; a
-// socket with too many of them is closed by the lane.
+// Closes a connection to a program. Unread messages may hold descriptors, so the lane reads them
+// and closes the socket. Their descriptors get no numbers in the daemon.
 void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane);
 
 class MessageSocket final : public MessageSink {

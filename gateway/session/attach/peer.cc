@@ -106,7 +106,10 @@ StatusOr<Peer> IdentifyPeer(int socket) {
   if (peer.pid == 0) return peer;
   const std::string is_gone = "process " + std::to_string(peer.pid) + " is gone";
   auto exact = PeerProcess(socket);
-  if (!exact.ok()) return Status(ESRCH, is_gone);
+  if (!exact.ok()) {
+    const bool none_left = exact.status().error() == EMFILE || exact.status().error() == ENFILE;
+    return none_left ? exact.status() : Status(ESRCH, is_gone);
+  }
   peer.process = std::move(*exact);
   const auto before = ProcessStartTime(peer.pid);
   // On older kernels the process may have exited before this, and another may have its number.
@@ -115,8 +118,12 @@ StatusOr<Peer> IdentifyPeer(int socket) {
   peer.cgroup = ForeignText(ProcessCgroup(peer.pid));
   const auto after = ProcessStartTime(peer.pid);
   // The number named one process throughout, and still names the process of the descriptor.
-  if (!before || !peer.process.valid() || before != after || !HasItsNumber(peer.process.get()))
+  if (!before || !peer.process.valid() || before != after || !HasItsNumber(peer.process.get())) {
+    // Without a free descriptor neither /proc nor the process can be examined.
+    const UniqueFd free(::fcntl(socket, F_DUPFD_CLOEXEC, 0));
+    if (!free.valid()) return Status(errno, std::strerror(errno));
     return Status(ESRCH, is_gone);
+  }
   peer.start_time = *before;
   // The process chose its name. The kernel appends a line feed.
   std::string comm = ReadProcFile(peer.pid, "comm");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,6 +68,24 @@ TEST(IdentifyPeer, NameOfAnyBytes_IsPrintableUtf8) {
   ::prctl(PR_SET_NAME, name);
   ASSERT_TRUE(peer.ok()) << peer.status().text();
   EXPECT_EQ(peer.value().comm, "\\xff\\x1b[2J\\x0ax");
+}
+
+TEST(IdentifyPeer, WithoutAFreeDescriptor_SaysSo) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd a(ends[0]);
+  const UniqueFd b(ends[1]);
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  const UniqueFd lowest(::fcntl(a.get(), F_DUPFD_CLOEXEC, 0));
+  for (const rlim_t free : {0, 1, 2}) {
+    const rlimit few{static_cast<rlim_t>(lowest.get()) + free, old.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto peer = IdentifyPeer(a.get());
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+    EXPECT_TRUE(free != 0 || !peer.ok());
+    EXPECT_EQ(peer.ok() ? EMFILE : peer.status().error(), EMFILE) << free << " are free";
+  }
 }
 
 TEST(IdentifyPeer, ProcessThatIsGone_IsRefused) {
