@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of flows for a gateway that takes over (gateway/hand_over/state_stream.h).
+#include "gateway/flow/carrier_names.h"
 #include "gateway/flow/flow.h"
 #include "gateway/hand_over/state_stream.h"
 
@@ -8,6 +9,13 @@ namespace rocegw::flow {
 using hand_over::StateKind;
 using hand_over::StateRecord;
 using hand_over::StateStream;
+
+void HandOver(StateStream& state, CarrierNames& names, Carrier*& carrier) {
+  const uint64_t name = state.Carry(carrier == nullptr ? 0 : names.NameOf(*carrier));
+  if (!state.reading()) return;
+  carrier = name == 0 || !state.ok() ? nullptr : names.Find(name);
+  state.Require(name == 0 || carrier != nullptr, "a queue pair's channel is missing");
+}
 
 void RttEstimator::HandOver(StateStream& state) {
   auto& [smoothed, variation, minimum] = *this;

@@ -46,6 +46,12 @@ class CompletionRing {
   }
 
   uint32_t produced() const { return produced_; }
+  // Writes or reads the indices (hand_over::StateStream).
+  template <typename Stream>
+  void HandOver(Stream& state) {
+    state(produced_, consumed_);
+    state.Require(produced_ - consumed_ <= entries_, "completion indices are impossible");
+  }
 
  private:
   rocegw_cqe* ring_ = nullptr;

@@ -31,6 +31,15 @@ struct RingPlace {
         released(first),
         entries(static_cast<uint16_t>(count)),
         stride(static_cast<uint16_t>(slot_bytes)) {}
+
+  // Writes or reads the indices (hand_over::StateStream).
+  template <typename Stream>
+  void HandOver(Stream& state) {
+    state(known_producer, fetched, released);
+    const uint32_t held = fetched - released;
+    state.Require(held <= entries && known_producer - fetched <= entries - held,
+                  "ring indices are impossible");
+  }
 };
 
 enum class RingLook : uint8_t { kEmpty, kReady, kFault };
@@ -99,6 +108,10 @@ class WorkQueueOn {
   uint32_t fetched() const { return place_.fetched; }
   uint32_t released() const { return place_.released; }
   uint32_t entries() const { return place_.entries; }
+  template <typename Stream>
+  void HandOver(Stream& state) {
+    place_.HandOver(state);
+  }
 
  private:
   const uint32_t* producer_;

@@ -15,6 +15,10 @@
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
 
+namespace rocegw::flow {
+class CarrierNames;
+}
+
 namespace rocegw::transport {
 
 class EndpointTombstone;
@@ -123,7 +127,7 @@ class alignas(64) QueuePair {
   virtual void GiveBackReceives() {}
   // Writes the state, or reads it into a queue pair that was made and linked with the same
   // configuration (hand_over/state_stream.h). All memory operations are done then.
-  void HandOver(hand_over::StateStream& state);
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
   // Returns true in SQD while requests that began are incomplete.
   bool draining() const { return qp_.state() == verbs::QpState::kSqd && !Drained(); }
 
@@ -162,7 +166,7 @@ class alignas(64) QueuePair {
   virtual void DoMemoryDone(Outbox& outbox) = 0;
   virtual void DoMemoryFault(Outbox& outbox, const AccessTag& tag) = 0;
   virtual void DoDeadline(Outbox&, TimePoint) {}
-  virtual void DoHandOver(hand_over::StateStream& state);
+  virtual void DoHandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
   QpContext qp_;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gateway/flow/carrier_names.h"
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/transport/message/frame_packet.h"
 #include "gateway/transport/message/message_requester.h"
@@ -295,15 +296,18 @@ class RcQueuePair final : public QueuePair {
     }
   }
 
-  void DoHandOver(hand_over::StateStream& state) override {
-    // All members of the class; a new member changes the size of most builds.
-    state.Require(
-        qp_.carrier == nullptr && !message_requester_.active() && !message_responder_.active(),
-        "queue pairs on channels are not handed over");
+  void DoHandOver(hand_over::StateStream& state, flow::CarrierNames& names) override {
+    flow::HandOver(state, names, qp_.carrier);
+    if (state.reading() && qp_.carrier != nullptr) qp_.carrier->Hold();
+    const bool paths = state.Carry(qp_.multipath != nullptr);
+    if (paths && qp_.multipath == nullptr) qp_.multipath = std::make_unique<Multipath>();
+    if (paths) qp_.multipath->HandOver(state, names);
     receives_.HandOver(state, qp_);
     send_.HandOver(state, qp_);
     flow::HandOver(state, cc_);
-    requester_.HandOver(state, qp_, cc_);
+    message_requester_.HandOver(state, send_);
+    message_responder_.HandOver(state, names);
+    requester_.HandOver(state, qp_, cc_, !message_requester_.active());
     responder_.HandOver(state, qp_);
     cnps_.HandOver(state);
   }

@@ -4,6 +4,7 @@
 // silently, and its receive is used for the next message.
 #include <algorithm>
 
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/transport/native/incoming_write.h"
 #include "gateway/transport/native/message_position.h"
 #include "gateway/transport/native/native_packet.h"
@@ -57,6 +58,24 @@ class UcQueuePair final : public QueuePair {
     send_.OnMemoryDone(qp_, outbox);
   }
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override;
+  void DoHandOver(hand_over::StateStream& state, flow::CarrierNames&) override {
+    receives_.HandOver(state, qp_);
+    send_.HandOver(state, qp_);
+    state(cursor_, next_, expected_);
+    state.Enum(open_, MessageKind::kWrite);
+    state(dropping_, established_, placement_ticket_);
+    write_.HandOver(state);
+    if (!state.reading()) return;
+    state.Require(
+        static_cast<int32_t>(cursor_ - send_.head()) <= static_cast<int32_t>(send_.size()),
+        "requests do not match");
+    for (uint32_t i = send_.head(); state.ok() && i != send_.tail(); ++i) {
+      state.Require(send_.At(i).sent <= send_.At(i).request.length, "request is impossible");
+    }
+    // A receive stays open after its message broke, for the next one.
+    state.Require(open_ != MessageKind::kSend || receives_.IsOpen(receives_.first()),
+                  "message has no receive");
+  }
 
  private:
   enum class Sent : uint8_t { kYes, kPortFull, kFailed };

@@ -7,10 +7,12 @@
 #include <deque>
 
 #include "gateway/base/containers/growing_ring.h"
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/port/steering.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/transport/queues/completion.h"
 #include "gateway/transport/queues/shared_receives.h"
+#include "gateway/verbs/work_request_state.h"
 #include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::transport {
@@ -91,6 +93,15 @@ class UdQueuePair final : public QueuePair {
   DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) override;
   void DoMemoryDone(Outbox& outbox) override;
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override;
+  void DoHandOver(hand_over::StateStream& state, flow::CarrierNames&) override {
+    // Completions wait for memory operations only.
+    state.Require(sends_.empty() && receives_.empty(), "datagrams are being completed");
+    state(psn_, held_);
+    if (!held_) return;
+    verbs::HandOver(state, held_request_, qp_.payload);
+    verbs::HandOver(state, std::span(sges_).first(qp_.config.max_send_sge),
+                    held_request_.sge_count);
+  }
 
  private:
   struct Pending {

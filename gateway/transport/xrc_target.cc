@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gateway/flow/flow.h"
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/transport/native/cnp_sender.h"
 #include "gateway/transport/native/requester.h"
 #include "gateway/transport/native/responder.h"
@@ -21,6 +22,8 @@ namespace {
 
 // Retry interval while the owner's session takes no memory operations.
 constexpr Duration kOwnerBusy = Microseconds(100);
+// Limit of the shared receive queues that a queue pair's messages have named.
+constexpr uint32_t kMostSrqs = 1u << 20;
 
 // Part of a QpContext that belongs to the owner of a shared receive queue.
 struct Belongings {
@@ -203,6 +206,27 @@ class XrcTarget final : public QueuePair, private SrqSelector, private XrcMember
   void DoDeadline(Outbox&, TimePoint now) override {
     responder_.OnDeadline(now);
     if (again_ <= now) again_ = kNever;
+  }
+  void DoHandOver(hand_over::StateStream& state, flow::CarrierNames&) override {
+    // First, because a switch of the context notes tickets.
+    tickets_.HandOver(state);
+    const Visit visit(*this);
+    const uint32_t count = state.Count(srqs_.size(), kMostSrqs);
+    auto at = srqs_.begin();
+    for (uint32_t i = 0; i < count && state.ok(); ++i) {
+      const uint32_t number = state.Carry(state.reading() ? 0 : (at++)->first);
+      NamedSrq* const named = SrqOf(number);
+      if (!state.Require(named != nullptr, "a shared receive queue is missing")) return;
+      SwitchTo(named);
+      named->receives.HandOver(state, qp_);
+      SwitchTo(nullptr);
+    }
+    state.Require(waiting_.empty(), "receives are being completed");
+    responder_.HandOver(state, qp_);
+    flow::HandOver(state, cc_);
+    flow_.HandOver(state, ProfileOf(cc_));
+    state(again_);
+    cnps_.HandOver(state);
   }
 
  private:

@@ -39,6 +39,14 @@ void HandOver(StateStream& state, SendRequest& request, const QpPayloadConfig& p
                                           payload.sq_payload_stride;
 }
 
+void HandOver(StateStream& state, DatagramRequest& request, const QpPayloadConfig& payload) {
+  HandOver(state, static_cast<SendRequest&>(request), payload);
+  auto& [dgid, flow_label, sgid_index, traffic_class, hop_limit, reserved] = request.av;
+  (void)reserved;
+  state.Bytes(dgid);
+  state(flow_label, sgid_index, traffic_class, hop_limit, request.remote_qpn, request.remote_qkey);
+}
+
 void HandOver(StateStream& state, ReceiveRequest& request) {
   auto& [wr_id, capacity, ring_slot, sge_count] = request;
   (void)sge_count;  // handed over with the SGE list

@@ -14,6 +14,8 @@ void HandOver(hand_over::StateStream& state, QpAttributes& attributes);
 
 // A request that is read finds its payload in the ring of `payload`.
 void HandOver(hand_over::StateStream& state, SendRequest& request, const QpPayloadConfig& payload);
+void HandOver(hand_over::StateStream& state, DatagramRequest& request,
+              const QpPayloadConfig& payload);
 void HandOver(hand_over::StateStream& state, ReceiveRequest& request);
 // The request's SGE list, in a list of `sges.size()` entries.
 void HandOver(hand_over::StateStream& state, std::span<rocegw_sge> sges, uint8_t& count);

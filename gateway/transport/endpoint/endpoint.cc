@@ -147,6 +147,13 @@ class Endpoint final : public QueuePair {
     initiator_.OnDeadline(qp_, outbox, now);
     target_.OnDeadline(now);
   }
+  void DoHandOver(hand_over::StateStream& state, flow::CarrierNames& names) override {
+    channels_.HandOver(state, names);
+    receives_.HandOver(state, qp_);
+    send_.HandOver(state, qp_);
+    initiator_.HandOver(state, names);
+    target_.HandOver(state, names);
+  }
 
  private:
   SendQueue send_;

@@ -64,6 +64,7 @@ class EndpointAnswers {
 
   // Returns the number of remembered requests, answered or not.
   size_t size() const { return answers_.size(); }
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   // Bytes of one response before the next response's turn.

@@ -45,6 +45,8 @@ class EndpointInitiator {
   void OnCarrierLost(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier);
   void OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now);
   TimePoint deadline() const { return look_at_; }
+  // Writes or reads the state, after that of the send queue and the channels.
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   // State of a request in flight that its SendEntry does not hold.

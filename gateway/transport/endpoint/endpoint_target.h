@@ -64,6 +64,8 @@ class EndpointTarget {
   static wire::ChannelFrame ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group);
 
   size_t under_way() const { return under_way_.size(); }
+  // Writes or reads the state, after that of the receive queue and the channels.
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   struct Key {

@@ -12,6 +12,10 @@
 #include "gateway/flow/frame_ref.h"
 #include "gateway/wire/channel_header.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::transport {
 
 class EndpointTombstone {
@@ -34,6 +38,7 @@ class EndpointTombstone {
   SlotHandle handle() const { return handle_; }
   // Rebuilds the lost frame in `frame`. Returns false if the frame was not one of this endpoint's.
   bool Answer(const flow::FrameRef& lost, wire::ChannelFrame& frame) const;
+  void HandOver(hand_over::StateStream& state);
 
  private:
   SlotHandle handle_;  // the endpoint's former handle

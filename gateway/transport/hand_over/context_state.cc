@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of queue pairs for a gateway that takes over (gateway/hand_over/state_stream.h): what all
 // types share.
+#include "gateway/flow/carrier_names.h"
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/verbs/work_request_state.h"
@@ -13,13 +14,14 @@ using hand_over::StateStream;
 
 namespace {
 
-void HandOverPlace(StateStream& state, shm::RingPlace& place) {
-  auto& [slots, known_producer, fetched, released, entries, stride] = place;
-  (void)slots, (void)stride;  // configuration
-  state(known_producer, fetched, released);
-  const uint32_t held = fetched - released;
-  state.Require(held <= entries && known_producer - fetched <= entries - held,
-                "ring indices are impossible");
+// Fails if the reader's queue pair has queues of other sizes, which state that is read would leave.
+void HandOverShape(StateStream& state, const QpContext& qp) {
+  const uint32_t shape[] = {qp.payload.sq_entries,        qp.payload.sq_payload_stride,
+                            qp.rare.rq_entries,           qp.config.rq_payload_stride,
+                            qp.config.max_send_sge,       qp.config.max_recv_sge,
+                            qp.shares_receives ? 1u : 0u, qp.rare.max_inline};
+  for (const uint32_t size : shape)
+    state.Require(state.Carry(size) == size, "queue pair of another size");
 }
 
 }  // namespace
@@ -42,9 +44,9 @@ void QpContext::HandOver(StateStream& state) {
   (void)own_handle, (void)by, (void)record_of_session, (void)tables, (void)cq_of_sends;
   (void)cq_of_receives, (void)control_page, (void)status_page, (void)takes_shared;
   (void)has_window, (void)message_config, (void)payload_config, (void)rare_config, (void)shared;
-  (void)peer_table, (void)paths, (void)place;
-  HandOverPlace(state, sends);
-  HandOverPlace(state, receives_ring);
+  (void)peer_table, (void)paths;
+  sends.HandOver(state);
+  receives_ring.HandOver(state);
   state(issued, done, connection_count);
   state.Require(issued == done, "memory operations are outstanding");
   is_flushed = state.Carry<bool>(is_flushed);
@@ -64,23 +66,25 @@ void QpContext::HandOver(StateStream& state) {
   completed_receives.HandOver(state, high.receives_completed);
   verbs::HandOver(state, attribute_set);
   state(resent, in_flight, not_asked, ticket_after_reset, last_reported);
+  flow::HandOver(state, place);
   state.Enum(why_declined, static_cast<wire::ChannelReason>(
                                static_cast<uint8_t>(wire::ChannelReason::kCount) - 1));
 }
 
-void QueuePair::HandOver(StateStream& state) {
+void QueuePair::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kQueuePair);
   // The reader has made the queue pair from its configuration.
+  HandOverShape(state, qp_);
   state.Require(state.Carry(qp_.config.qpn.value) == qp_.config.qpn.value,
                 "state of another queue pair");
   state.Require(
       state.Carry(static_cast<uint8_t>(qp_.config.type)) == static_cast<uint8_t>(qp_.config.type),
       "queue pair of another type");
   qp_.HandOver(state);
-  DoHandOver(state);
+  DoHandOver(state, names);
 }
 
-void QueuePair::DoHandOver(StateStream& state) {
+void QueuePair::DoHandOver(StateStream& state, flow::CarrierNames&) {
   state.Fail("queue pairs of this type are not handed over");
 }
 

@@ -38,7 +38,8 @@ void IncomingWrite::HandOver(StateStream& state) {
   state.Require(left <= length && length <= verbs::kMaxMessage, "WRITE is too long");
 }
 
-void Requester::HandOver(StateStream& state, const QpContext& qp, const flow::CcConfig& cc) {
+void Requester::HandOver(StateStream& state, const QpContext& qp, const flow::CcConfig& cc,
+                         bool in_use) {
   const StateRecord record(state, StateKind::kRequester);
   auto& [send, cursor, answered, seen_rewinds, since_ack_request, paced_until, awaited, rnr_left,
          asked_again, rnr_waiting, flow_state, rnr_until] = *this;
@@ -51,7 +52,7 @@ void Requester::HandOver(StateStream& state, const QpContext& qp, const flow::Cc
   state(rnr_left, asked_again, rnr_waiting);
   flow_state.HandOver(state, ProfileOf(cc));
   state(rnr_until);
-  if (state.reading()) state.Require(IsPossible(qp), "requests and PSNs do not match");
+  if (state.reading() && in_use) state.Require(IsPossible(qp), "requests and PSNs do not match");
 }
 
 // Returns true if every PSN that the requester may send or receive next lies in its request, so

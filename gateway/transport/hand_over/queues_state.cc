@@ -4,6 +4,7 @@
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/transport/queues/receive_queue.h"
 #include "gateway/transport/queues/send_queue.h"
+#include "gateway/transport/queues/shared_receives.h"
 #include "gateway/verbs/work_request_state.h"
 
 namespace rocegw::transport {
@@ -16,6 +17,7 @@ namespace {
 
 // Limit of the entries of a ring (verbs/qp_config.h).
 constexpr uint32_t kMostEntries = 1u << 15;
+constexpr uint32_t kMostSharedReceives = 1u << 20;
 
 void HandOverEntry(StateStream& state, SendEntry& entry, const QpContext& qp) {
   auto& [request, ticket, first, psns, sent, received, receive, taken, failed, attempt, has_ticket,
@@ -52,6 +54,19 @@ void SendQueue::HandOver(StateStream& state, QpContext& qp) {
     verbs::HandOver(state, SgesOf(i), At(i).request.sge_count);
   }
   state.Ring(early, 2 * kMostEntries, [&](uint32_t& index) { state(index); });
+}
+
+void SharedReceives::HandOver(StateStream& state) {
+  const StateRecord record(state, StateKind::kSharedReceives);
+  auto& [config, released, order, returned, next, limit, taken, limit_events] = *this;
+  state(released);
+  order.HandOver(state);
+  const uint32_t slots = config.entries;
+  state.Vector(returned, kMostSharedReceives, [&](uint32_t& slot) {
+    state(slot);
+    state.Require(slot < slots, "receive of no slot");
+  });
+  state(next, limit, taken, limit_events);
 }
 
 void ReceiveQueue::HandOver(StateStream& state, const QpContext& qp) {

@@ -63,6 +63,8 @@ class MessageRequester {
   // Diagnostic numbers: the next message to send, and the oldest unanswered one.
   uint32_t next_message() const { return cursor_ - base_; }
   uint32_t oldest_message(const SendQueue& send) const { return send.head() - base_; }
+  // Writes or reads the state, after that of the send queue.
+  void HandOver(hand_over::StateStream& state, const SendQueue& send);
 
  private:
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };

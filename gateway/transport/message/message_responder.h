@@ -20,6 +20,10 @@
 #include "gateway/transport/pump.h"
 #include "gateway/transport/queues/receive_queue.h"
 
+namespace rocegw::flow {
+class CarrierNames;
+}
+
 namespace rocegw::transport {
 
 class MessageResponder {
@@ -57,6 +61,8 @@ class MessageResponder {
   }
   // Returns the number of the next message to take effect.
   uint32_t expected() const { return expected_; }
+  // Writes or reads the state, after that of the receive queue; the reader holds the carrier.
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   using Reply = MessageReply;

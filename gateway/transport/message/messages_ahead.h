@@ -40,6 +40,23 @@ class MessagesAhead {
     for (auto at = messages_.lower_bound(turn_ + ahead); at != messages_.end(); ++at)
       visit(at->second);
   }
+  // Writes or reads the messages; `each` hands over one.
+  template <typename Stream, typename F>
+  void HandOver(Stream& state, uint32_t most, F each) {
+    auto& [turn, messages] = *this;
+    state(turn);
+    const uint32_t count = state.Count(messages.size(), most);
+    if (state.reading()) messages.clear();
+    auto at = messages.begin();
+    for (uint32_t i = 0; i < count && state.ok(); ++i) {
+      const uint64_t number = state.Carry(state.reading() ? 0 : at->first);
+      if (state.reading()) at = messages.try_emplace(messages.end(), number);
+      state.Require(number >= turn && number - turn <= most, "message is too far ahead");
+      each(at->second);
+      ++at;
+    }
+    state.Require(messages.size() == count, "messages have the same number");
+  }
 
  private:
   uint64_t turn_ = 0;  // key of the next message to take effect; 64 bits, so it never wraps around

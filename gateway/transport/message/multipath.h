@@ -29,6 +29,7 @@ class Multipath {
                         uint32_t bytes, uint32_t asked, TimePoint now);
   // Returns nullptr if the channel is none of the paths.
   flow::LinePlace* PlaceOf(const flow::Carrier& carrier) { return channels_.PlaceOf(carrier); }
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   // Bytes that leave by one path before the next is tried; equal to the quantum of a channel's wait

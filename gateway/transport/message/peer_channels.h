@@ -15,6 +15,13 @@
 
 #include "gateway/flow/carrier.h"
 
+namespace rocegw::flow {
+class CarrierNames;
+}
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::transport {
 
 struct QpContext;
@@ -51,6 +58,8 @@ class PeerChannels {
   flow::Carrier& At(size_t place) const { return *channels_[place].carrier; }
   // Returns nullptr if the queue pair has no entry for the channel.
   flow::LinePlace* PlaceOf(const flow::Carrier& carrier);
+  // Writes or reads the state; the reader holds the carriers.
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   struct PeerChannel {

@@ -53,8 +53,10 @@ class Requester {
   TimePoint deadline() const;
   const flow::Flow& flow() const { return flow_; }
   flow::Flow& flow() { return flow_; }
-  // Writes or reads the state, after that of the send queue.
-  void HandOver(hand_over::StateStream& state, const QpContext& qp, const flow::CcConfig& cc);
+  // Writes or reads the state, after that of the send queue. `in_use`: requests leave by this
+  // requester, not by a channel.
+  void HandOver(hand_over::StateStream& state, const QpContext& qp, const flow::CcConfig& cc,
+                bool in_use);
 
  private:
   // Request that was sent and has responses of its own, matched PSN by PSN.

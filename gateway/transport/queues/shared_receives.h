@@ -49,6 +49,8 @@ class SharedReceives {
   uint64_t limit_events() const { return limit_events_; }
   // Returns true if the limit event is due now, and disarms the limit.
   bool TakeLimitEvent();
+  // Writes or reads the state; the reader is made with the same configuration.
+  void HandOver(hand_over::StateStream& state);
 
  private:
   verbs::SrqConfig config_;

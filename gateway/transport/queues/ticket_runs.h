@@ -21,6 +21,13 @@ class TicketRuns {
   uint32_t Abandon(uint32_t srq);
   // Returns the SRQ of the ticket; 0 if the ticket is settled or unknown.
   uint32_t SrqOf(uint32_t ticket) const;
+  // Writes or reads the state while all tickets are settled.
+  template <typename Stream>
+  void HandOver(Stream& state) {
+    auto& [runs, known, done] = *this;
+    state.Require(runs.empty(), "memory operations are outstanding");
+    state(known, done);
+  }
 
  private:
   struct Run {

@@ -2,6 +2,7 @@
 // Hand-over of a virtual host's objects to fresh ones (gateway/hand_over).
 #include "gateway/hand_over/state_stream.h"
 #include "tests/sim/host/host.h"
+#include "tests/support/qp/carrier_addresses.h"
 
 namespace rocegw::sim {
 namespace {
@@ -12,12 +13,12 @@ using transport::QueuePair;
 
 std::unique_ptr<QueuePair> Fresh(const transport::QpContext& old, const flow::CcConfig& cc) {
   const verbs::QpConfig config{old.config, old.payload, old.rare};
-  return transport::MakeRcQueuePair(config, cc);
+  return config.type == verbs::QpType::kEndpoint ? transport::MakeEndpoint(config)
+                                                 : transport::MakeRcQueuePair(config, cc);
 }
 
 bool IsHandedOver(const transport::QpContext& context) {
-  return context.config.type == verbs::QpType::kRc && context.carrier == nullptr &&
-         context.multipath == nullptr && context.tickets_issued == context.tickets_done;
+  return context.tickets_issued == context.tickets_done;
 }
 
 // Sets what a worker sets when it links a queue pair.
@@ -41,15 +42,16 @@ void Host::Exchange(std::unique_ptr<QueuePair>& queue_pair, HandedOver& result) 
   std::vector<uint8_t> bytes;
   const StateVersions versions;
   StateStream out(bytes, network_.now(), versions);
-  queue_pair->HandOver(out);
+  testing::CarrierAddresses names;
+  queue_pair->HandOver(out, names);
   std::unique_ptr<QueuePair> fresh = Fresh(queue_pair->context(), Congestion());
   LinkAs(queue_pair->context(), fresh->context());
-  queue_pair.reset();
   StateStream in(bytes, network_.now());
-  fresh->HandOver(in);
+  fresh->HandOver(in, names);
   if (!out.ok()) result.failure = out.failure();
   if (!in.ok()) result.failure = in.failure();
   if (in.ok() && !in.at_end()) result.failure = "state is longer than what was read";
+  // The new users of the channels have come before the old ones leave.
   queue_pair = std::move(fresh);
   ++result.objects;
   result.bytes += bytes.size();

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/memory/direct_copy.h"
 #include "gateway/wire/codec.h"
 #include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/describe/describe.h"
+#include "tests/support/qp/carrier_addresses.h"
 
 namespace rocegw::testing {
 
@@ -31,25 +34,56 @@ QpHost::QpHost(const Options& options)
   EXPECT_TRUE(regions_.Link(region));
 
   cq_ = std::make_unique<verbs::CompletionQueue>(rings_.Cq());
-  verbs::QpConfig config = rings_.Qp();
-  config.gids = options.gids;
-  config.peers = options.peers;
-  config.port_mtu = options.port_mtu;
-  if (options.type == verbs::QpType::kRc || options.type == verbs::QpType::kXrcSend) {
-    qp_ = transport::MakeRcQueuePair(config, options.cc);
-  } else if (options.type == verbs::QpType::kXrcReceive) {
-    qp_ = transport::MakeXrcTarget(config, options.cc, *options.domain);
-  } else if (options.type == verbs::QpType::kUc) {
-    qp_ = transport::MakeUcQueuePair(config);
-  } else if (options.type == verbs::QpType::kEndpoint) {
-    qp_ = transport::MakeEndpoint(config);
+  config_ = rings_.Qp();
+  config_.gids = options_.gids;
+  config_.peers = options_.peers;
+  config_.port_mtu = options_.port_mtu;
+  qp_ = MakeQp();
+}
+
+std::unique_ptr<transport::QueuePair> QpHost::MakeQp() {
+  const verbs::QpConfig& config = config_;
+  std::unique_ptr<transport::QueuePair> made;
+  if (options_.type == verbs::QpType::kRc || options_.type == verbs::QpType::kXrcSend) {
+    made = transport::MakeRcQueuePair(config, options_.cc);
+  } else if (options_.type == verbs::QpType::kXrcReceive) {
+    made = transport::MakeXrcTarget(config, options_.cc, *options_.domain);
+  } else if (options_.type == verbs::QpType::kUc) {
+    made = transport::MakeUcQueuePair(config);
+  } else if (options_.type == verbs::QpType::kEndpoint) {
+    made = transport::MakeEndpoint(config);
   } else {
-    qp_ = transport::MakeUdQueuePair(config);
+    made = transport::MakeUdQueuePair(config);
   }
-  transport::QpContext& context = qp_->context();
+  transport::QpContext& context = made->context();
   context.send_cq = context.recv_cq = cq_.get();
-  context.TakeReceivesFrom(options.srq);
+  context.TakeReceivesFrom(options_.srq);
   context.worker = &tables_;
+  return made;
+}
+
+void QpHost::HandOver() {
+  const transport::QpContext& old = qp_->context();
+  std::vector<uint8_t> bytes;
+  const hand_over::StateVersions versions;
+  CarrierAddresses names;
+  hand_over::StateStream out(bytes, now_, versions);
+  qp_->HandOver(out, names);
+  ASSERT_TRUE(out.ok()) << out.failure();
+  std::unique_ptr<transport::QueuePair> fresh = MakeQp();
+  fresh->context().handle = old.handle;
+  fresh->context().owner = old.owner;
+  fresh->context().peers = old.peers;
+  hand_over::StateStream in(bytes, now_);
+  fresh->HandOver(in, names);
+  ASSERT_TRUE(in.ok() && in.at_end()) << (in.ok() ? "not at the end" : in.failure());
+  qp_ = std::move(fresh);
+}
+
+void QpHost::HandOverIfAsked() {
+  static const bool asked = std::getenv("ROCEGW_HAND_OVER") != nullptr;
+  const transport::QpContext& qp = qp_->context();
+  if (asked && ops_.empty() && qp.tickets_issued == qp.tickets_done) HandOver();
 }
 
 QpHost::~QpHost() {
@@ -134,6 +168,7 @@ void QpHost::PostReceive(uint64_t wr_id, const std::vector<Sge>& sges) {
 
 void QpHost::Deliver(const WirePacket& packet, TimePoint now) {
   now_ = now;
+  HandOverIfAsked();
   wire::RxPacket decoded;
   last_drop = wire::Decode({packet.meta, packet.bytes}, decoded);
   if (last_drop == metrics::DropReason::kNone) {
@@ -144,6 +179,7 @@ void QpHost::Deliver(const WirePacket& packet, TimePoint now) {
 
 void QpHost::Pump(TimePoint now) {
   now_ = now;
+  HandOverIfAsked();
   qp_->OnDoorbell(*this);
   const auto pump = [&] {
     transport::PumpBudget budget{64};
@@ -155,6 +191,7 @@ void QpHost::Pump(TimePoint now) {
 
 void QpHost::Deadline(TimePoint now) {
   now_ = now;
+  HandOverIfAsked();
   qp_->OnDeadline(*this, now);
 }
 

@@ -112,6 +112,11 @@ class QpHost : public transport::Outbox {
   const std::deque<QueuedOp>& queued() const { return ops_; }
   std::deque<WirePacket> sent;
 
+  // Writes the state of the queue pair, reads it into a fresh one and destroys the old one, as if
+  // another gateway took over. Not while memory operations are queued. With the environment
+  // variable ROCEGW_HAND_OVER, Deliver, Pump and Deadline do so first.
+  void HandOver();
+
   transport::QueuePair& qp() { return *qp_; }
   transport::QpContext& context() { return qp_->context(); }
   metrics::WorkerCounters& counters() { return *counters_; }
@@ -143,6 +148,8 @@ class QpHost : public transport::Outbox {
   };
   bool Execute(QueuedOp& queued, uint64_t& original);
   void Finish(QueuedOp queued);
+  std::unique_ptr<transport::QueuePair> MakeQp();
+  void HandOverIfAsked();
 
   Options options_;
   TimePoint now_;
@@ -155,6 +162,7 @@ class QpHost : public transport::Outbox {
   std::unique_ptr<metrics::WorkerCounters> counters_;
   const transport::WorkerTables tables_;
   std::unique_ptr<verbs::CompletionQueue> cq_;
+  verbs::QpConfig config_;
   std::unique_ptr<transport::QueuePair> qp_;
   std::deque<QueuedOp> ops_;
   std::deque<Packet*> outgoing_;

@@ -85,24 +85,24 @@ TEST(MessageRequesterSend, PoolsWindow_BoundsWhatIsUnderWayOnAChannel) {
   EXPECT_TRUE(first[1].frame.has(wire::kFrameAckNow)) << "what comes next waits for it";
   EXPECT_TRUE(peer.carrier.tells);
   EXPECT_TRUE(peer.Out().empty());
-  auto& qp = peer.host().qp();
-  EXPECT_TRUE(qp.OnArrived(peer.carrier, peer.carrier.refs[1])) << "in whichever order they arrive";
+  EXPECT_TRUE(peer.host().qp().OnArrived(peer.carrier, peer.carrier.refs[1]))
+      << "in whichever order they arrive";
   const auto next = peer.Out();
   ASSERT_EQ(next.size(), 1u);
   EXPECT_EQ(next[0].frame.offset, 512u);
   flow::FrameRef old = peer.carrier.refs[0];
   old.kind = static_cast<uint8_t>(old.kind ^ 0x10);
-  EXPECT_FALSE(qp.OnArrived(peer.carrier, old)) << "of an earlier connection";
+  EXPECT_FALSE(peer.host().qp().OnArrived(peer.carrier, old)) << "of an earlier connection";
   EXPECT_TRUE(peer.Out().empty());
   while (peer.carrier.refs.size() < 8) {
     const size_t sent = peer.carrier.refs.size();
-    EXPECT_TRUE(qp.OnArrived(peer.carrier, peer.carrier.refs[sent - 1]));
+    EXPECT_TRUE(peer.host().qp().OnArrived(peer.carrier, peer.carrier.refs[sent - 1]));
     EXPECT_EQ(peer.Out().size(), 1u);
   }
   EXPECT_EQ(peer.Reply(0, kAck), DropReason::kNone);
   peer.Out();
   EXPECT_EQ(StatusesOf(peer.base().Poll()), Statuses{kSuccess});
-  EXPECT_FALSE(qp.OnArrived(peer.carrier, peer.carrier.refs[0])) << "nothing waits";
+  EXPECT_FALSE(peer.host().qp().OnArrived(peer.carrier, peer.carrier.refs[0])) << "nothing waits";
 }
 
 TEST(MessageRequesterSend, PoolsWindowBelowAFrame_LetsOneGoAtATime) {

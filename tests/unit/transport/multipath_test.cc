@@ -70,13 +70,15 @@ TEST(Multipath, NoRoomOnOne_TakesTheOther_NoneOnBoth_StandsInBothLines) {
   paths.other.open = false;
   paths.peer.base().PostWrite(kSource, 200, kTarget);
   EXPECT_TRUE(paths.peer.Out().empty());
-  transport::QpContext& qp = paths.peer.host().context();
-  EXPECT_TRUE(qp.PlaceAt(paths.peer.carrier).waiting);
-  EXPECT_TRUE(qp.PlaceAt(paths.other).waiting);
+  const auto waits = [&](const flow::Carrier& by) {
+    return paths.peer.host().context().PlaceAt(by).waiting;
+  };
+  EXPECT_TRUE(waits(paths.peer.carrier));
+  EXPECT_TRUE(waits(paths.other));
   paths.other.open = true;
   paths.peer.host().qp().OnTurn(paths.other);
-  EXPECT_TRUE(qp.PlaceAt(paths.peer.carrier).waiting);
-  EXPECT_FALSE(qp.PlaceAt(paths.other).waiting);
+  EXPECT_TRUE(waits(paths.peer.carrier));
+  EXPECT_FALSE(waits(paths.other));
   EXPECT_EQ(paths.peer.Out().size(), 1u);
 }
 

@@ -423,10 +423,9 @@ TEST(QueuePairRings, ImpossibleIndexAtReset_FaultButStateIsClean) {
 
 TEST(QueuePairRings, SendIndexAcrossItsWrap) {
   ScriptedPeer peer;
-  transport::QpContext& context = peer.host().context();
   rocegw_qp_control& control = peer.host().rings().control();
   control.sq_producer = 0xFFFFFFE0;
-  context.send_ring =
+  peer.host().context().send_ring =
       shm::RingPlace(peer.host().rings().Qp().sq, 64, rocegw_sq_stride(4), 0xFFFFFFE0);
   ASSERT_EQ(peer.host().ToState(QpState::kReset), 0);
   ASSERT_EQ(peer.host().ToInit(peer.attributes()), 0);

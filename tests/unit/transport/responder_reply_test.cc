@@ -537,10 +537,9 @@ TEST(ResponderAck, TicketsFarApart_StillAcknowledged) {
   peer.OutOne();
   // A queue pair that has served READs for hours: tickets have advanced by more than half their
   // range.
-  transport::QpContext& context = peer.host().context();
   for (int i = 0; i < 3; ++i) {
-    context.tickets_issued += 0x40000000;
-    peer.host().qp().OnMemoryDone(peer.host(), context.tickets_issued);
+    peer.host().context().tickets_issued += 0x40000000;
+    peer.host().qp().OnMemoryDone(peer.host(), peer.host().context().tickets_issued);
   }
   peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn + 1, kTarget, 0, true), {});
   EXPECT_EQ(peer.OutOne().psn(), kPsn + 1);

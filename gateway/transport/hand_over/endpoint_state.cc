@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of endpoints for a gateway that takes over (gateway/hand_over/state_stream.h).
+#include "gateway/flow/carrier_names.h"
+#include "gateway/hand_over/state_stream.h"
+#include "gateway/transport/endpoint/endpoint_initiator.h"
+#include "gateway/transport/endpoint/endpoint_target.h"
+#include "gateway/transport/endpoint/endpoint_tombstone.h"
+#include "gateway/transport/hand_over/message_state.h"
+
+namespace rocegw::transport {
+
+using hand_over::StateKind;
+using hand_over::StateRecord;
+using hand_over::StateStream;
+
+namespace {
+
+// Limit of lists that EndpointTarget and EndpointAnswers bound otherwise.
+constexpr uint32_t kMost = 1u << 16;
+
+// Hands over a map entry by entry; `each` hands over key and value.
+template <typename Map, typename F>
+void HandOverMap(StateStream& state, Map& map, uint32_t most, F each) {
+  const uint32_t count = state.Count(map.size(), most);
+  if (!state.reading()) {
+    for (auto& [key, value] : map) {
+      auto copy = key;
+      each(copy, value);
+    }
+    return;
+  }
+  map.clear();
+  for (uint32_t i = 0; i < count && state.ok(); ++i) {
+    typename Map::key_type key{};
+    typename Map::mapped_type value{};
+    each(key, value);
+    state.Require(map.try_emplace(key, std::move(value)).second, "entry is there twice");
+  }
+}
+
+}  // namespace
+
+void EndpointInitiator::HandOver(StateStream& state, flow::CarrierNames& names) {
+  const StateRecord record(state, StateKind::kEndpointInitiator);
+  auto& [send, channels, messages, ordered, first, reading, asked, look_at] = *this;
+  (void)channels;  // handed over by the endpoint
+  (void)messages;  // by index, below
+  (void)ordered;   // valid during one Pump
+  for (uint32_t i = send.head(); state.ok() && i != send.tail(); ++i) {
+    const SendEntry& entry = send.At(i);
+    state.Require(entry.sent <= entry.request.length && entry.received <= entry.request.length,
+                  "request is impossible");
+    auto& [carrier, endpoint, key, again, give_up, refused] = MessageOf(i);
+    flow::HandOver(state, names, carrier);
+    state(endpoint, key, again, give_up, refused);
+    state.Require(carrier != nullptr || !Open(i), "message has no channel");
+  }
+  const bool has_first = state.Carry(first.has_value());
+  const uint32_t index = state.Carry(first.value_or(0));
+  first = has_first ? std::optional(index) : std::nullopt;
+  state(reading, asked, look_at);
+}
+
+void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
+  const StateRecord record(state, StateKind::kEndpointAnswers);
+  auto& [channels, answers, waiting, sent, waiting_of, failed, look_at] = *this;
+  (void)channels;  // handed over by the endpoint
+  HandOverMap(state, answers, kMost, [&](uint32_t& serial, Answer& answer) {
+    auto& [executed, carrier, to, as, last] = answer;
+    state(serial);
+    transport::HandOver(state, executed);
+    flow::HandOver(state, names, carrier);
+    state(to, as, last);
+    state.Require(carrier != nullptr, "answer has no channel");
+  });
+  const auto number = [&](uint32_t& serial) { state(serial); };
+  // Both may name requests that are forgotten.
+  state.Ring(waiting, kMost, number);
+  state.Ring(sent, kMost, number);
+  HandOverMap(state, waiting_of, kMost,
+              [&](uint64_t& sender, uint32_t& count) { state(sender, count); });
+  state.Vector(failed, kMost, [&](Failed& one) {
+    auto& [carrier, to, as, message] = one;
+    flow::HandOver(state, names, carrier);
+    state(to, as, message);
+  });
+  state(look_at);
+}
+
+void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
+  const StateRecord record(state, StateKind::kEndpointTarget);
+  auto& [receives, channels, under_way, spare, replies, answers, serial] = *this;
+  (void)channels;  // handed over by the endpoint
+  HandOverMap(state, under_way, kMost, [&, &queue = receives](Key& key, Record& one) {
+    auto& [key_carrier, source, number] = key;
+    auto* carrier = const_cast<flow::Carrier*>(key_carrier);
+    flow::HandOver(state, names, carrier);
+    key_carrier = carrier;
+    state(source, number);
+    auto& [message, message_serial, ticket, attempt, has_receive, for_group, touched] = one;
+    transport::HandOver(state, message);
+    state(message_serial, ticket, attempt, has_receive, for_group, touched);
+    state.Require(!state.reading() || !has_receive || queue.IsOpen(message.receive),
+                  "message has no receive");
+  });
+  state.Vector(spare, kMost, [&, &queue = receives](uint32_t& number) {
+    state(number);
+    state.Require(!state.reading() || queue.IsOpen(number), "receive is not open");
+  });
+  state.Ring(replies, kMost, [&](Reply& reply) {
+    auto& [carrier, to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot,
+           has_receive] = reply;
+    flow::HandOver(state, names, carrier);
+    state(to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot, has_receive);
+    state.Require(carrier != nullptr, "reply has no channel");
+  });
+  answers.HandOver(state, names);
+  state(serial);
+}
+
+void EndpointTombstone::HandOver(StateStream& state) {
+  const StateRecord record(state, StateKind::kEndpointTombstone);
+  auto& [handle, number, group, tenant, connection, results] = *this;
+  state(handle, number, group, tenant, connection);
+  HandOverMap(state, results, kMost, [&](uint32_t& serial, Result& result) {
+    auto& [to, as, message, original] = result;
+    state(serial, to, as, message, original);
+  });
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of messages in flight, for a gateway that takes over (gateway/hand_over/state_stream.h).
+#pragma once
+
+#include "gateway/hand_over/state_stream.h"
+#include "gateway/transport/under_way.h"
+
+namespace rocegw::transport {
+
+void HandOver(hand_over::StateStream& state, MessageReply& reply);
+void HandOver(hand_over::StateStream& state, ExecutedMessage& executed);
+void HandOver(hand_over::StateStream& state, IncomingMessage& message);
+void HandOver(hand_over::StateStream& state, MessagesUnderWay& work);
+// Indices below `end`.
+void HandOver(hand_over::StateStream& state, RestingRing<uint32_t>& indices, uint32_t end);
+
+}  // namespace rocegw::transport
