@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a capture lasts; the rule that annotations of fields cannot say. Any thread.
+// Duration of a capture: a rule that field annotations cannot express. Any thread.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace rocegw::rules {
 
 inline constexpr char kCaptureDurationRule[] = "must be more than 0 and at most 600 s";
 
-// What is asked for, or 10 s; nothing: it breaks the rule.
+// Returns the requested duration, or 10 s; nothing: invalid.
 std::optional<std::chrono::nanoseconds> CaptureDurationOf(
     const gateway::v1::CaptureRequest& request);
 

@@ -99,10 +99,10 @@ class Checker {
     const std::string path = Path(prefix, field);
     const int count = reflection.FieldSize(message, &field);
     CountItems(count, rule, path);
-    // The maps of this API are labels: text to text.
+    // Maps of this API are labels: text to text.
     const FieldDescriptor& key = *field.message_type()->map_key();
     const FieldDescriptor& value = *field.message_type()->map_value();
-    // Sorted: the same request is answered with the same text.
+    // Sorted, so that equal requests get equal texts.
     std::map<std::string, std::string> labels;
     for (int i = 0; i < count; ++i) {
       const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
@@ -186,7 +186,7 @@ class Checker {
     }
   }
 
-  // Times that lie before or after something; none of the API goes backwards.
+  // Checks a duration; negative ones are never valid in this API.
   void CheckDuration(const Duration& duration, const FieldRule& rule, const std::string& path) {
     constexpr int32_t kLargestNanos = 999999999;
     if (duration.seconds() < 0 || duration.nanos() < 0) return Add(path, "must not be negative");
@@ -227,12 +227,11 @@ class Checker {
     if (!wrong.empty()) Add(path, std::move(wrong));
   }
 
-  const bool in_part_;  // of the objects in it only some fields are meant
+  const bool in_part_;  // nested objects have only some of their fields
   std::vector<Violation> violations_;
 };
 
-// Calls visit(message, field) for every field that has something in it, messages before what is in
-// them.
+// Calls visit(message, field) for every set field, messages before their contents.
 template <typename MessageType, typename Visit>
 void ForEachField(MessageType& message, const Visit& visit) {
   std::vector<const FieldDescriptor*> fields;
@@ -275,7 +274,7 @@ std::vector<Violation> CheckImmutable(const Message& before, const Message& afte
 
 namespace {
 
-// In messages without anything else: a field may be a number, a text or a list.
+// Compares in messages with only this field: it may be a number, a text or a list.
 bool SameField(const Message& before, const Message& after, const FieldDescriptor& field) {
   const auto alone = [&](const Message& message) {
     std::unique_ptr<Message> copy(message.New());

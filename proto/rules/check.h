@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks messages from outside against the rules that their descriptors carry
-// (types/v1/annotations.proto): ranges, lengths, formats, what must be given, and that nothing is
-// said that this version does not know; and, where all of an object is there, what its fields must
-// be to each other (relations.h). The one boundary at which requests are validated; behind it they
-// are used. Gateways check what they are pushed with the same. Any thread.
+// Checks foreign messages against the rules in their descriptors (types/v1/annotations.proto):
+// ranges, lengths, formats, required fields, and no fields unknown to this version; and, for
+// complete objects, relations between fields (relations.h). Requests are validated only here.
+// Gateways check pushes with the same code. Any thread.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -13,10 +12,10 @@
 
 namespace rocegw::rules {
 
-// What kind of rule it is.
+// Kind of a rule.
 enum class Rule {
   kForm,
-  kRoom,  // it is more than the same object allows
+  kRoom,  // more than another field of the object allows
 };
 
 struct Violation {
@@ -26,18 +25,18 @@ struct Violation {
   bool operator==(const Violation&) const = default;
 };
 
-// All that is wrong, in the order of the message's fields. A request with an update mask brings
-// parts of an object: what it becomes is to be checked again as a whole.
+// Returns all violations, in the order of the message's fields. A request with an update mask has
+// parts of an object: the merged object must be checked again.
 std::vector<Violation> Check(const google::protobuf::Message& message);
 
-// Empties what only the controller writes, at any depth.
+// Clears fields that only the controller writes, at any depth.
 void ClearOutputOnly(google::protobuf::Message& message);
 
-// Fields that may not change and differ between the two. Both are of one type.
+// Returns immutable fields that differ between two messages of one type.
 std::vector<Violation> CheckImmutable(const google::protobuf::Message& before,
                                       const google::protobuf::Message& after);
 
-// Fields that differ between the two, of one type, and whose rule asks for a permission.
+// Returns fields that differ between two messages of one type and whose change needs a permission.
 struct GuardedChange {
   std::string field;  // "spec.memory.trusted"
   std::string permission;

@@ -23,7 +23,7 @@ bool IsLabelText(std::string_view text) {
          std::ranges::all_of(text, inner);
 }
 
-// Bytes of the address; 0: it is none.
+// Returns the length of the address in bytes; 0: not an address.
 size_t ParseIp(std::string_view text, std::array<uint8_t, 16>& bytes) {
   const std::string terminated(text);
   if (inet_pton(AF_INET, terminated.c_str(), bytes.data()) == 1) return 4;

@@ -20,7 +20,7 @@ std::string Below(const std::string& prefix, const std::string& field) {
   return prefix.empty() ? field : prefix + "." + field;
 }
 
-// A committed amount above the peak cannot be meant.
+// Rejects a committed amount above the peak.
 void CheckQuota(const Quota& quota, const std::string& prefix, std::vector<Violation>& violations) {
   const auto& reflection = *Limits::GetReflection();
   for (int i = 0; i < Limits::descriptor()->field_count(); ++i) {
@@ -35,7 +35,8 @@ void CheckQuota(const Quota& quota, const std::string& prefix, std::vector<Viola
   }
 }
 
-// Any pod may ask for any resource: only who is asked for at the attach is kept out.
+// Service accounts need identity REQUIRED: any pod may request any resource, so the check at the
+// attach is the only one.
 void CheckAttach(const AttachRules& attach, const std::string& prefix,
                  std::vector<Violation>& violations) {
   if (attach.service_accounts_size() == 0 || attach.identity() == types::v1::REQUIRED) return;
@@ -43,7 +44,7 @@ void CheckAttach(const AttachRules& attach, const std::string& prefix,
                         "need spec.attach.identity REQUIRED, or every pod could attach"});
 }
 
-// Namespaces are named in one of two forms.
+// A namespace is given in exactly one of two forms.
 void CheckAccount(const ServiceAccount& account, const std::string& prefix,
                   std::vector<Violation>& violations) {
   if (account.namespace_().empty() != account.namespace_labels().empty()) return;
@@ -53,7 +54,7 @@ void CheckAccount(const ServiceAccount& account, const std::string& prefix,
                    : "has a namespace and namespace_labels: one of them says which"});
 }
 
-// What is kept ready is part of what the pool may have.
+// The reserve counts against the pool's limits.
 void CheckReserve(const PoolSpec& spec, const std::string& prefix,
                   std::vector<Violation>& violations) {
   const Limits& peak = spec.quota().peak();
@@ -71,7 +72,7 @@ void CheckReserve(const PoolSpec& spec, const std::string& prefix,
     add("is " + qps + "; quota.peak.qps is " + std::to_string(peak.qps()));
 }
 
-// The message as what it is; it is of this type.
+// Returns the message in its own type, which it must have.
 template <typename Message>
 Message As(const google::protobuf::Message& message) {
   Message typed;

@@ -11,6 +11,7 @@ DONE = (
     "agent/",
     "controlplane/",
     "gateway/",
+    "proto/",
     "tests/property/",
     "tests/sim/",
     "tests/unit/base/",
