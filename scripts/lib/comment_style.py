@@ -14,15 +14,7 @@ DONE = (
     "proto/",
     "tests/property/",
     "tests/sim/",
-    "tests/unit/base/",
-    "tests/unit/datapath/",
-    "tests/unit/flow/",
-    "tests/unit/memory/",
-    "tests/unit/model/",
-    "tests/unit/shm/",
-    "tests/unit/transport/",
-    "tests/unit/verbs/",
-    "tests/unit/worker/",
+    "tests/unit/",
 )
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract between library and daemon is frozen inside a major version: sizes, offsets, the
-// values that travel, and the sizes of slots.
+// The contract between library and daemon is frozen within a major version: sizes, offsets,
+// transmitted values, and slot sizes.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -52,7 +52,7 @@ TEST(AbiMessages, AllFitOneRecord) {
   for (const Golden& golden : kSizes) EXPECT_LE(golden.is, ROCEGW_MESSAGE_MAX) << golden.what;
 }
 
-// The first words a stranger reads, also of another major version.
+// The first words of a greeting, which a peer of another major version also reads.
 TEST(AbiMessages, Greeting_NeverMoves) {
   EXPECT_EQ(ROCEGW_ABI_MAGIC, 0x57474352u);
   EXPECT_EQ(ROCEGW_ABI_MAJOR, 1u);

@@ -36,7 +36,7 @@ class AgentCoreTest : public ::testing::Test, public AgentActions {
     config.set_applied_revision(revision);
     core_.OnGatewayUp(config);
   }
-  // The gateway answers the last push that it was handed.
+  // Answers the last push as the gateway.
   void Applied(types::v1::PushStatus status = types::v1::APPLIED,
                const std::string& rejected = {}) {
     ASSERT_FALSE(applies_.empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the agent lets in: its rules, then its talk with a gateway that is scripted.
+// Verdicts of the agent: its rules, then its calls to a scripted gateway.
 #include "agent/expose/attach_verdicts.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST_F(AttachVerdictsTest, EachIsAnsweredOnce) {
   EXPECT_EQ(gateway.answers, (Answers{{10, true}, {11, false}}));
   EXPECT_NE(gateway.reasons[1], "");
   EXPECT_EQ(gateway.asked.back(), 11u);
-  // Still held there, with a new one.
+  // The first attach still waits at the gateway, together with a new one.
   gateway.Tell({Attach(11, 7), Attach(12, 1000)});
   EXPECT_EQ(gateway.answers.size(), 3u);
   gateway.Tell({});

@@ -13,7 +13,7 @@ namespace {
 
 using session::ControlLoop;
 
-// Takes each stream, and has nothing to send.
+// Controller that accepts each stream and sends nothing.
 class SilentController final : public fleet::v1::NodeService::CallbackService {
  public:
   grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse>* Sync(
@@ -37,7 +37,7 @@ TEST(ControllerLink, StreamThatIsTaken_IsToldWithoutAPush) {
   builder.RegisterService(&controller);
   const auto server = builder.BuildAndStart();
   ASSERT_NE(server, nullptr);
-  // Threads of gRPC may post to the loop as long as the process runs.
+  // Never destroyed: gRPC's threads may post to the loop until the process ends.
   static ControlLoop& loop = *new ControlLoop();
   ASSERT_TRUE(loop.Open().ok());
   bool accepted = false;

@@ -18,7 +18,7 @@ class FileChangeTest : public ::testing::Test {
   void Write(const std::string& name, const std::string& text = "x") {
     std::ofstream(folder_.File(name)) << text;
   }
-  // Rounds of the loop until so many calls came, or none more came in the time of many.
+  // Runs the loop until so many calls have come, or none came for a long time.
   void Await(int calls) {
     for (int round = 0; round < 100 && calls_ < calls; ++round) loop_.RunOnce(Milliseconds(100));
     loop_.RunOnce(Milliseconds(200));

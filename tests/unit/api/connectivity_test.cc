@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestConnectivity over gRPC, with two agents that answer as the test says.
+// TestConnectivity over gRPC, with two scripted agents.
 #include "controlplane/api/questions/connectivity_test.h"
 
 #include <google/protobuf/util/time_util.h>
@@ -22,7 +22,7 @@ using fleet::v1::TunnelAnswer;
 using fleet::v1::TunnelQuestion;
 using google::protobuf::util::TimeUtil;
 
-// Notes what it is asked; the test answers.
+// Agent that records questions; the test answers.
 class ProbingAgent final : public sync::TunnelStream {
  public:
   ProbingAgent(sync::TunnelHub& tunnels, std::string gateway)
@@ -36,7 +36,7 @@ class ProbingAgent final : public sync::TunnelStream {
   }
   void Close(sync::StreamEnd) override {}
 
-  // The only probe.
+  // Waits for the only probe.
   ProbeRequest Await() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !asked_.empty(); });
@@ -106,7 +106,7 @@ class ConnectivityTest : public GatewaysWorld {
     report.set_message("so it is");
     return report;
   }
-  // How the call ended, which it must with a row.
+  // Expects that the call succeeds with this fault.
   void ExpectFault(types::v1::ConnectivityFault fault, const std::string& at) {
     const grpc::Status status = call_.get();
     ASSERT_TRUE(status.ok()) << status.error_message();
@@ -235,7 +235,7 @@ TEST_F(ConnectivityTest, MoreThanMayRunAtATime_Refused) {
       return status;
     }));
   }
-  // No other one ends by itself.
+  // None of the others ends by itself.
   for (uint32_t i = 0; i < kTooMany; ++i) refused.acquire();
   for (const auto& context : contexts) context->TryCancel();
   uint32_t cancelled = 0;

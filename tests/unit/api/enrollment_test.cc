@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining, renewing and revoking on a store in memory: what is written together, and what happens
-// to those who come at the same time. NodeService over a unix socket.
+// Joining, renewal and revocation on a store in memory: contents of the transactions, and
+// concurrent calls. NodeService over a unix socket.
 #include "controlplane/api/nodes/enrollment.h"
 
 #include <grpcpp/grpcpp.h>
@@ -47,7 +47,7 @@ class EnrollmentTest : public ::testing::Test {
     request.set_certificate_request(identity::NewCertificateRequest(*key_).value());
     return request;
   }
-  // The reason of a refusal; empty: it joined.
+  // Returns the reason of a refusal; empty: joined.
   std::string Join(const JoinRequest& request, JoinResponse* response = nullptr) {
     std::promise<std::string> reason;
     enrollment_.Join(caller_, request, [&](std::variant<JoinResponse, api::ApiError> outcome) {
@@ -73,7 +73,7 @@ class EnrollmentTest : public ::testing::Test {
                       });
     return answer.get_future().get();
   }
-  // The reason of a refusal; empty: it is revoked.
+  // Returns the reason of a refusal; empty: revoked.
   std::string Revoke(const std::string& gateway, const std::string& request_id = {}) {
     admin::v1::RevokeGatewayRequest request;
     request.set_name(gateway);
@@ -158,7 +158,7 @@ TEST_F(EnrollmentTest, JoinsAtTheSameTime_AllGetIn_AndATokenServesOnce) {
     });
   }
   for (std::thread& host : hosts) host.join();
-  // Of the two with one token either one may have been the first.
+  // With one token for two hosts, either may be the first.
   EXPECT_EQ(joined + (kHosts - refused), kHosts);
   EXPECT_EQ(Count("intent/gateways/"), size_t{kHosts});
   EXPECT_EQ(Count("certificates/node/"), size_t{kHosts});
@@ -215,13 +215,13 @@ TEST_F(EnrollmentTest, DeletedGateway_IsRevokedInTheSameTransaction) {
   api::Writer writer(*store_, *follower_);
   std::promise<bool> deleted;
   int planned = 0;
-  // The fleet as it is known may be older than the join.
+  // The follower may not know the join yet.
   const store::Revision joined = store_->Range({}).value().revision;
   writer.Write(
       {.method = "/m"}, joined,
       [&](const sync::Fleet& fleet) {
         auto plan = api::PlanDeleteGateway(fleet, "gateways/a", {}, identity::Now());
-        // It renews between the plan and the transaction: what was planned is of the past.
+        // A renewal between plan and transaction makes the plan obsolete.
         if (++planned == 1) {
           EXPECT_EQ(Renew("a", serial).size(), serial.size());
         }
@@ -290,7 +290,7 @@ TEST_F(EnrollmentTest, Service_ChecksRequestsAndSaysWhatIsWrong) {
   request.set_certificate_request("nonsense");
   EXPECT_EQ(call(request).error_message().substr(0, 19), "certificate_request");
   EXPECT_TRUE(call(RequestFor("a", request.token())).ok());
-  // The administrator is no node.
+  // The administrator is not a node.
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
   fleet::v1::RenewRequest renew;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gateways and operations over gRPC on a unix socket, with agents that are objects of the test.
+// Gateways and operations over gRPC on a unix socket, with simulated agents.
 #include "controlplane/api/services/gateways_service.h"
 
 #include <grpcpp/grpcpp.h>
@@ -26,7 +26,7 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
     last_ = message.push();
     changed_.notify_all();
   }
-  // Answers at once, on a thread of its own as a stream would.
+  // Answers at once, on a thread of its own like a stream.
   void Send(const fleet::v1::TunnelQuestion& question) override {
     if (silent_) return;
     if (question.has_capture() || question.has_grant() || question.has_cancel()) {
@@ -84,7 +84,7 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
     changed_.wait(lock, [&] { return capture_.has_value(); });
     return capture_->capture();
   }
-  // As a gateway: no more pieces than it was granted.
+  // Sends at most the granted number of parts, like a gateway.
   void SendPieces(uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
       {
@@ -130,7 +130,7 @@ class GatewaysServiceTest : public GatewaysWorld {
     Stop();
   }
 
-  // An agent's stream whose gateway runs everything.
+  // Connects an agent whose gateway runs everything.
   void Connect() {
     fleet::v1::Hello hello;
     hello.set_gateway("gateways/g");
@@ -138,7 +138,7 @@ class GatewaysServiceTest : public GatewaysWorld {
     agent_->tunnel_ = tunnels_.Attach("gateways/g", agent_);
     Apply(1);
   }
-  // One that follows another store than this.
+  // Connects an agent whose gateway follows another store.
   void ConnectUnadopted() {
     fleet::v1::Hello hello;
     hello.set_gateway("gateways/g");
@@ -152,7 +152,7 @@ class GatewaysServiceTest : public GatewaysWorld {
     report.set_store_uuid("another");
     hub_.OnReport("gateways/g", stream_, report);
   }
-  // How many gateways were adopted, or why not.
+  // Returns the number of adopted gateways, or the error.
   std::variant<uint32_t, grpc::StatusCode> Adopt(const std::string& request_id,
                                                  const std::string& name = "gateways/-") {
     admin::v1::AdoptFleetRequest request;
@@ -203,7 +203,7 @@ class GatewaysServiceTest : public GatewaysWorld {
   sync::NodeHub::StreamId stream_ = 0;
 };
 
-// Of the administrator, who makes all calls here.
+// The administrator makes all calls here.
 std::string KeyOfRequest(const std::string& request_id) {
   api::Call call;
   call.principal = "local:admin";
@@ -245,7 +245,8 @@ TEST_F(GatewaysServiceTest, DrainTwiceWithOneRequestId_IsOneOperation) {
   EXPECT_NE(Drain().name(), Drain().name());
 }
 
-// gRPC tells an alarm that it was cancelled when it likes: also when server and follower are gone.
+// gRPC may report an alarm's cancellation at any time, also after server and follower were
+// destroyed.
 TEST_F(GatewaysServiceTest, WaitThatHasEnded_NeedsNothingAnyMore) {
   const types::v1::Operation begun = Drain();
   admin::v1::UndrainGatewayRequest undrain;
@@ -446,7 +447,7 @@ TEST_F(GatewaysServiceTest, AdoptTwiceUnderOneRequestId_IsOneAdoption) {
   EXPECT_FALSE(record.under_way());
 }
 
-// As after a controller that was killed between the record and the answer.
+// The state after a controller was killed between the record and the answer.
 TEST_F(GatewaysServiceTest, AdoptionWithoutAnAnswerYet_GoesOnWhenItIsRepeated) {
   constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
   using Answer = std::variant<uint32_t, grpc::StatusCode>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The services about gateways over gRPC on a unix socket, with one gateway that the fleet knows.
-// Agents are the test's.
+// Services about gateways over gRPC on a unix socket, with one known gateway. The test provides
+// agents.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -42,7 +42,7 @@ class GatewaysWorld : public ::testing::Test {
     pools_ = admin::v1::Pools::NewStub(channel_);
     Create("gateways/g");
   }
-  // Calls end before what they look at.
+  // Calls end before the objects that they use.
   void Stop() { server_->Shutdown(std::chrono::system_clock::now()); }
   void Create(const std::string& name) {
     admin::v1::CreateGatewayRequest request;
@@ -58,14 +58,14 @@ class GatewaysWorld : public ::testing::Test {
     context->set_deadline(std::chrono::system_clock::now() + deadline);
     return context;
   }
-  // Questions and streams are about the fleet as it is known, which may be older than a write.
+  // Questions and streams use the follower's fleet, which may be older than a write.
   void AwaitNewest() {
     const auto seen = std::make_shared<std::promise<void>>();
     auto future = seen->get_future();
     follower_->WhenNewest([seen](const auto&) { seen->set_value(); });
     future.wait();
   }
-  // Of calls of this method, what they were about and what was asked.
+  // Returns resource and request of the audit records of this method.
   std::vector<std::pair<std::string, std::string>> Audited(const std::string& method) {
     std::vector<std::pair<std::string, std::string>> found;
     const auto page = store_->Range({.range = store::KeyRange::Prefix("audit/")});

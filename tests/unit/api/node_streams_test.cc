@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents' streams at a controller that has not seen yet what the store has: over TLS, as a node.
+// Agents' streams at a controller whose follower is behind the store: over TLS, as a node.
 #include "controlplane/api/nodes/node_streams.h"
 
 #include <grpcpp/grpcpp.h>
@@ -21,8 +21,7 @@ namespace {
 using fleet::v1::SyncRequest;
 using fleet::v1::SyncResponse;
 
-// As a member of etcd that is behind: reads are of the newest, watches tell nothing while it holds
-// them back.
+// Store like a lagging etcd member: reads are current, watches deliver nothing while held back.
 class LateStore final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -55,7 +54,7 @@ class LateStore final : public ForwardingStore {
     }
     for (const auto& call : ready) call();
   }
-  // Whether somebody has read since Hold, or does soon.
+  // Returns true if a read has occurred since Hold, or occurs soon.
   bool AwaitRead() {
     std::unique_lock lock(gate_->mutex);
     return read_.wait_for(lock, std::chrono::seconds(5), [this] { return reads_ != 0; });
@@ -66,7 +65,7 @@ class LateStore final : public ForwardingStore {
     std::mutex mutex;
     bool held = false;
     std::vector<std::function<void()>>
-        ready;  // of all watches; those that ended have nothing to do
+        ready;  // callbacks of all watches; calls of ended ones do nothing
   };
   class LateWatch final : public store::Watch {
    public:
@@ -124,7 +123,7 @@ class NodeStreamsTest : public ::testing::Test {
     write.then.push_back(IntentOf(object));
     return store_.Txn(std::move(write)).value().revision;
   }
-  // Says what runs there.
+  // Opens a stream with the given running state.
   std::unique_ptr<grpc::ClientReaderWriter<SyncRequest, SyncResponse>> Open(
       grpc::ClientContext& context, store::Revision applied) {
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
@@ -162,8 +161,8 @@ class NodeStreamsTest : public ::testing::Test {
   std::unique_ptr<fleet::v1::NodeService::Stub> stub_;
 };
 
-// It would take a push from the past for a store that has lost what it was given, and keep what it
-// has until somebody adopts that.
+// The node would take an older push for a store with a lost past, and keep its state until
+// adoption.
 TEST_F(NodeStreamsTest, NodeThatHasMoreThanTheController_IsSentNothingOlder) {
   store_.Hold();
   Put(TenantWith("a"));
@@ -189,7 +188,7 @@ TEST_F(NodeStreamsTest, NodeThatGoesWhileTheControllerCatchesUp_IsNotConnected) 
     context.TryCancel();
     EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
   }
-  // The server has heard of it, too.
+  // The server has processed it, too.
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
   store_.Release();
   std::promise<void> reached;

@@ -90,7 +90,7 @@ class ServicesTest : public ::testing::Test {
     admin::v1::DeleteTenantResponse response;
     return tenants_->DeleteTenant(Context().get(), request, &response);
   }
-  // Gateways come from agents.
+  // Adds a gateway, as agents do.
   void PutGateway(const types::v1::Gateway& gateway) {
     ASSERT_TRUE(store_->Txn({.compares = {}, .then = {IntentOf(gateway)}, .otherwise = {}}).ok());
   }
@@ -165,7 +165,7 @@ TEST_F(ServicesTest, Update_TakesWhatTheMaskNamesAndChecksTheEtag) {
             grpc::StatusCode::NOT_FOUND);
 }
 
-// Rules between fields hold for what a pool becomes, not for the parts that an update brings.
+// Rules between fields are checked on the merged pool, not on the parts of an update.
 TEST_F(ServicesTest, UpdateInPart_IsCheckedAsAWhole) {
   ASSERT_TRUE(CreateTenant("acme").ok());
   types::v1::Pool pool = PoolWith("acme", "gold", "z");
@@ -294,7 +294,7 @@ TEST_F(ServicesTest, List_SelectsByParentAndLabels) {
   EXPECT_EQ(list("tenants/ab", "tier=gold"), 0);
 }
 
-// Each fits by itself; the guard lets only as many pass as fit together.
+// Each fits alone; the guard lets only as many pass as fit together.
 TEST_F(ServicesTest, CommitmentsAtTheSameTime_NeverExceedTheCapacity) {
   types::v1::Gateway gateway = GatewayWith("g", "z");
   gateway.mutable_spec()->mutable_capacity()->set_qps(50);
@@ -319,7 +319,7 @@ TEST_F(ServicesTest, CommitmentsAtTheSameTime_NeverExceedTheCapacity) {
   EXPECT_EQ(Count("intent/pools/"), 5u);
 }
 
-// One call of WatchPools.
+// Call of WatchPools.
 class PoolWatch {
  public:
   PoolWatch(Pools::Stub& pools, int64_t start, const std::string& parent,
@@ -336,7 +336,7 @@ class PoolWatch {
     context_.TryCancel();
     (void)reader_->Finish();
   }
-  // The next message as text: what changed and "-" what is gone.
+  // Returns the next message as text: changed names, and "-" with deleted names.
   std::vector<std::string> Next() {
     admin::v1::WatchPoolsResponse response;
     std::vector<std::string> names;
@@ -387,7 +387,7 @@ TEST_F(ServicesTest, Watch_ShowsWhatIsThereThenEachChange) {
   admin::v1::DeletePoolResponse response;
   ASSERT_TRUE(pools_->DeletePool(Context().get(), request, &response).ok());
   EXPECT_EQ(all.Next(), Texts{"-tenants/b/pools/r"});
-  // Who comes back with the revision after the last one seen misses nothing.
+  // A watch from the revision after the last one seen misses nothing.
   PoolWatch again(*pools_, seen + 1, "tenants/-");
   EXPECT_EQ(again.Next(), Texts{"-tenants/b/pools/r"}) << "as it is when it is sent";
   EXPECT_EQ(again.Next(), Texts{"tenants/a/pools/s"});

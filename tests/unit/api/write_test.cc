@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans as transactions of a real (memory) store: what passes, what is refused, and what the
-// refusal tells.
+// Plans as transactions of a real (memory) store: successes, refusals, and the contents of
+// refusals.
 #include "controlplane/api/writes/write.h"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 namespace rocegw::api {
 namespace {
 
-// Counts by whether the caller was ready to wait for the disk.
+// Store that counts transactions by whether the caller may wait for the disk.
 class CountingStore final : public rocegw::testing::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -44,7 +44,7 @@ TEST(Writer, FirstTryMayWaitForTheDisk_LaterOnesRunOnTheFollowerAndMustNot) {
     Plan planned;
     planned.name = model::NameOf(tenant.name());
     planned.intent = model::Serialized(tenant);
-    // What somebody else has deleted meanwhile.
+    // The object was deleted by another caller meanwhile.
     planned.replaces = ++plans == 1 ? 7 : 0;
     return planned;
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API takes a gateway takes, and the other way round: every field of what is pushed is set
-// to the values around its bounds, in the object as clients write it, and judged by both.
+// API and gateway accept the same values: every field of a push is set to values around its bounds,
+// in the form that clients write, and judged by both.
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using types::v1::Gateway;
 using types::v1::Pool;
 using types::v1::Tenant;
 
-// As the controller pushes it.
+// Returns the form that the controller pushes.
 template <typename Object>
 types::v1::ConfigObject Pushed(const Object& object) {
   testing::Fleet fleet;
@@ -34,7 +34,7 @@ types::v1::ConfigObject Pushed(const Object& object) {
                                model::NameOf(object.name()));
 }
 
-// Empty: both take it. Otherwise what each says.
+// Judgement of both; empty: both accept.
 struct Judgement {
   std::string api;
   std::string gateway;
@@ -61,15 +61,15 @@ CcPolicy GoodPolicy() {
   return policy;
 }
 
-// Sets one field of the message, or of one below it, to one value after the other, and calls
-// `judge` with what was done.
+// Sets each field of the message and of its parts to one value after the other, and calls `judge`
+// with a description.
 void ForEachValue(Message& message, const std::string& path,
                   const std::function<void(const std::string& what)>& judge) {
   const auto& reflection = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
     const std::string at = path + "." + std::string(field.name());
-    // Which gateways is for the controller alone.
+    // Only the controller uses the gateway selector.
     if (field.name() == "gateways" || field.name() == "display_name" ||
         field.name() == "fleet_cap") {
       continue;
@@ -154,7 +154,7 @@ TEST(ApiAgreement, Tenants) { ExpectAgreement(GoodTenant(), 250); }
 TEST(ApiAgreement, Gateways) { ExpectAgreement(GoodGateway(), 100); }
 TEST(ApiAgreement, CcPolicies) { ExpectAgreement(GoodPolicy(), 9); }
 
-// What no gateway takes, and what concerns several fields.
+// Values that no gateway accepts, and rules over several fields.
 struct Refused {
   const char* name;
   std::function<Judgement(std::string& field)> judge;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases that controller and gateway must agree on, in one push.
+// Cases on which controller and gateway must agree, in one push.
 #include "tests/support/committed_cases.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing can be written into a tenant or a pool that means nothing: every field either has an
-// effect that is named here, or a gateway rejects the object.
+// Every field of a tenant or pool has an effect that is listed here, or a gateway rejects the
+// object.
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
@@ -19,11 +19,11 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using types::v1::ConfigObject;
 
-// Whose it is: a gateway's session layer gets it as a setting; or it has an effect elsewhere.
+// Place of an effect: a setting of a gateway's session layer, or elsewhere.
 enum class Effect : uint8_t { kSetting, kElsewhere };
 struct Known {
   Effect effect;
-  const char* what;  // that shows the effect
+  const char* what;  // description of the effect
 };
 
 const std::map<std::string, Known> kLimits = {
@@ -72,7 +72,7 @@ const std::map<std::string, Known> kTenant = {
     {"allowed_peers", {Effect::kSetting, "unit/session pools_test"}},
 };
 
-// Paths of all fields that hold values.
+// Lists the paths of all fields with values.
 void Walk(const Descriptor& type, const std::string& path, std::vector<std::string>& out) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
@@ -85,7 +85,7 @@ void Walk(const Descriptor& type, const std::string& path, std::vector<std::stri
   }
 }
 
-// Writes something that is allowed there and that nobody would take for nothing.
+// Writes a valid value that is not the default.
 void Write(Message& message, const std::string& path) {
   const size_t dot = path.find('.');
   const auto& reflection = *message.GetReflection();
@@ -94,7 +94,7 @@ void Write(Message& message, const std::string& path) {
     return Write(*reflection.MutableMessage(&message, &field), path.substr(dot + 1));
   const std::string name(field.name());
   if (name == "service_accounts") {
-    // They need it.
+    // Service accounts need it.
     Write(message, "identity");
     Message& account = *reflection.AddMessage(&message, &field);
     return Write(account, "namespace");
@@ -107,7 +107,7 @@ void Write(Message& message, const std::string& path) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.SetBool(&message, &field, true);
     case FieldDescriptor::CPPTYPE_ENUM:
-      // Of identities and remapping what does not happen anyway.
+      // For identities and remapping, a value that is not the default.
       return reflection.SetEnumValue(
           &message, &field, name == "remap" ? int{types::v1::ALLOW} : int{types::v1::REQUIRED});
     default:
@@ -141,7 +141,7 @@ const Known* Find(const std::map<std::string, Known>& fields, const std::string&
 
 bool Rejected(const ConfigObject& object) {
   const auto wrong = CheckObject(object);
-  // A committed amount with nothing above it is fine by itself; nothing else is wrong here.
+  // A committed amount without a limit above it is valid; everything else is valid, too.
   EXPECT_FALSE(wrong.has_value()) << wrong->text;
   return wrong.has_value();
 }

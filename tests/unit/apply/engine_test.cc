@@ -68,7 +68,7 @@ class EngineTest : public ::testing::Test {
     for (const ConfigObject& object : objects) *push.add_objects() = object;
     return engine->Apply(push);
   }
-  // "name: REASON", sorted by name.
+  // Returns "name: REASON", sorted by name.
   static std::vector<std::string> Rejections(const PushReport& report) {
     std::vector<std::string> all;
     for (const auto& rejection : report.rejections())
@@ -361,7 +361,7 @@ TEST_F(EngineTest, PoolWithoutTenant_IsRejectedAndItsTenantCannotGoBeforeIt) {
   EXPECT_TRUE(target.tenants.empty());
 }
 
-// A tenant that is refused takes along what depends on it.
+// Objects that depend on a rejected tenant are rejected, too.
 TEST_F(EngineTest, TenantRejected_ItsNewPoolsAreMissingIt) {
   ConfigObject tenant = TenantObject("red");
   tenant.mutable_tenant()->add_allowed_peers("x");
@@ -387,7 +387,7 @@ TEST_F(EngineTest, CommittedBeyondTheTenantsPeak_IsRejected) {
   EXPECT_EQ(target.tenants.at("tenants/red").quota.peak[tenant::Resource::kQps], 50u);
 }
 
-// What one gives up another may get in the same push, whatever the order.
+// An amount that one pool gives up can go to another in the same push, in any order.
 TEST_F(EngineTest, CommittedMovesBetweenPools_FitsInOnePush) {
   Full(1, {TenantObject("red"), PoolObject("red", "a", 90), PoolObject("red", "b", 10)});
   EXPECT_EQ(Rejections(Delta(2, {PoolObject("red", "b", 90), PoolObject("red", "a", 10)})),
@@ -490,7 +490,7 @@ TEST_F(EngineTest, AddressOfTwoPools_TheFirstHasItAndItCanMove) {
   EXPECT_EQ(Rejections(Delta(3, {pool("a", "192.0.2.1"), pool("b", nullptr)})), Texts());
 }
 
-// An address that is gone for the moment must not cost the pool its programs' sockets.
+// An address that is missing for a moment must not cost the pool its sockets.
 TEST_F(EngineTest, RestartWithAnAddressGone_ThePoolStays) {
   Full(1, {TenantObject("red"), PoolObject("red", "a")});
   away.insert("tenants/red/pools/a");
@@ -500,7 +500,7 @@ TEST_F(EngineTest, RestartWithAnAddressGone_ThePoolStays) {
             Texts{"tenants/red/pools/a: ADDRESS_NOT_HERE"});
 }
 
-// As above: the programs of other slots go on, and what is missing comes when it can.
+// Programs of other slots continue, and missing sockets follow when possible.
 TEST_F(EngineTest, RestartWithoutSockets_ThePoolStaysAndIsTold) {
   Full(1, {TenantObject("red"), PoolObject("red", "a", 5)});
   socketless = {"tenants/red/pools/a"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gateway that only remembers what it was told, and objects to tell it.
+// Target that only records its calls, and objects to apply to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ class FakeTarget : public Target {
   tenant::Amounts capacity;
   std::map<std::string, tenant::TenantSettings> tenants;
   std::map<std::string, tenant::PoolSettings> pools;
-  std::map<std::string, uint32_t> sockets;  // by pool: as many slots have one
+  std::map<std::string, uint32_t> sockets;  // number of slots with a socket, by pool
   std::set<std::string> refused;
   std::set<std::string> without_sockets;
   std::vector<std::string> said;

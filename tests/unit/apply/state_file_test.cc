@@ -51,8 +51,8 @@ TEST_F(StateFileTest, EveryTruncation_IsNoticedOrTheOldState) {
   ASSERT_TRUE(WriteStateFile(path, state).ok());
   std::ifstream in(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  // Cut within the header or a field; a cut between two fields cannot happen, since files are
-  // renamed when they are whole.
+  // Truncated within the header or a field; a cut between two fields cannot occur, since complete
+  // files are renamed.
   for (size_t length = 0; length < 24; ++length) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, length);
     EXPECT_FALSE(ReadStateFile(path, read).ok()) << length;

@@ -60,7 +60,7 @@ TEST_F(ChainTest, RemovedOrAddedRecord_IsFound) {
   records_.push_back(DigestOf(Record(3, "slipped in")));
   EXPECT_EQ(Look().revision, 6);
   records_ = all;
-  // As an edit through the store looks: the record is of a newer revision then.
+  // An edit through the store gives the record a newer revision.
   records_[2].revision = 13;
   EXPECT_EQ(Look().revision, 6);
 }

@@ -18,7 +18,7 @@ namespace {
 using google::protobuf::util::TimeUtil;
 using store::Operation;
 
-// Counts what is read by ranges; what a watch brings is new.
+// Store that counts range reads; watches deliver only new records.
 class CountingStore final : public rocegw::testing::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -100,11 +100,11 @@ TEST_F(SealerTest, WhoIsNotTheLeaderAnyMore_SealsNothing) {
 TEST_F(SealerTest, AnotherSealer_ContinuesTheChainWhereverItEnds) {
   for (int seals = 1; seals <= 20; ++seals) {
     Record("r" + std::to_string(seals));
-    // One that has followed, one that comes anew.
+    // A sealer that has followed, and a new one.
     Sealer fresh(*store_);
     Sealer& sealer = seals % 3 == 0 ? sealer_ : fresh;
     auto sealed = sealer.SealNew(store::Compare::HasValue("election/x", "me"));
-    // Who had followed finds a seal that it did not make, and begins anew.
+    // The follower finds a seal of another, and starts again.
     if (!sealed.ok()) sealed = sealer.SealNew(store::Compare::HasValue("election/x", "me"));
     ASSERT_TRUE(sealed.ok() && sealed->has_value()) << seals;
     EXPECT_EQ(Check().problem, "");

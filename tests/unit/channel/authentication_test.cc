@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels between gateways that share a key: what is forged, repeated or without a tag changes
-// nothing; peers without a key are served as far as the policy allows; keys are replaced while
-// channels are in use.
+// Channels between gateways that share a key: forged, repeated or untagged packets change nothing;
+// peers without a key are served as far as the policy allows; keys are replaced while channels are
+// in use.
 #include "gateway/wire/authentication.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class AuthenticationTest : public ::testing::Test {
     pair.a().set.SetKeys(Keys(a));
     pair.b().set.SetKeys(Keys(b));
   }
-  // As discovery says of a peer whose answer had a good tag.
+  // Opens a channel to a peer whose discovery answer had a valid tag.
   Channel* Reach(uint8_t traffic_class = 0) {
     verbs::ChannelTarget target = ChannelEnd::TargetOf(pair.b());
     target.features = wire::kOptionAuthentication;
@@ -53,7 +53,8 @@ class AuthenticationTest : public ::testing::Test {
     return channel;
   }
   Channel* OtherEnd() { return pair.b().Known(pair.a()); }
-  // A control packet from a to b's number, as somebody makes it who knows everything but keys.
+  // Returns a control packet from a to b's number by an attacker who knows everything except the
+  // keys.
   ChannelPacket Forged(const ChannelControl& control, Qpn to, const SecretKey& key = kThird) {
     uint8_t room[256];
     port::TxPacket packet{.data = room};
@@ -127,7 +128,7 @@ TEST_F(AuthenticationTest, ForgedWithAllNumbersRight_ChangesNothing) {
         << static_cast<int>(kind);
   }
   EXPECT_EQ(OtherEnd()->state(), ChannelState::kOpen);
-  // What a reset without a tag causes is a question to the peer, and nothing more.
+  // A reset without a tag causes only a probe.
   pair.Settle();
   EXPECT_TRUE(pair.a().Send(*channel, 5, pair.now));
   pair.Settle();
@@ -149,7 +150,7 @@ TEST_F(AuthenticationTest, WhatIsRepeated_IsTakenOnce) {
   }
 }
 
-// An open names no epoch of its receiver: its sequence tells that it is an old one.
+// An open contains no epoch of its receiver: its sequence number shows that it is old.
 TEST_F(AuthenticationTest, OldOpenAfterTheChannelIsGone_OpensNothing) {
   Channel* channel = Reach();
   pair.a().Hold(channel);
@@ -159,7 +160,7 @@ TEST_F(AuthenticationTest, OldOpenAfterTheChannelIsGone_OpensNothing) {
     return false;
   });
   ASSERT_EQ(opens.size(), 1u);
-  // Another life of the peer, whose channels replace these.
+  // Another instance of the peer, whose channels replace these.
   pair.Restart(0);
   pair.a().set.SetKeys(Keys({kFirst}));
   Open();
@@ -218,7 +219,7 @@ TEST_F(AuthenticationTest, OpenWithoutTag_EndsNoAuthenticatedChannel) {
   Channel* channel = Open();
   EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
   pair.Settle();
-  // A stranger with the peer's address, on the path: it sees what is sent to it.
+  // An attacker with the peer's address, on the path: sees the packets sent to it.
   const ChannelControl open{.kind = ControlKind::kOpen,
                             .channel = 0x900,
                             .epoch = 77,
@@ -291,7 +292,7 @@ TEST_F(AuthenticationTest, KeyOfNoGeneration_OpensNothing) {
   EXPECT_EQ(pair.b().counters.channel_open_events.Read(), 0u);
 }
 
-// Loss, repetition and other order of packets, while keys are replaced.
+// Loss, duplication and reordering of packets, while keys are replaced.
 class HarmedAuthenticationTest : public AuthenticationTest,
                                  public ::testing::WithParamInterface<uint64_t> {};
 

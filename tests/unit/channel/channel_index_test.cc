@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels by hash, also where hashes are equal.
+// Channels by hash, including equal hashes.
 #include "gateway/channel/channel_index.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two channel sets and the network between them, which the test is: packets wait until they are
-// carried over, and may be dropped, kept or repeated; time moves when the test says so. Queue pairs
-// are only handles that hold a channel and send frames.
+// Two channel sets with a network that the test controls: packets wait until they are delivered,
+// and may be dropped, delayed or repeated; the test advances time. Queue pairs are only handles
+// that hold a channel and send frames.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace rocegw::testing {
 
-// A channel packet on its way, as its receiver decodes it.
+// Channel packet in transit, as its receiver decodes it.
 struct ChannelPacket {
   std::vector<uint8_t> bytes;
   wire::RxMeta meta;
@@ -29,7 +29,7 @@ struct ChannelPacket {
     return packet;
   }
   bool Is(wire::Operation operation) const { return Decoded().traits->operation == operation; }
-  // A control packet of that kind.
+  // Returns true for a control packet of that kind.
   bool Is(wire::ControlKind kind) const {
     return Is(wire::Operation::kChannelControl) && Control().kind == kind;
   }
@@ -98,11 +98,11 @@ class ChannelEnd final : public channel::Owner {
   }
   void ArmChannel(uint32_t slot, TimePoint when) override { timers.push_back({slot, when}); }
 
-  // What a queue pair does.
+  // Opens a channel as a queue pair does.
   channel::Channel* Reach(const ChannelEnd& peer, TimePoint now, uint8_t traffic_class = 0) {
     return set.Reach(TargetOf(peer), PathTo(peer, traffic_class), 77, 0, now);
   }
-  // The channel that Reach would return without opening one; nullptr: there is none.
+  // Returns the channel that Reach would return without opening one; nullptr: none.
   channel::Channel* Known(const ChannelEnd& peer, uint8_t traffic_class = 0) {
     return set.Known(TargetOf(peer), PathTo(peer, traffic_class), 77);
   }
@@ -121,7 +121,8 @@ class ChannelEnd final : public channel::Owner {
     channel->Hold();
     held.push_back(channel);
   }
-  // A frame without payload, by which tests know it again; false: it stands in line.
+  // Sends a frame without payload, which tests recognise by its message number; false: it waits for
+  // window.
   bool Send(channel::Channel& channel, uint32_t message, TimePoint now, uint32_t qp = 1,
             uint32_t tenant = 0, uint32_t bytes = 0) {
     const flow::LineMember who{{qp, 0}, tenant};
@@ -148,7 +149,7 @@ class ChannelEnd final : public channel::Owner {
     return reason;
   }
   void Turn(TimePoint now) {
-    // Those that are due only; the wheel's order does not matter.
+    // Only due ones; the wheel's order does not matter.
     std::vector<Timer> due;
     std::erase_if(timers, [&](const Timer& timer) {
       if (timer.when > now) return false;
@@ -169,18 +170,18 @@ class ChannelEnd final : public channel::Owner {
   channel::ChannelOptions options;
   metrics::WorkerCounters counters;
   std::deque<ChannelPacket> sent;
-  std::vector<uint32_t> delivered;  // messages
+  std::vector<uint32_t> delivered;  // message numbers
   std::vector<wire::ChannelFrame> replies;
   std::vector<uint32_t> turns;
-  std::vector<uint32_t> arrived;    // messages of frames
-  std::vector<uint32_t> forgotten;  // messages that nobody builds again
+  std::vector<uint32_t> arrived;    // message numbers of frames
+  std::vector<uint32_t> forgotten;  // message numbers of lost frames that were not rebuilt
   std::vector<channel::Channel*> held;
   std::vector<flow::LinePlace> places;
   int gone = 0;
-  // Of the last that is gone.
+  // Set for the last closed channel.
   bool opened = false;
   wire::ChannelReason why = wire::ChannelReason::kNone;
-  bool refuse = false;  // there is no endpoint
+  bool refuse = false;  // report that there is no endpoint
   uint32_t port_budget = 1u << 30;
   size_t max_datagram = 4200;
   struct Timer {
@@ -241,7 +242,7 @@ class ChannelPair {
   ChannelEnd& a() { return *ends[0]; }
   ChannelEnd& b() { return *ends[1]; }
 
-  // Another gateway under the same address: it knows nothing of what was before.
+  // Replaces a side by another instance with the same address: it knows nothing of the old one.
   void Restart(int side) {
     channel::ChannelOptions options = ends[side]->options;
     options.instance += 1000;
@@ -280,7 +281,7 @@ class ChannelPair {
     now = end;
     Settle(lose);
   }
-  // Both ends have it, and the first of them uses it.
+  // Opens a channel on both ends; the first end uses it.
   channel::Channel* Open() {
     channel::Channel* channel = a().Reach(b(), now);
     EXPECT_NE(channel, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of channels: handshake, simultaneous and lost first steps, refusal, restart of the peer,
-// idle end, other paths, loss, lines, and what packets of strangers do.
+// Life of channels: handshake, simultaneous and lost openings, refusal, restart of the peer, idle
+// close, path changes, loss, wait queues, and packets of strangers.
 #include "gateway/channel/channel_set.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class ChannelSetTest : public ::testing::Test {
     pair.Settle();
     return channel;
   }
-  // A channel that somebody has begun and wants; its peer has not heard of it.
+  // Opens a channel that is in use; its peer has not heard of it.
   static Channel* Begun(ChannelPair& between, ChannelEnd& from, const ChannelEnd& to) {
     Channel* channel = from.Reach(to, between.now);
     from.Hold(channel);
@@ -54,7 +54,7 @@ TEST_F(ChannelSetTest, Reach_OpensOnceAndEverybodySharesIt) {
   pair.Settle();
   EXPECT_EQ(channel->state(), ChannelState::kOpen);
   EXPECT_EQ(pair.a().Reach(pair.b(), pair.now), channel);
-  // The other end's queue pairs have it already.
+  // The other end's queue pairs have the channel already.
   Channel* back = pair.b().Reach(pair.a(), pair.now);
   ASSERT_NE(back, nullptr);
   EXPECT_EQ(back->state(), ChannelState::kOpen);
@@ -93,7 +93,7 @@ TEST_F(ChannelSetTest, Frames_DeliveredOnceAndAcknowledged) {
   pair.Advance(Milliseconds(1));
   EXPECT_EQ(pair.b().delivered, (Numbers{7}));
   EXPECT_TRUE(channel->out().idle()) << "acknowledged";
-  // The other way on the same channel.
+  // The opposite direction on the same channel.
   Channel* back = pair.b().Reach(pair.a(), pair.now);
   EXPECT_TRUE(pair.b().Send(*back, 8, pair.now));
   pair.Settle();
@@ -240,7 +240,7 @@ TEST_F(ChannelSetTest, FramesThatAreStampedAndMarked_AreToldBack) {
   ASSERT_TRUE(pair.a().Send(*channel, 1, pair.now));
   ASSERT_FALSE(pair.a().sent.empty());
   EXPECT_EQ(pair.a().sent[0].Decoded().headers.bth.hint(), wire::MakeHint(true));
-  // What a switch does: the ICRC does not cover that byte.
+  // Acts as a switch: the ICRC does not cover that byte.
   pair.a().sent[0].bytes[4] = wire::HintOfLevel(33, true);
   uint8_t hint = 0;
   pair.Settle();
@@ -260,7 +260,7 @@ TEST_F(ChannelSetTest, AcknowledgementsPutOff_LeaveBehindTheFramesOfTheRound) {
   Channel* channel = OpenAndSend(1);
   Channel* back = pair.b().Reach(pair.a(), pair.now);
   ASSERT_TRUE(pair.a().Send(*channel, 2, pair.now));
-  // What came before it is missing: that is told at once.
+  // The frame before it is missing, which is reported at once.
   pair.a().sent.clear();
   ASSERT_TRUE(pair.a().Send(*channel, 3, pair.now));
   pair.b().Receive(pair.a().sent.front(), pair.now);
@@ -273,7 +273,7 @@ TEST_F(ChannelSetTest, AcknowledgementsPutOff_LeaveBehindTheFramesOfTheRound) {
   EXPECT_TRUE(pair.b().sent[1].Is(wire::Operation::kChannelAck));
 }
 
-// 16 packets of 4096 bytes are what a new flow may have in flight.
+// A new flow may have 16 packets of 4096 bytes in flight.
 TEST_F(ChannelSetTest, AQuarterOfTheWindowSent_ItsLastFrameAsksForAnAcknowledgement) {
   Channel* channel = pair.a().Reach(pair.b(), pair.now);
   pair.Settle();
@@ -313,7 +313,7 @@ TEST_F(ChannelSetTest, OwnNumbersExhausted_NothingUntilOneIsFree) {
   EXPECT_NE(other.a().Reach(other.b(), other.now, 4), nullptr);
   EXPECT_EQ(other.a().Reach(other.b(), other.now, 8), nullptr);
   other.Settle();
-  // Nobody uses it: after a minute it is closed.
+  // Unused: closed after a minute.
   EXPECT_EQ(first->state(), ChannelState::kOpen);
   other.Advance(Seconds(61));
   EXPECT_NE(other.a().Reach(other.b(), other.now, 8), nullptr);
@@ -344,7 +344,7 @@ TEST_F(ChannelSetTest, PeerRestartedAndOpens_TheOldOneEnds) {
   EXPECT_EQ(pair.a().delivered, (Numbers{3}));
 }
 
-// The 16 bits of an epoch that frames carry can be guessed; both epochs cannot.
+// The 16 bits of an epoch in frames can be guessed; both epochs cannot.
 TEST_F(ChannelSetTest, ForgedReset_ChangesNothingUnlessItNamesBothEpochs) {
   Channel* channel = OpenAndSend(1);
   const auto reset = [&](uint32_t number, uint32_t epoch, const wire::Gid& from,
@@ -390,7 +390,7 @@ TEST_F(ChannelSetTest, ForgedReset_ChangesNothingUnlessItNamesBothEpochs) {
   EXPECT_EQ(pair.a().gone, 1);
 }
 
-// A reset that answers a frame asks for one probe at a time, whoever sends it.
+// A reset that answers a frame causes one probe at a time, whoever sends it.
 TEST_F(ChannelSetTest, ForgedResets_DrawNoMoreThanOneProbe) {
   Channel* channel = OpenAndSend(1);
   for (int i = 0; i < 100; ++i) channel->Challenge(pair.now);
@@ -411,7 +411,7 @@ TEST_F(ChannelSetTest, FrameOfAnotherEpochOrAddress_Dropped) {
                   .source_port = packet.meta.source_port};
   wire::SealIcrc(path, 7, elsewhere.bytes.data(), elsewhere.bytes.size() - wire::kIcrcLength);
   EXPECT_EQ(pair.b().Receive(elsewhere, pair.now), DropReason::k_wrong_address);
-  packet.bytes[wire::kBthLength + 3] ^= 1;  // of the epoch
+  packet.bytes[wire::kBthLength + 3] ^= 1;  // changes the epoch
   path.source = pair.a().gid;
   wire::SealIcrc(path, 7, packet.bytes.data(), packet.bytes.size() - wire::kIcrcLength);
   EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::k_channel_epoch);
@@ -433,7 +433,7 @@ TEST_F(ChannelSetTest, Resets_NoMoreThanTheirRate) {
   EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
   const ChannelPacket packet = pair.a().sent.front();
   pair.Restart(1);
-  // Full after a while; 64 at once and 1,000 a second.
+  // The bucket is full after a while: 64 at once and 1,000 a second.
   pair.now = pair.now + Seconds(10);
   for (int i = 0; i < 5000; ++i) {
     EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::k_unknown_channel);
@@ -458,7 +458,7 @@ TEST_F(ChannelSetTest, UnusedForAMinute_BothEndsClose) {
 
 TEST_F(ChannelSetTest, CloseOfWhatThePeerUses_IsTakenBack) {
   Channel* channel = OpenAndSend(1);
-  // Only the other end's side is idle; ours is held.
+  // Only the other end is idle; this one is held.
   pair.Advance(Seconds(300));
   EXPECT_EQ(pair.b().counters.channel_close_events.Read(), 0u);
   EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
@@ -474,7 +474,7 @@ TEST_F(ChannelSetTest, CloseThatNobodyAnswers_EndsAllTheSame) {
   EXPECT_EQ(pair.a().counters.channel_close_events.Read(), 1u);
 }
 
-// Nothing is armed for a channel at rest.
+// A resting channel has no timer.
 TEST_F(ChannelSetTest, LastUserLeavesOneAtRest_ClosedAfterAMinute) {
   Channel* channel = OpenAndSend(1);
   pair.b().Hold(pair.b().Reach(pair.a(), pair.now));
@@ -504,7 +504,7 @@ TEST_F(ChannelSetTest, IdleForASecond_RestsAndGoesOnWhereItWas) {
   EXPECT_EQ(before.users, 1u);
   EXPECT_GT(before.window, 0u);
   const uint16_t port = channel->source_port();
-  // Either end may begin, and both go on with the next PSN.
+  // Either end may begin, and both continue with the next PSN.
   EXPECT_TRUE(pair.b().Send(*back, 2, pair.now));
   pair.Settle();
   EXPECT_FALSE(channel->rests());
@@ -547,7 +547,7 @@ TEST_F(ChannelSetTest, PeerRestartedDuringARest_FrameDrawsResetAndTheChannelEnds
   EXPECT_TRUE(pair.b().delivered.empty());
 }
 
-// A peer that was started anew begins with its own first step.
+// A restarted peer begins with its own opening.
 TEST_F(ChannelSetTest, OneAtRestThatIsReplaced_Ends) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Seconds(5));
@@ -646,7 +646,7 @@ TEST_F(ChannelSetTest, SilentPath_OtherSourcePortAfterSixProbes) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Milliseconds(1));
   const uint16_t before = channel->source_port();
-  // Everything by that way is lost.
+  // Everything on that path is lost.
   const auto broken = [&](const ChannelPacket& packet) {
     return packet.meta.source_port == before;
   };
@@ -658,7 +658,7 @@ TEST_F(ChannelSetTest, SilentPath_OtherSourcePortAfterSixProbes) {
   EXPECT_EQ(channel->state(), ChannelState::kOpen);
 }
 
-// What b sends back is lost, and b itself has nothing that it would miss answers to.
+// Packets from b are lost, and b itself waits for no answers.
 TEST_F(ChannelSetTest, AnswersToProbesAreLost_WhoGivesThemTakesAnotherPort) {
   Channel* channel = OpenAndSend(1);
   Channel* back = pair.b().Reach(pair.a(), pair.now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels that a peer has begun and not gone on with: whoever forges an address can make these,
-// and they must not use up what others need.
+// Channels that a peer opened and did not confirm: an attacker with forged addresses can create
+// them, and they must not use up others' resources.
 #include <gtest/gtest.h>
 
 #include "tests/unit/channel/channel_pair.h"
@@ -15,7 +15,7 @@ using wire::ControlKind;
 
 class HalfOpenTest : public ::testing::Test {
  protected:
-  // A first step of that address, with that number.
+  // Sends an opening of that address, with that number.
   DropReason Open(const wire::Gid& from, uint32_t number, uint32_t worker = 0) {
     uint8_t room[256];
     port::TxPacket packet{.data = room};
@@ -37,7 +37,7 @@ class HalfOpenTest : public ::testing::Test {
   }
   uint64_t Opened() { return pair.b().counters.channel_open_events.Read(); }
   uint64_t Closed() { return pair.b().counters.channel_close_events.Read(); }
-  // What leaves goes nowhere.
+  // Sent packets are lost.
   void AdvanceInTheDark(Duration by) {
     pair.Advance(by, [](const ChannelPacket&) { return true; });
   }
@@ -67,7 +67,7 @@ TEST_F(HalfOpenTest, PeerThatUsesItAndIsQuiet_AnswersAndKeepsIt) {
   EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1}));
 }
 
-// A live channel's end must not be in the hands of whoever knows its addresses.
+// An attacker who knows the addresses must not be able to close a live channel.
 TEST_F(HalfOpenTest, ForgedRestart_EndsNothing) {
   Channel* channel = pair.Open();
   EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
@@ -90,7 +90,7 @@ TEST_F(HalfOpenTest, ForgedRestart_EndsNothing) {
   EXPECT_EQ(pair.b().gone, 0);
 }
 
-// A first step is repeated when its answer is lost; that must not make another channel.
+// An opening is repeated if its answer is lost; that must not create another channel.
 TEST_F(HalfOpenTest, RestartThatIsRepeated_OneChannel) {
   Channel* channel = pair.Open();
   EXPECT_EQ(Open(pair.a().gid, channel->number().value), DropReason::kNone);
@@ -122,7 +122,7 @@ TEST_F(HalfOpenTest, NumbersExhausted_TheOldestMakesRoomAndUsedOnesStay) {
   EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
   pair.Settle();
   EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1, 2}));
-  // And somebody who really wants one gets it.
+  // A real user still gets a number.
   Channel* another = pair.a().Reach(pair.b(), pair.now, 8);
   pair.a().Hold(another);
   pair.Settle();
@@ -153,7 +153,7 @@ TEST_F(HalfOpenTest, OneAddress_NoMoreThanItsLimit) {
   EXPECT_EQ(Open(ChannelPair::GidOf(8), 0x903, 3), DropReason::kNone) << "others have their own";
   EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x901, 1), DropReason::kNone) << "a first step again";
   EXPECT_EQ(Opened(), 4u);
-  // They are gone after a while, and make place.
+  // Closed after a while, which frees numbers.
   AdvanceInTheDark(Seconds(8));
   EXPECT_EQ(Closed(), 4u);
   EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x905, 5), DropReason::kNone);
@@ -173,7 +173,7 @@ TEST_F(HalfOpenTest, GoneOnWith_CountsNoMore) {
   }
 }
 
-// A stranger with an address of its own confirms what it begins, by one frame each.
+// A stranger with a real address confirms each channel by one frame.
 class ConfirmingStranger : public HalfOpenTest {
  protected:
   static channel::ChannelOptions Few() {
@@ -184,14 +184,15 @@ class ConfirmingStranger : public HalfOpenTest {
   ConfirmingStranger() {
     pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), Few());
   }
-  // Channels of the first end to the second that are open, begun with `count` traffic classes.
+  // Opens and confirms channels of the first end to the second with `count` traffic classes.
+  // Returns how many are open.
   size_t Confirm(uint8_t count) {
     size_t open = 0;
     for (uint8_t i = 0; i < count; ++i) {
       const auto traffic_class = static_cast<uint8_t>(i << 2);
       if (pair.a().Reach(pair.b(), pair.now, traffic_class) == nullptr) continue;
       pair.Settle();
-      // A channel that was refused does not exist any more.
+      // A refused channel does not exist any more.
       Channel* const channel = pair.a().Known(pair.b(), traffic_class);
       if (channel == nullptr || channel->state() != ChannelState::kOpen) continue;
       pair.a().Hold(channel);

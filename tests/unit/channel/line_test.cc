@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is next of those who wait for room on a channel.
+// Order of the queue pairs that wait for window on a channel.
 #include "gateway/channel/line.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using channel::Line;
 
 SlotHandle Qp(uint32_t index) { return {index, 1}; }
 
-// So many turns; whoever has one sends `bytes` and stands in line again.
+// Pops `count` times; each queue pair sends `bytes` and waits again. Returns the order.
 std::vector<uint32_t> Turns(Line& line, size_t count, uint64_t bytes) {
   std::vector<uint32_t> out;
   for (size_t i = 0; i < count; ++i) {
@@ -91,7 +91,7 @@ TEST(Line, BetweenItsTurns_ATenantKeepsItsAccount) {
   line.Push(2, Qp(200));
   ASSERT_EQ(line.Pop().index, 100u);
   line.Charge(1, 50000);
-  // Not in line for a moment: that wipes nothing out.
+  // Leaving the queue for a moment clears no debt.
   ASSERT_EQ(line.Pop().index, 200u);
   line.Charge(2, 1000);
   line.Push(2, Qp(200));
@@ -99,7 +99,7 @@ TEST(Line, BetweenItsTurns_ATenantKeepsItsAccount) {
   EXPECT_EQ(line.Pop().index, 200u);
 }
 
-// The line is never empty meanwhile, so its account is not forgotten; that must not be worth much.
+// The queue is never empty meanwhile, so its account is kept; that must not be worth much.
 TEST(Line, WhoWasAwayForLong_GetsNoMoreThanWhoWaits) {
   Line line;
   line.Push(1, Qp(100));

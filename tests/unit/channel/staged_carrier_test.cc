@@ -60,7 +60,7 @@ class StagedCarrierTest : public ::testing::Test {
  protected:
   StagedCarrierTest() { session_.busy = &busy_; }
 
-  // As a queue pair builds one, of payload bytes that have this value.
+  // Enters a frame as a queue pair does, with payload bytes of this value.
   StagedFrame& Enter(uint32_t message, uint16_t length, uint8_t value,
                      const flow::LineMember& who = kQp) {
     StagedFrame& packet = staged_.NewFrame(length);
@@ -80,7 +80,7 @@ class StagedCarrierTest : public ::testing::Test {
     std::memset(packet.data + at, value, length);
     return packet;
   }
-  // What leaves next; empty: nothing.
+  // Returns the next frame that leaves; empty: none.
   std::vector<uint8_t> Leave() {
     if (staged_.Next() == nullptr || !staged_.MayLeave(kNow)) return {};
     staged_.Leave(packet_, kNow);

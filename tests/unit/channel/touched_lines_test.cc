@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cache lines of its channel and of its queue pair a message touches in steady state. The
-// sources of verbs, flow, channel, transport and worker are compiled once more for this program,
-// with a call for every access to memory (what ThreadSanitizer's instrumentation emits; the
-// functions called are the ones below, not the sanitizer's). Lines are counted in the blocks that
-// the worker under test has allocated. It prints which bytes of each line were touched; gdb names
-// their members: ptype /o 'rocegw::transport::(anonymous namespace)::RcQueuePair'.
+// Counts the cache lines of channel and queue pair that a message touches in steady state. The
+// sources of verbs, flow, channel, transport and worker are compiled again for this program, with a
+// call for every memory access (as ThreadSanitizer's instrumentation emits; the called functions
+// are the ones below). Lines are counted in the blocks that the worker under test has allocated.
+// The test prints the touched bytes of each line; gdb names their members: ptype /o
+// 'rocegw::transport::(anonymous namespace)::RcQueuePair'.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr uintptr_t kLine = 64;
 
-// What tells the blocks of objects from others.
+// Identifies the blocks of one class of objects.
 struct Kind {
   size_t size;
   size_t alignment;
@@ -39,14 +39,14 @@ struct Block {
   uintptr_t base;
   Kind kind;
 };
-// Blocks of the worker under test, by time of allocation.
+// Blocks of the worker under test, in order of allocation.
 Block blocks[1 << 16];
 size_t block_count = 0;
 bool inside = false;    // the worker under test runs
-bool watching = false;  // and its accesses count
-// Bytes of a block that one access has touched.
+bool watching = false;  // its accesses are counted
+// Bytes of a block that one access touched.
 struct Bytes {
-  size_t block;  // which
+  size_t block;  // index of the block
   uintptr_t begin;
   uintptr_t end;
   auto operator<=>(const Bytes&) const = default;
@@ -60,7 +60,7 @@ void OnAccess(const void* pointer, size_t size) {
   for (size_t i = 0; i < block_count; ++i) {
     const Block& block = blocks[i];
     if (at < block.base || at >= block.base + block.kind.size) continue;
-    inside = false;  // the notes are not the worker's
+    inside = false;  // excludes this bookkeeping itself
     (*touched)[block.kind].insert({i, at - block.base, at - block.base + size});
     inside = true;
     return;
@@ -76,7 +76,7 @@ void* Allocate(size_t size, size_t alignment = alignof(std::max_align_t)) {
 }
 
 void Free(void* pointer) {
-  // Whoever frees it: the address may become another block's.
+  // By any thread: the address may be reused by another block.
   for (size_t i = block_count; i > 0; --i) {
     if (blocks[i - 1].base != reinterpret_cast<uintptr_t>(pointer)) continue;
     blocks[i - 1].kind.size = 0;
@@ -99,7 +99,7 @@ void operator delete[](void* pointer) noexcept { Free(pointer); }
 void operator delete(void* pointer, size_t) noexcept { Free(pointer); }
 void operator delete[](void* pointer, size_t) noexcept { Free(pointer); }
 
-// What instrumented code calls.
+// Functions that instrumented code calls.
 // NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses)
 extern "C" {
 void __tsan_init() {}
@@ -165,15 +165,15 @@ ATOMIC(64, uint64_t)
 namespace rocegw::testing::touched_lines {
 namespace {
 
-// The worker's table of so many is no block of a channel's size.
+// A number for which no table of the worker has the size of a channel.
 constexpr uint32_t kQueuePairs = 5;
 
-constexpr size_t kChannelLines = 1;  // what it is while it rests
-constexpr size_t kAwakeLines = 3;    // what it has on top
+constexpr size_t kChannelLines = 1;  // channel at rest
+constexpr size_t kAwakeLines = 3;    // additional lines while awake
 constexpr size_t kQueuePairLines = 5;
-constexpr size_t kNativeLines = 11;  // of a queue pair towards a peer that speaks plain RoCEv2
+constexpr size_t kNativeLines = 11;  // queue pair towards a native peer
 
-// The object itself, as its maker allocates it.
+// Size of the object as allocated by its factory.
 Kind QueuePairKind() {
   const size_t before = block_count;
   inside = true;
@@ -184,7 +184,7 @@ Kind QueuePairKind() {
   return kind;
 }
 
-// Lines as they are when blocks begin at one; says which bytes of them were touched.
+// Counts lines, assuming that blocks begin at one; prints the touched bytes.
 size_t LinesOf(const char* what, const std::set<Bytes>& touches) {
   std::map<std::pair<size_t, uintptr_t>, std::map<uintptr_t, uintptr_t>> lines;
   for (const Bytes& bytes : touches) {
@@ -209,7 +209,7 @@ size_t LinesOf(const char* what, const std::set<Bytes>& touches) {
   return lines.size();
 }
 
-// What a SEND and a WRITE each way over one of some queue pairs touch.
+// Counts the accesses of a SEND and a WRITE in each direction over one of several queue pairs.
 void Exchange(StateWorld& world, Touches& touches) {
   touched = &touches;
   world.Watch([](bool in) { inside = in; });
@@ -243,7 +243,7 @@ TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {
   const size_t channel = LinesOf("channel", touches[kinds[0]]);
   const size_t awake = LinesOf("its block", touches[kinds[1]]);
   const size_t qp = LinesOf("queue pair", touches[kinds[2]]);
-  // One of each.
+  // Each kind once.
   for (const Kind& kind : kinds) {
     ASSERT_FALSE(touches[kind].empty());
     EXPECT_EQ(touches[kind].begin()->block, touches[kind].rbegin()->block);

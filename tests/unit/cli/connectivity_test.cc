@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connectivity test: which pairs, in which order, and what is shown of them.
+// connectivity test: its pairs, their order, and its output.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

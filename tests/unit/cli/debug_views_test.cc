@@ -63,7 +63,7 @@ std::string Block(size_t length) {
 
 TEST(WholeBlocks, GivesWhatIsComplete) {
   const std::string all = Block(28) + Block(32) + Block(16);
-  // Cut at every place.
+  // Cut at every position.
   for (size_t cut = 0; cut <= all.size(); ++cut) {
     WholeBlocks blocks;
     const std::string first(blocks.Add(std::string_view(all).substr(0, cut)));

@@ -80,7 +80,7 @@ TEST(FleetClock, OnlyWhatIsBeyondTheWayThere_Counts) {
   EXPECT_EQ(reading.uncertain_ns, 2 * kSecond);
   GatewayReading gateway = GoodGateway("a");
   gateway.clock = {3 * kSecond, kSecond};
-  // Two seconds apart, and they may be two seconds wrong.
+  // Two seconds apart, with an uncertainty of two seconds.
   ExpectFinding(CheckHostClock(gateway, {kSecond, kSecond}), OK, "at most 4000 ms");
   ExpectFinding(CheckHostClock(gateway, {0, 0}), WARN, "3000 ms ahead of");
   gateway.clock = {-90 * kSecond, 0};
@@ -99,7 +99,7 @@ TEST(FleetVersions, OneApart_Warns_TwoApart_Fails) {
   facts.gateways[0].gateway.mutable_status()->set_agent_version("1.2.0");
   facts.gateways[1].gateway.mutable_status()->set_gateway_version("0.2.0");
   EXPECT_EQ(CheckVersions(facts).severity(), FAIL) << "another major number";
-  // Of one that is away the last is not what it will come back with.
+  // A disconnected gateway may come back with another version.
   facts.gateways[0].gateway.mutable_status()->set_connected(false);
   ExpectFinding(CheckVersions(facts), OK, "all run 0.2.0");
 }

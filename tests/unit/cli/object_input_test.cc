@@ -159,7 +159,7 @@ TEST(ObjectInput_Paths, AllCanBeAssigned) {
     for (const std::string& path : AssignablePaths(kind)) {
       if (path.ends_with('.')) continue;
       ObjectInput input;
-      // Cleared: every type takes that.
+      // Every type can be cleared.
       const CallResult result = ParseAssignments(kind, "x/y", {path + "="}, input);
       EXPECT_TRUE(result.ok()) << path << ": " << result.text;
       EXPECT_THAT(input.mask, ElementsAre("spec." + path));

@@ -27,7 +27,7 @@ TEST(Quantity_Parse, WhatPeopleWrite_IsTheNumber) {
       {"1000", Unit::kBytesPerSecond, 1000},
       {"5k/s", Unit::kPerSecond, 5000},
       {"0660", Unit::kMode, 0660},
-      {"18446744073709551615", Unit::kCount, 0},  // more digits than are read
+      {"18446744073709551615", Unit::kCount, 0},  // too many digits
   };
   for (const auto& expected : kCases) {
     const auto value = ParseQuantity(expected.text, expected.unit);

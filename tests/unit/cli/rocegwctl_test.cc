@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rocegwctl program against a real server with a made-up source behind it. What it prints is
-// compared with the files in golden/; ROCEGW_UPDATE_GOLDEN=1 writes them anew.
+// The rocegwctl program against a real server with a simulated source. Its output is compared with
+// the files in golden/; ROCEGW_UPDATE_GOLDEN=1 writes them anew.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -40,14 +40,14 @@ std::string ReadAll(const std::string& file) {
   return text.str();
 }
 
-// A configuration of which one object was rejected.
+// Configuration with one rejected object.
 class FakeConfig final : public service::ConfigSource {
  public:
   void Apply(const types::v1::Push&,
              std::function<void(bool, types::v1::PushReport)> done) override {
     done(false, {});
   }
-  // Two sessions, one of which goes with each look.
+  // Two sessions, of which one ends with each query.
   void Drain(bool drain, std::function<void(bool, session::DrainRow)> done) override {
     session::DrainRow row;
     row.active = drain;
@@ -67,7 +67,7 @@ class FakeConfig final : public service::ConfigSource {
   }
 };
 
-// Captures without any packet.
+// Captures without packets.
 class FakeCaptures final : public service::CaptureSource {
  public:
   void StartCapture(const session::CaptureOrder& order, std::shared_ptr<port::CaptureSink> sink,
@@ -85,7 +85,7 @@ class FakeCaptures final : public service::CaptureSource {
   port::CaptureTap tap_;
 };
 
-// One finding of each severity.
+// Findings, one of each severity.
 class FakeDiagnoses final : public service::DiagnosisSource {
  public:
   void Diagnose(std::function<void(const gateway::v1::DiagnoseResponse&)> done) override {
@@ -227,7 +227,7 @@ TEST_F(RocegwctlTest, Describe_OfRowsThatAreNotThere_SaysSo) {
 }
 
 TEST_F(RocegwctlTest, Tables_StayWithin80Columns) {
-  // The widest things there are: IPv6 everywhere, long names, numbers at their limits.
+  // The widest values: IPv6 everywhere, long names, numbers at their limits.
   wire::Gid v6;
   v6.bytes.fill(0xFD);
   for (session::PortRow& port : source_.state.ports) {
@@ -263,7 +263,7 @@ TEST_F(RocegwctlTest, Tables_StayWithin80Columns) {
       }
     }
   }
-  // Nothing is cut where everything was asked for.
+  // Nothing is truncated with all columns.
   EXPECT_NE(Ctl("get qps -o wide").out.find("fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd"),
             std::string::npos);
 }
@@ -378,7 +378,7 @@ TEST_F(RocegwctlTest, Doctor_WithoutADaemon_LooksAtTheHostItself) {
       CtlAt("/nonexistent/grpc.sock", "doctor -o json --agent-dir /nonexistent").out);
   std::set<std::string> checks;
   for (const auto& one : json["diagnoses"]) checks.insert(one["check"]);
-  checks.erase("udp_port");  // where this host has it from somebody
+  checks.erase("udp_port");  // present if this host has such a holder
   EXPECT_EQ(checks, (std::set<std::string>{"clock", "daemon", "egress", "remapping"}));
 }
 

@@ -28,7 +28,7 @@ TEST(Table, LimitReached_CutsTheMarkedColumns) {
   EXPECT_EQ(table.Text(30),
             "FIRST             N  LAST\n"
             "abcdefghijklmnop  1  0123456..\n");
-  // The last column keeps six characters, then the one before gives way.
+  // The last column keeps six characters, then the one before is truncated.
   EXPECT_EQ(table.Text(20),
             "FIRST      N  LAST\n"
             "abcdefg..  1  0123..\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon hears of address handles: their number, as seldom as its answers allow.
+// Requests for address handles at the daemon: numbers, as rarely as its answers allow.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 

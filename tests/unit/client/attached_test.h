@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test whose process is attached to a scripted daemon, with a context and a protection domain.
+// Fixture whose process is attached to a scripted daemon, with a context and a protection domain.
 #pragma once
 
 #include <gtest/gtest.h>

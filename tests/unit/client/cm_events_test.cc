@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of rdma_cm ids: who gets them, calls that wait for them, endpoints, and what ends them.
+// Events of rdma_cm ids: their receivers, calls that wait for them, endpoints, and the ends of
+// waits.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -35,7 +36,7 @@ TEST_F(CmTest, DestroyId_WaitsForAcknowledgements) {
   rdma_destroy_event_channel(channel);
 }
 
-// librspreload.so needs it for select(): its own descriptors of accepted sockets are younger than
+// Needed by librspreload.so for select(): its own descriptors of accepted sockets are newer than
 // their channels.
 TEST_F(CmTest, ChannelDescriptor_IsHigherThanThoseOfTheProgramThatComeLater) {
   rdma_event_channel* channel = rdma_create_event_channel();
@@ -57,7 +58,7 @@ TEST_F(CmTest, Events_OfDestroyedIds_AreSkippedAndTheirRequestsDropped) {
   Emit(gone_handle, RDMA_CM_EVENT_ADDR_RESOLVED);
   const uint32_t request = EmitRequest(gone_handle);
   ASSERT_EQ(0, rdma_destroy_id(gone));
-  // The daemon uses the handle again: the old event must not reach the new id.
+  // The daemon reuses the handle: the old event must not reach the new id.
   rocegw_cm_event stale = Event(alive_handle, RDMA_CM_EVENT_DISCONNECTED);
   stale.cookie = Known(gone_handle).cookie;
   daemon_->SendCmEvent(Known(alive_handle).channel, stale);
@@ -247,7 +248,7 @@ TEST_F(CmTest, DaemonDies_WaitersWakeAndIdsCanBeDestroyed) {
   End(channel, {id});
 }
 
-// Its status is 0, as that of what went well.
+// Its status is 0, like that of success.
 TEST_F(CmTest, Synchronous_DeviceGone_IsAFailure) {
   rdma_cm_id* id = nullptr;
   ASSERT_EQ(0, rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP));
@@ -281,7 +282,7 @@ TEST_F(CmTest, ManyThreads_MakeAndDestroyIdsOnOneChannel) {
       }
     });
   }
-  // Takes what arrives while the ids come and go; the last event ends it.
+  // Reads events while the ids come and go, until the last event.
   std::thread reader([&] {
     rdma_cm_event* event = nullptr;
     while (rdma_get_cm_event(channel, &event) == 0) {

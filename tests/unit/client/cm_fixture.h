@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rdma_cm calls against a scripted daemon that answers at once, as if the network were infinitely
-// fast.
+// rdma_cm calls against a scripted daemon that answers at once, as with an infinitely fast network.
 #pragma once
 
 #include <arpa/inet.h>
@@ -93,7 +92,7 @@ class CmTest : public ::testing::Test {
       }
       return Bytes(reply);
     });
-    // The daemon answers what it is asked at once, as if the network were infinitely fast.
+    // The daemon answers requests at once, as with an infinitely fast network.
     OnIdRequest(ROCEGW_MSG_CM_RESOLVE_ADDR, RDMA_CM_EVENT_ADDR_RESOLVED);
     OnIdRequest(ROCEGW_MSG_CM_RESOLVE_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED);
     OnIdRequest(ROCEGW_MSG_CM_CONNECT, RDMA_CM_EVENT_CONNECT_RESPONSE);
@@ -120,7 +119,7 @@ class CmTest : public ::testing::Test {
     unsetenv("ROCEGW_SOCKET");
   }
 
-  // The last request of the type was about the id and took its queue pair along.
+  // Expects that the last request of the type was about the id and included its queue pair.
   void ExpectStep(uint32_t type, const rdma_cm_id* id) {
     const auto step = daemon_->Last(type).As<rocegw_cm_step>();
     EXPECT_EQ(1u, step.with_qp);
@@ -142,7 +141,7 @@ class CmTest : public ::testing::Test {
     return next_id_ - 1;
   }
 
-  // Requests whose body begins with the id's handle.
+  // Sets the event for requests whose body begins with the id's handle.
   void OnIdRequest(uint32_t type, rdma_cm_event_type event) {
     daemon_->OnRequest(type, [this, event](const RecordedRequest& request) {
       const uint32_t id = request.As<rocegw_object_request>().handle;
@@ -180,7 +179,7 @@ class CmTest : public ::testing::Test {
   void Emit(uint32_t id, rdma_cm_event_type type, int status = 0) {
     daemon_->SendCmEvent(Known(id).channel, Event(id, type, status));
   }
-  // A peer asks: returns the handle of the new id.
+  // Emits a peer's request; returns the handle of the new id.
   uint32_t EmitRequest(uint32_t listener) {
     uint32_t id;
     {
@@ -195,7 +194,7 @@ class CmTest : public ::testing::Test {
     return id;
   }
 
-  // The next event, which must be of this type.
+  // Returns the next event, which must be of this type.
   rdma_cm_event* Expect(rdma_event_channel* channel, rdma_cm_event_type type) {
     rdma_cm_event* event = nullptr;
     if (rdma_get_cm_event(channel, &event) != 0) {
@@ -211,7 +210,7 @@ class CmTest : public ::testing::Test {
     EXPECT_EQ(0, event->status);
     EXPECT_EQ(0, rdma_ack_cm_event(event));
   }
-  // An id for datagrams with a local address.
+  // Returns an id for datagrams with a local address.
   rdma_cm_id* BoundForDatagrams(rdma_event_channel* channel) {
     rdma_cm_id* id = nullptr;
     EXPECT_EQ(0, rdma_create_id(channel, &id, this, RDMA_PS_UDP));
@@ -219,7 +218,7 @@ class CmTest : public ::testing::Test {
     EXPECT_EQ(0, rdma_bind_addr(id, Generic(address)));
     return id;
   }
-  // An id that has gone as far as it goes without a peer.
+  // Returns an id in the last state before it needs a peer.
   rdma_cm_id* Resolved(rdma_event_channel* channel) {
     rdma_cm_id* id = nullptr;
     if (rdma_create_id(channel, &id, this, RDMA_PS_TCP) != 0) return nullptr;
@@ -230,7 +229,7 @@ class CmTest : public ::testing::Test {
     ExpectAndAck(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
     return id;
   }
-  // The same with a queue pair of the library's.
+  // Returns the same with a queue pair of the library.
   rdma_cm_id* ResolvedWithQp(rdma_event_channel* channel) {
     rdma_cm_id* id = Resolved(channel);
     ibv_qp_init_attr attr = QpAttr();
@@ -243,7 +242,7 @@ class CmTest : public ::testing::Test {
     EXPECT_EQ(0, rdma_listen(listener, backlog));
     return listener;
   }
-  // They go, the ids with their queue pairs first.
+  // Destroys the objects, ids with their queue pairs first.
   static void End(rdma_event_channel* channel, std::initializer_list<rdma_cm_id*> ids) {
     for (rdma_cm_id* id : ids) {
       if (id->qp != nullptr) rdma_destroy_qp(id);
@@ -259,8 +258,8 @@ class CmTest : public ::testing::Test {
   }
 
   std::unique_ptr<FakeDaemon> daemon_;
-  std::mutex
-      mutex_;  // what follows: used by the daemon's thread too; never held over a call into it
+  std::mutex mutex_;  // guards the fields below, which the daemon's thread uses too; never held
+                      // during a call into it
   std::map<uint32_t, KnownId> ids_;
   uint32_t next_id_ = 500;
   std::atomic<bool> automatic_ = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event channels outlive their gateway: each id is told once that its device is gone, the channel
-// is quiet then, and it serves new ids as soon as there is a gateway again.
+// Event channels outlive their gateway: each id gets one device removal event, then the channel is
+// silent, and it serves new ids as soon as a gateway exists again.
 #include <fcntl.h>
 #include <poll.h>
 
@@ -15,7 +15,7 @@ class GatewayRestart : public CmTest {
     pollfd look = {channel->fd, POLLIN, 0};
     return poll(&look, 1, 0) == 1;
   }
-  // The next event of a channel that has one.
+  // Returns the next event of a channel that has one.
   static rdma_cm_event_type Next(rdma_event_channel* channel, rdma_cm_id** id) {
     rdma_cm_event* event = nullptr;
     EXPECT_EQ(0, rdma_get_cm_event(channel, &event));
@@ -36,7 +36,7 @@ class GatewayRestart : public CmTest {
   void Restart() {
     options_.socket_path = daemon_->socket_path();
     daemon_->Die();
-    gone_.push_back(std::move(daemon_));  // takes the socket's directory away when it goes
+    gone_.push_back(std::move(daemon_));  // its destructor removes the socket's directory
     SetUp();
   }
   rdma_cm_id* Listening(rdma_event_channel* channel, const char* where) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections with daemons of minor 6 or less: each step of a queue pair is a request of its own;
-// and of 8 or less: each step is asked for.
+// Connections with daemons of minor 6 or less: each step of a queue pair is a separate request; of
+// 8 or less: each step waits for its answer.
 #include <gtest/gtest.h>
 
 #include "tests/unit/client/cm_fixture.h"

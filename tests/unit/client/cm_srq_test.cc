@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared receive queues of ids, and the completion queues that librdmacm makes for them.
+// Shared receive queues of ids, and the completion queues that librdmacm creates for them.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -56,7 +56,7 @@ TEST_F(CmTest, CompletionQueueBesideTheIdsOwn_Refused) {
   ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
   EXPECT_EQ(own, id->qp->send_cq);
   EXPECT_EQ(id->recv_cq, id->qp->recv_cq);
-  rdma_destroy_qp(id);  // and the queues that the id has
+  rdma_destroy_qp(id);  // also destroys the id's completion queues
   ibv_destroy_cq(other);
   End(channel, {id});
 }

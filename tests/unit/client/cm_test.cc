@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rdma_cm calls in both roles: ids, binding, connections with and without a QP of the library's.
+// rdma_cm calls in both roles: ids, binding, connections with and without a QP of the library.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -220,8 +220,8 @@ TEST_F(CmTest, Active_WithQp_IsMadeReadyBeforeTheProgramHears) {
   End(channel, {id});
 }
 
-// What the daemon could refuse here it tells as an event; a program that takes a step at the wrong
-// time gets its errno from the call.
+// The daemon reports a refusal of such a step as an event; a step in the wrong state gets its errno
+// from the call.
 TEST_F(CmTest, Steps_ThatCanOnlyBeRight_WantNoAnswer) {
   const auto wants_answer = [&](uint32_t type) {
     return daemon_->Last(type).As<rocegw_request>().request_id != 0;
@@ -405,7 +405,7 @@ TEST_F(CmTest, Datagram_QpIsReadyAtOnceAndEventsCarryAddresses) {
   End(channel, {id});
 }
 
-// How rsockets name themselves: an address of InfiniBand, the LID of the port.
+// Form in which rsockets name themselves: an InfiniBand address, the LID of the port.
 TEST_F(CmTest, Datagram_OwnPortByItsLid_IsItsFirstAddress_WhereThePdIsOurs) {
   rdma_event_channel* channel = rdma_create_event_channel();
   rdma_cm_id* id = BoundForDatagrams(channel);

@@ -72,7 +72,7 @@ TEST(CompletionRings, Poll_AllFields_AreCarriedOver) {
   EXPECT_EQ(1u, memory.consumer(0));
 }
 
-// UCX takes the length of the GIDs in a datagram's header from it, as RNICs of NVIDIA tell it.
+// UCX derives the length of the GIDs in a datagram's header from it, as NVIDIA's RNICs report it.
 TEST(CompletionRings, Poll_ServiceLevel_SaysWhichPacketADatagramCameIn) {
   RingMemory memory;
   ibv_sge sge{};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of the library in a program that closes all there are, as daemons and shells do:
-// nothing stays open without need, and a number that the program uses for a file of its own is not
-// touched.
+// Descriptors of the library in a program that closes all descriptors, as daemons and shells do:
+// none stays open without need, and a number that the program reuses is not touched.
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -20,7 +19,7 @@ std::set<int> OpenDescriptors() {
   return found;
 }
 
-// Those that were opened since, which are the library's.
+// Returns descriptors opened since then, which are the library's.
 std::set<int> Since(const std::set<int>& before) {
   std::set<int> later = OpenDescriptors();
   for (const int fd : before) later.erase(fd);
@@ -29,7 +28,7 @@ std::set<int> Since(const std::set<int>& before) {
 
 TEST_F(VerbsTest, NothingStaysOpen_AfterTheListIsFreedAndTheDeviceClosed) {
   Start();
-  // The daemon of the test has descriptors in this process, too: counted on the library's range.
+  // The test's daemon has descriptors in this process, too: only the library's range is counted.
   const auto library = [] {
     size_t sockets = 0;
     for (const int fd : OpenDescriptors()) {
@@ -64,8 +63,8 @@ TEST_F(VerbsTest, ListAfterListWasFreed_AttachesAnew) {
   }
 }
 
-// The child ends up with numbers that are its own files' now. The parent's test objects are dead
-// there anyway, so the child makes its own first.
+// In the child the numbers become its own files. The parent's test objects are dead there, so the
+// child creates its own first.
 int UseAfterReplacing(const std::string& what) {
   const std::set<int> before = OpenDescriptors();
   ibv_device** list = ibv_get_device_list(nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thread and parent domains: what is made in one is made in its protection domain, and what is in
-// use stays.
+// Thread and parent domains: objects of a parent domain belong to its protection domain, and
+// domains in use stay.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of queues and devices, and what programs learn when the daemon dies.
+// Events of queues and devices, and effects of the daemon's death on programs.
 #include <gtest/gtest.h>
 
 #include "tests/unit/client/verbs_fixture.h"
@@ -71,7 +71,7 @@ TEST_F(QpTest, AsyncEvents_NameTheirObjects) {
   event.cookie = Fake().cookie;
   daemon_->SendAsyncEvent(event);
   event.type = IBV_EVENT_QP_FATAL;
-  event.cookie = 0x1234567800000000;  // nobody's
+  event.cookie = 0x1234567800000000;  // no object has this cookie
   daemon_->SendAsyncEvent(event);
   event.type = IBV_EVENT_SQ_DRAINED;
   event.cookie = Fake().cookie;
@@ -103,7 +103,7 @@ TEST_F(QpTest, AsyncEvents_NameTheirObjects) {
   ibv_ack_async_event(&got);
 }
 
-// A program that only polls learns it too: what it has under way completes as flushed.
+// A program that only polls notices it too: its open requests complete as flushed.
 TEST_F(QpTest, DaemonDies_PollersGetTheirRequestsFlushed) {
   ToState(IBV_QPS_INIT);
   ToState(IBV_QPS_RTR);
@@ -132,7 +132,7 @@ TEST_F(QpTest, DaemonDies_PollersGetTheirRequestsFlushed) {
   for (int i = 0; i < 5000; ++i) ASSERT_EQ(0, ibv_poll_cq(cq_, 1, &wc));
 }
 
-// Programs that sleep until they hear of it empty their queues once, and do not ask again.
+// Programs that sleep until an event empty their queues once, and do not ask again.
 TEST_F(QpTest, DaemonDies_WhoHearsOfItGetsWhatIsFlushedAtOnce) {
   ToState(IBV_QPS_INIT);
   for (const uint64_t id : {7u, 8u}) {

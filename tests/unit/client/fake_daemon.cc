@@ -51,7 +51,7 @@ void SendMessage(int socket, const std::vector<uint8_t>& bytes, int fd) {
     rights->cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(rights), &fd, sizeof fd);
   }
-  // The client may be gone already; the test sees that elsewhere.
+  // The client may be gone already; the test notices that elsewhere.
   (void)!sendmsg(socket, &header, MSG_NOSIGNAL);
 }
 
@@ -94,7 +94,7 @@ rocegw_device_reply DescribeDevice(uint32_t index, const FakeOptions& options) {
 struct FakeDaemon::Connection {
   int socket = -1;
   bool announced = false;
-  FakeChunk chunks[2];  // written by the client, written by us
+  FakeChunk chunks[2];  // written by the client, and by the daemon
   std::vector<int> wake_fds;
   std::vector<rocegw_worker_line*> lines;
 };
@@ -191,7 +191,7 @@ void FakeDaemon::Run() {
     }
     if (poll(watched.data(), watched.size(), -1) < 0) continue;
     if (watched[0].revents != 0) return;
-    // Before new ones are accepted: `watched` numbers the connections as they are now.
+    // Before new ones are accepted: `watched` numbers the current connections.
     for (size_t i = 2; i < watched.size(); ++i) {
       if (watched[i].revents != 0) Serve(*connections_[i - 2]);
     }
@@ -334,7 +334,7 @@ std::vector<uint8_t> FakeDaemon::MakeCq(Connection& connection, const RecordedRe
   return Bytes(reply);
 }
 
-// Everything that fits from the old rings goes along.
+// Everything in the old rings that fits is moved.
 std::vector<uint8_t> FakeDaemon::ResizeCq(Connection& connection, const RecordedRequest& request) {
   const auto asked = request.As<rocegw_resize_cq>();
   FakeCq& cq = cqs_[asked.cq];
@@ -474,7 +474,7 @@ void FakeDaemon::DestroyRegion(uint32_t handle) {
   regions_.erase(region);
 }
 
-// Contexts and channels: a handle, and the client's end of an event socket.
+// Creates contexts and channels: a handle, and the client's end of an event socket.
 std::vector<uint8_t> FakeDaemon::MakeObject(Connection& connection, const RecordedRequest& request,
                                             int* fd) {
   if (request.type == ROCEGW_MSG_OPEN_CONTEXT) AnnounceMemory(connection);
@@ -521,7 +521,7 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
     case ROCEGW_MSG_QUERY_GIDS: {
       const auto asked = request.As<rocegw_query_gids>();
       rocegw_gids_reply reply{};
-      // Indices 0, 2, 4 ..: tables have holes.
+      // Indices 0, 2, 4 and so on: tables have holes.
       for (uint32_t i = 0; i < options_.gids; ++i) {
         const uint32_t index = 2 * i;
         if (index < asked.first) continue;
@@ -584,7 +584,7 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
         qp.attr = asked.attr;
         if ((asked.attr_mask & 1) == 0) continue;
         qp.status->state = asked.attr.qp_state;
-        if (asked.attr.qp_state == 0) {  // reset: what is posted is dropped
+        if (asked.attr.qp_state == 0) {  // reset: posted requests are dropped
           __atomic_store_n(&qp.status->sq_released, qp.control->sq_producer, __ATOMIC_RELEASE);
           __atomic_store_n(&qp.status->rq_released, qp.control->rq_producer, __ATOMIC_RELEASE);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon for tests of the library: speaks the attach protocol on a real socket from a thread of
-// the test, hands out shared memory, records every request byte for byte, and does to rings and
-// event channels what the test says. It has no network: a test that wants completions writes them.
+// Daemon for tests of the library: speaks the attach protocol on a real socket from a thread of the
+// test, hands out shared memory, records every request byte for byte, and changes rings and event
+// channels as the test says. It has no network: the test writes completions.
 #pragma once
 
 #include <condition_variable>
@@ -32,7 +32,7 @@ struct RecordedRequest {
   }
 };
 
-// A chunk as the daemon has it mapped.
+// Chunk as the daemon maps it.
 struct FakeChunk {
   int fd = -1;
   uint8_t* base = nullptr;
@@ -92,7 +92,7 @@ struct FakeQp {
   bool DoorbellRang() const;
 };
 
-// Memory that moved to the daemon, as the daemon has it mapped.
+// Memory that was moved to the daemon, as the daemon maps it.
 struct FakeRegion {
   uint32_t handle = 0;
   uint64_t address = 0;
@@ -111,8 +111,8 @@ struct FakeOptions {
   uint32_t major = ROCEGW_ABI_MAJOR;
   uint32_t minor = ROCEGW_ABI_MINOR;
   uint32_t welcome_flags = 0;
-  bool sysfs = true;        // show a tree, which is empty but for its directories
-  std::string socket_path;  // empty: a fresh one below /tmp
+  bool sysfs = true;        // show a tree, which has only directories
+  std::string socket_path;  // empty: a new one below /tmp
 };
 
 class FakeDaemon {
@@ -124,24 +124,24 @@ class FakeDaemon {
 
   const std::string& socket_path() const { return path_; }
 
-  // Stops answering and closes every connection and event channel, as a daemon that dies.
+  // Stops answering and closes every connection and event channel, like a daemon that dies.
   void Die();
 
-  // Requests of one type answer this error until it is set to 0.
+  // Makes requests of one type fail with this error until it is set to 0.
   void Fail(uint32_t type, int error);
-  // Replaces the answer of a type altogether; the bytes are a whole reply, its header is filled in.
+  // Replaces the answer of a type; the bytes are a whole reply, whose header is filled in.
   using Answer = std::function<std::vector<uint8_t>(const RecordedRequest& request)>;
   void OnRequest(uint32_t type, Answer answer);
 
-  // Answers wait until there are so many, and go together then. From now on; once.
+  // Holds answers back until there are so many, then sends them together; once.
   void HoldAnswers(size_t count);
 
   std::vector<RecordedRequest> Requests(uint32_t type) const;
-  // Types of all requests, in the order in which they came.
+  // Returns the types of all requests, in order of arrival.
   std::vector<uint32_t> History() const;
   RecordedRequest Last(uint32_t type) const;
   size_t connections() const;
-  // How many of those have been closed by their client.
+  // Returns how many of those were closed by their client.
   size_t hangups() const;
   bool WaitForHangups(size_t count);
 
@@ -149,13 +149,13 @@ class FakeDaemon {
   FakeQp LastQp() const;
   FakeCq Cq(uint32_t handle) const;
   FakeSrq Srq(uint32_t handle) const;
-  // Those that were not destroyed, oldest first.
+  // Returns existing regions, oldest first.
   std::vector<FakeRegion> Regions() const;
   void SetNeedWakeup(uint32_t worker, bool need);
-  // True when somebody wrote to the worker's eventfd since the last call.
+  // Returns true if the worker's eventfd was written since the last call.
   bool WasWoken(uint32_t worker);
 
-  // Appends to a worker's ring of the CQ; fills in sequence, and QPN and handle of the QP.
+  // Appends to a worker's ring of the CQ; fills in sequence, QPN and handle of the QP.
   void Complete(uint32_t cq, uint32_t worker, const FakeQp& qp, rocegw_cqe cqe);
 
   void SendEvent(uint32_t channel, const void* record, size_t size);
@@ -166,7 +166,7 @@ class FakeDaemon {
  private:
   struct Connection;
 
-  // Requests that want no answer may still be under way when a test looks at them.
+  // Requests without an answer may still be in the socket when a test checks them.
   std::unique_lock<std::recursive_mutex> LockWhenAllIsRead() const;
   void Run();
   void Serve(Connection& connection);
@@ -190,7 +190,7 @@ class FakeDaemon {
   int stop_ = -1;
   std::thread thread_;
 
-  mutable std::recursive_mutex mutex_;  // answers of a test may use the daemon
+  mutable std::recursive_mutex mutex_;  // recursive: answers of a test may use the daemon
   mutable std::condition_variable_any changed_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<RecordedRequest> requests_;
@@ -206,11 +206,11 @@ class FakeDaemon {
   std::map<uint32_t, FakeSrq> srqs_;
   std::map<uint32_t, FakeQp> qps_;  // by QPN
   std::map<uint32_t, FakeRegion> regions_;
-  std::map<uint32_t, int> events_;  // our end, by channel or context handle
+  std::map<uint32_t, int> events_;  // daemon's end, by channel or context handle
   std::vector<uint32_t> contexts_;
   uint32_t next_handle_ = 1;
   uint32_t next_key_ = 0x100;
-  std::map<uint32_t, uint32_t> key_of_;  // of memory regions, by handle
+  std::map<uint32_t, uint32_t> key_of_;  // keys of memory regions, by handle
   uint32_t next_qpn_ = 0x40001;
   uint32_t last_qpn_ = 0;
   size_t accepted_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program gets for its requests when the daemon is gone: each of those that have no
-// completion, once, whatever the daemon was doing when it went.
+// Completions of a program's requests after the daemon's death: each request without a completion
+// gets one, once, in whatever state the daemon died.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -32,7 +32,7 @@ class FlushTest : public ::testing::Test {
     ibv_recv_wr* bad = nullptr;
     return PostReceive(memory_.qp().receive, &wr, &bad);
   }
-  // The daemon's side.
+  // Acts as the daemon.
   void Release(uint32_t below) { memory_.status().sq_released = below; }
   void CompleteSend(uint32_t index) {
     rocegw_cqe cqe{};
@@ -106,7 +106,7 @@ TEST_F(FlushTest, WhatWasPolled_DoesNotComeAgain) {
   EXPECT_EQ(IdList({3, 4, 12, 13}), Flushed());
 }
 
-// Unsignaled ones that were done have no completion; those that were not have this one.
+// Unsignaled requests that were done have no completion; the others have this one.
 TEST_F(FlushTest, Unsignaled_OnlyWhereNotDone) {
   ASSERT_EQ(0, Send(1, 0));
   ASSERT_EQ(0, Send(2, 0));
@@ -134,7 +134,7 @@ TEST_F(FlushTest, PostedAfterwards_AreFlushedToo) {
   EXPECT_EQ(IdList({2, 12}), Flushed());
 }
 
-// What a daemon that ends a session writes after the program has seen its end.
+// Completions that a daemon writes at the end of a session, after the program has noticed it.
 TEST_F(FlushTest, LateCompletions_AreNotDeliveredASecondTime) {
   ASSERT_EQ(0, Send(1));
   EXPECT_EQ(IdList({1}), Flushed());
@@ -154,7 +154,7 @@ TEST_F(FlushTest, OtherQueue_IsNotFlushedHere) {
 }
 
 // Any number of rounds through the ring, completions in order or not, death at any point: every
-// signaled request completes exactly once, every receive too.
+// signaled request and every receive completes exactly once.
 TEST_F(FlushTest, EveryRequest_CompletesOnce) {
   for (unsigned seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(seed);
@@ -170,7 +170,7 @@ TEST_F(FlushTest, EveryRequest_CompletesOnce) {
     std::set<uint64_t> all;
     std::vector<uint32_t> open;      // sends that the daemon has not done
     std::vector<uint32_t> receives;  // receives that it has not completed
-    std::set<uint32_t> done;         // in front of a hole
+    std::set<uint32_t> done;         // done behind an open one
     uint32_t sends = 0;
     uint32_t receives_posted = 0;
     uint32_t released = 0;
@@ -245,7 +245,7 @@ TEST_F(FlushTest, EveryRequest_CompletesOnce) {
     EXPECT_GE(seen.size(), before);
     for (const uint64_t id : signaled) EXPECT_EQ(1u, seen.count(id)) << id;
     for (const uint64_t id : seen) EXPECT_EQ(1u, seen.count(id)) << id;
-    // Unsignaled ones show only when they were not done.
+    // Unsignaled requests appear only if they were not done.
     for (const uint32_t index : open) EXPECT_EQ(1u, seen.count(1000 + index)) << index;
     free(memory.qp().receive.early);
     free(memory.qp().sends_polled_at);

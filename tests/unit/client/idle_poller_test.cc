@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads whose polls find nothing: when they yield, when they sleep, and who wakes them.
+// Threads whose polls find nothing: when they yield, when they sleep, and how they wake.
 #include "gateway/client/rings/idle_poller.h"
 
 #include <gtest/gtest.h>
@@ -65,13 +65,13 @@ TEST(IdlePoller, Sleeper_IsWoken) {
       SleepUntilWoken(&word, 1);
     }
   });
-  // It sleeps in parts, and is not asleep in each of the moments in which we look.
+  // The thread sleeps in short periods, so it is not asleep at every check.
   while (shm::WakeSleepers(&word) == 0) std::this_thread::yield();
   done = true;
   sleeper.join();
 }
 
-// This thread's last yield took long, and it polls `rings`.
+// Records a long yield of this thread, which polls `rings`.
 void Crowd(const CompletionRings& rings) {
   constexpr int64_t kHour = 3600 * int64_t{1'000'000'000};
   ThisPoller().TurnTo(&rings);

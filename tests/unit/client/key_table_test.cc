@@ -82,7 +82,7 @@ TEST(KeyTable, InsertRemove_RandomHistory_MatchesAMap) {
   }
 }
 
-// A reader must never see a mixture of two entries, also while the table grows under it.
+// A reader must never see a mixture of two entries, also while the table grows.
 TEST(KeyTable, Find_DuringChanges_NeverSeesHalfAnEntry) {
   Table table{};
   std::atomic<bool> stop = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of later libibverbs and librdmacm, as programs that were linked with these call them,
-// where the installed ones lack them.
+// Functions of later libibverbs and librdmacm, called like programs linked with them, where the
+// installed ones lack them.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -13,7 +13,7 @@
 
 namespace rocegw::testing {
 
-// As <infiniband/verbs.h> of rdma-core 65 has it, written a second time.
+// Layout in <infiniband/verbs.h> of rdma-core 65, written independently.
 struct MrInitAttrOfLaterHeaders {
   size_t length;
   int access;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rdma_migrate_id with threads that take events meanwhile, against a real session server: every
-// event comes once, in order, and not on the old channel once the call has returned.
+// rdma_migrate_id while threads take events, against a real session server: every event arrives
+// once, in order, and not on the old channel after the call has returned.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class Migrate : public ::testing::Test {
  protected:
   void SetUp() override { setenv("ROCEGW_SOCKET", running_.path().c_str(), 1); }
   void TearDown() override { unsetenv("ROCEGW_SOCKET"); }
-  // With an event for each of its joins, which carries what the join was given.
+  // Creates an id with an event for each of its joins, which carries the join's context.
   static rdma_cm_id* MakeId(rdma_event_channel* channel) {
     rdma_cm_id* id = nullptr;
     EXPECT_EQ(0, rdma_create_id(channel, &id, nullptr, RDMA_PS_UDP));
@@ -53,7 +53,7 @@ class Migrate : public ::testing::Test {
     sockaddr_in group = Address(0xEF010203, 0);
     ASSERT_EQ(0, rdma_join_multicast(id, Generic(group), reinterpret_cast<void*>(number)));
   }
-  // Of the next event; 0: there is none.
+  // Returns the context of the next event; 0: none.
   static uintptr_t Next(rdma_event_channel* channel, rdma_cm_id* id) {
     rdma_cm_event* event = nullptr;
     if (rdma_get_cm_event(channel, &event) != 0) {
@@ -112,7 +112,7 @@ TEST_F(Migrate, ToAChannelOfItsOwn_AndBack) {
   ASSERT_EQ(0, rdma_migrate_id(id, nullptr));
   EXPECT_NE(channel, id->channel);
   EXPECT_EQ(0u, Next(channel, id));
-  // A call that waits takes what came first.
+  // A waiting call takes the first event.
   Join(id, 2);
   ASSERT_NE(nullptr, id->event);
   EXPECT_EQ(1u, reinterpret_cast<uintptr_t>(id->event->param.ud.private_data));
@@ -138,7 +138,7 @@ TEST_F(Migrate, WaitsForThoseThatWereReadBefore_AndForNoOthers) {
     EXPECT_EQ(0, rdma_migrate_id(id, second));
     moved = true;
   });
-  // One of the new channel is not acknowledged before the call is through.
+  // An event of the new channel is not acknowledged before the call has returned.
   rdma_cm_event* later = nullptr;
   ASSERT_EQ(0, rdma_get_cm_event(second, &later));
   EXPECT_FALSE(moved);

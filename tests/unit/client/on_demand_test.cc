@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On-demand regions: what is registered without being looked at, and advice about it.
+// On-demand regions: registration without a check of the mapping, and advice.
 #include <set>
 
 #include "tests/unit/client/verbs_fixture.h"

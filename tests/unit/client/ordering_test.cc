@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocegwdv.h against a scripted daemon: what is asked of it, what stands in the rings, and what is
-// refused before it comes to that.
+// rocegwdv.h against a scripted daemon: requests to it, contents of the rings, and early refusals.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -181,7 +180,7 @@ TEST_F(OrderingCalls, PostSend_OrdersAndFences_StandInTheRing) {
   EXPECT_EQ(uint32_t{ROCEGW_WQE_ORDER_NONE | ROCEGW_WQE_FENCE}, FlagsOf(1));
   EXPECT_EQ(uint32_t{ROCEGW_WQE_FENCE_ALL}, FlagsOf(2));
   EXPECT_EQ(uint32_t{ROCEGW_WQE_FENCE_TARGET}, FlagsOf(3));
-  // What knows no orders has the default.
+  // Calls without orders use the default.
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_RDMA_WRITE;
   ibv_send_wr* bad = nullptr;
@@ -225,7 +224,7 @@ TEST_F(OrderingCalls, PostSend_AList_StopsAtTheFirstThatIsWrong) {
   EXPECT_TRUE(daemon_->LastQp().DoorbellRang());
 }
 
-// A receive's slot is free when it and all before it were polled, whatever the order.
+// A receive's slot is free when it and all before it were polled, in any order.
 TEST_F(OrderingCalls, Receives_CompletedInAnyOrder_FreeTheirSlotsInOrder) {
   Start();
   qp_ = Create({.completion_order = ROCEGWDV_COMPLETION_ANY});
@@ -318,7 +317,7 @@ TEST_F(EndpointCalls, CreateEp_WhatThereIsNot_IsRefused) {
   EXPECT_EQ(nullptr, CreateEp(attr));
   EXPECT_EQ(EOPNOTSUPP, errno);
   EXPECT_TRUE(daemon_->Requests(ROCEGW_MSG_CREATE_QP).empty());
-  // What fails on its way to ready leaves nothing.
+  // A failed set-up leaves nothing behind.
   daemon_->Fail(ROCEGW_MSG_MODIFY_QP, EACCES);
   EXPECT_EQ(nullptr, CreateEp(Attr()));
   EXPECT_EQ(EACCES, errno);
@@ -355,7 +354,7 @@ TEST_F(EndpointCalls, Groups_AreMadeFirst_AndNamedByTheirMembers) {
   EXPECT_EQ(EOPNOTSUPP, errno) << "an older daemon";
 }
 
-// Compiled before there were groups.
+// A program compiled before groups existed.
 TEST_F(EndpointCalls, CreateEp_WithTheStructureOfOldPrograms_JoinsNothing) {
   Start();
   rocegwdv_ep_init_attr attr = Attr();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLUSH and ATOMIC WRITE as programs ask for them, those too that know later headers than ours:
-// where the device has them, and where it has not.
+// FLUSH and ATOMIC WRITE as programs request them, including programs with later headers than ours:
+// with and without support of the device.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -13,7 +13,7 @@
 namespace rocegw::testing {
 namespace {
 
-// As <infiniband/verbs.h> of rdma-core 46 and later has it, written a second time.
+// Layout in <infiniband/verbs.h> of rdma-core 46 and later, written independently.
 struct QpExOfLaterHeaders {
   uint8_t up_to_atomic_write[offsetof(ibv_qp_ex, wr_atomic_write)];
   void (*wr_atomic_write)(ibv_qp_ex*, uint32_t, uint64_t, const void*);
@@ -198,7 +198,7 @@ TEST_P(PlacementCalls, FlushThatMeansNothing_NoneIsPosted) {
   EXPECT_EQ(0, ibv_destroy_qp(qp));
 }
 
-// A libibverbs that knows no FLUSH looks for its mark there.
+// A libibverbs without FLUSH looks for its mark there.
 TEST_P(PlacementCalls, QueuePairWithoutFlush_IsExtendedForOlderLibrariesToo) {
   ibv_qp* const qp = Make(kWithAtomicWrite);
   ASSERT_NE(nullptr, qp);

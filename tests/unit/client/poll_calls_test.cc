@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extended completion queues: ibv_start_poll and its family give what ibv_poll_cq gives, and when
-// the completion was made.
+// Extended completion queues: ibv_start_poll and related calls return the same as ibv_poll_cq, and
+// the creation time of completions.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -103,7 +103,7 @@ TEST_F(PollCallsTest, OneAfterTheOther_WithAllThatIsKnown) {
   EXPECT_EQ(at + 1000, ibv_wc_read_completion_ts(cq_));
   EXPECT_EQ(ENOENT, ibv_next_poll(cq_));
   ibv_end_poll(cq_);
-  // The plain way sees the same queue.
+  // The plain call sees the same queue.
   Complete(2, IBV_WC_SUCCESS, at);
   ibv_wc wc{};
   EXPECT_EQ(1, ibv_poll_cq(ibv_cq_ex_to_cq(cq_), 1, &wc));
@@ -147,7 +147,7 @@ TEST_F(PollCallsTest, WallClock_LaterCompletions_KeepTheirDistance) {
     const uint64_t at = ibv_wc_read_completion_wallclock_ns(cq_);
     ibv_end_poll(cq_);
     if (i == 0) first = at;
-    // The clocks drift apart by far less while that runs.
+    // The clocks drift by far less meanwhile.
     EXPECT_NEAR(static_cast<double>(i) * 1000, static_cast<double>(at - first), 500) << i;
   }
 }

@@ -435,7 +435,7 @@ TEST_F(DatagramTest, CreateAhFromWc_AnswersTheSender) {
   EXPECT_EQ(nullptr, ibv_create_ah_from_wc(pd_, &wc, reinterpret_cast<ibv_grh*>(grh), 1));
 }
 
-// Runs body in a forked child; its result is the child's exit status.
+// Runs `body` in a forked child; its result is the child's exit status.
 template <typename Body>
 int InChild(Body body) {
   const pid_t child = fork();
@@ -487,7 +487,7 @@ TEST_F(QpTest, Fork_ChildAttachesOnItsOwn) {
               if (ibv_dereg_mr(mr) != 0 || ibv_dealloc_pd(pd) != 0) return 5;
               return ibv_close_device(context);
             }));
-  // One for the list of devices, one for the device.
+  // A connection for the list of devices, one for the device.
   EXPECT_EQ(connections + 2, daemon_->connections());
   EXPECT_TRUE(daemon_->WaitForHangups(hangups + 2));
   ibv_port_attr port;

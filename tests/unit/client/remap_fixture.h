@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of remapping share: a scripted daemon that allows it, a protection domain, memory that
-// unmaps itself. Needs a userfaultfd, as root has it.
+// Common parts of remapping tests: a scripted daemon that allows it, a protection domain, memory
+// that unmaps itself. Needs a userfaultfd, which root has.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ constexpr size_t kPage = 4096;
 constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-// Private anonymous memory with nothing around it that the kernel could join it to.
+// Private anonymous memory that the kernel cannot merge with its neighbours.
 class Memory {
  public:
   explicit Memory(size_t size, int protection = PROT_READ | PROT_WRITE)
@@ -85,9 +85,9 @@ class RemapTest : public ::testing::Test {
     EXPECT_NE(mr, nullptr) << strerror(errno);
     return mr;
   }
-  // What the library told the daemon about the latest registration.
+  // Returns the library's message about the latest registration.
   rocegw_reg_mr Told() { return daemon_->Last(ROCEGW_MSG_REG_MR).As<rocegw_reg_mr>(); }
-  // Registers, takes it back, and tells why it was not moved; 0 when it was.
+  // Registers and deregisters; returns the reason for not moving, 0: moved.
   uint32_t KeptBecause(void* address, size_t length, int access = kAllAccess) {
     ibv_mr* mr = Register(address, length, access);
     const rocegw_reg_mr told = Told();

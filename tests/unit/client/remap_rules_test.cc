@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is moved and what is not, with the reason that the daemon gets to hear.
+// Memory that is moved or not, with the reason that the daemon gets.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/userfaultfd.h>
@@ -22,18 +22,18 @@
 namespace rocegw::testing {
 namespace {
 
-// Something whose driver could hold pages of this process, as far as anybody can know.
+// Opens something whose driver could hold pages of this process.
 int OpenPageHolder() {
   const int xdp = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
   return xdp >= 0 ? xdp : open("/dev/loop-control", O_RDWR | O_CLOEXEC);
 }
 
-// One page. AddressSanitizer takes the function away, not the call.
+// Locks one page. AddressSanitizer replaces the function, not the system call.
 long Lock(void* page) { return syscall(SYS_mlock, page, kPage); }
 
 class RemapRulesTest : public RemapTest {
  protected:
-  // Runs `body` while a thread stands still whose stack is this memory.
+  // Runs `body` while a blocked thread has its stack in this memory.
   template <typename Body>
   void WithThreadOn(void* stack, size_t size, Body body) {
     std::mutex mutex;
@@ -83,10 +83,10 @@ TEST(MemoryMap, TextAndQuery_SayTheSame) {
   for (uint64_t at = 0;;) {
     client::MappedArea query{};
     client::MappedArea text{};
-    // The page for old system calls, the last of all, is in the text only.
+    // The vsyscall page, the last of all, is only in the text.
     if (client::FindMappedArea(at, &query) != 0) break;
     ASSERT_EQ(client::FindMappedAreaInText(at, &text), 0);
-    // The stack may grow between the two looks.
+    // The stack may grow between the two queries.
     EXPECT_EQ(text.end, query.end);
     EXPECT_EQ(text.offset, query.offset);
     EXPECT_EQ(text.inode, query.inode);
@@ -104,7 +104,7 @@ TEST(MemoryMap, TextAndQuery_SayTheSame) {
 }
 
 TEST(MemoryMapTest, ByPages_FindsHoles) {
-  constexpr size_t kSize = 5 * kMiB;  // more pages than are asked about at once
+  constexpr size_t kSize = 5 * kMiB;  // more pages than one query covers
   Memory memory(kSize);
   const auto start = reinterpret_cast<uint64_t>(memory.data());
   EXPECT_EQ(client::CheckMappedByPages(start, kSize), 0);
@@ -231,7 +231,7 @@ TEST_F(RemapRulesTest, OtherUserOfUserfaultfd_Stays) {
 
 TEST_F(RemapRulesTest, Stacks_Stay) {
   const auto stack = static_cast<uint32_t>(ROCEGW_KEPT_STACK);
-  // Of another thread, without a guard page: found by what the C library keeps at its end.
+  // Stack of another thread, without a guard page: found by the C library's data at its end.
   Memory other(4 * kMiB);
   WithThreadOn(other.data(), other.size(), [&] {
     EXPECT_EQ(KeptBecause(other.data(), 2 * kMiB), stack);
@@ -241,13 +241,13 @@ TEST_F(RemapRulesTest, Stacks_Stay) {
   Memory guarded(4 * kMiB);
   ASSERT_EQ(mprotect(guarded.data(), kPage, PROT_NONE), 0);
   EXPECT_EQ(KeptBecause(guarded.data() + kMiB, 2 * kMiB), stack);
-  // Our own.
+  // This thread's own stack.
   std::thread([&] {
     alignas(kPage) uint8_t local[4 * kPage];
     local[0] = 1;
     EXPECT_EQ(KeptBecause(local, sizeof local), stack);
   }).join();
-  // The process's first: it has a name.
+  // The process's first stack, which has a name.
   alignas(kPage) uint8_t local[4 * kPage];
   local[0] = 1;
   EXPECT_NE(KeptBecause(local, sizeof local), 0u);

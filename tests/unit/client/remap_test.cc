@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that moves onto pages of the daemon and back, under the program's own threads and system
-// calls: nothing that the program can see may change.
+// Memory that moves onto pages of the daemon and back, while the program's threads and system calls
+// use it: no visible effect.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -39,7 +39,7 @@ size_t WrongWords(Memory& memory) {
   return wrong;
 }
 
-// How many areas of the address space lie in the range.
+// Returns the number of mappings in the range.
 int AreasIn(const void* start, size_t length) {
   int count = 0;
   auto at = reinterpret_cast<uint64_t>(start);
@@ -86,7 +86,7 @@ TEST_F(RemapTest, Deregister_MemoryIsPrivateAgain) {
   EXPECT_EQ(WrongWords(memory), 0u);
   EXPECT_TRUE(IsPrivate(memory.data()));
   EXPECT_EQ(AreasIn(memory.data(), memory.size()), 1) << "the pieces are one mapping again";
-  // Once more, now that the pages have a history.
+  // Again, now that the pages have been moved once.
   mr = Register(memory.data(), memory.size());
   EXPECT_FALSE(IsPrivate(memory.data()));
   EXPECT_EQ(WrongWords(memory), 0u);
@@ -183,7 +183,8 @@ TEST_F(RemapTest, Register_OverlappingInPart_IsReachedTheOtherWay) {
   ibv_mr* first = Register(memory.data(), 4 * kMiB);
   ibv_mr* second = Register(memory.data() + 2 * kMiB, 4 * kMiB);
   EXPECT_EQ(Told().kept, static_cast<uint32_t>(ROCEGW_KEPT_IN_USE));
-  // A copy across processes may be on its way into the shared pages: they stay until both are gone.
+  // A cross-process copy may be writing to the shared pages: they stay until both registrations are
+  // gone.
   EXPECT_EQ(ibv_dereg_mr(first), 0);
   EXPECT_FALSE(IsPrivate(memory.data()));
   EXPECT_EQ(ibv_dereg_mr(second), 0);
@@ -259,7 +260,7 @@ TEST_F(RemapTest, MovingToAndFro_UnderWritingThreads_LosesNothing) {
 }
 
 uint8_t* g_signal_place = nullptr;
-// On whichever thread the kernel takes.
+// Runs on any thread that the kernel chooses.
 void WriteInHandler(int) { __atomic_fetch_add(g_signal_place, 1, __ATOMIC_RELAXED); }
 
 TEST_F(RemapTest, MovingToAndFro_UnderSignals_HandlersMayWriteThere) {
@@ -304,7 +305,7 @@ TEST_F(RemapTest, UntouchedPages_WrittenFirstWhileTheyMove_LoseNothing) {
     madvise(memory.data(), memory.size(), MADV_NOHUGEPAGE);
     const size_t pages = memory.size() / kPage;
     std::atomic<bool> started{false};
-    // Each page once, in an order that is everywhere at once.
+    // Writes each page once, in a scattered order.
     std::thread writer([&] {
       for (size_t k = 0; k < pages; ++k) {
         memory[k * 5003 % pages * kPage + 9] = 1;
@@ -323,7 +324,7 @@ TEST_F(RemapTest, UntouchedPages_WrittenFirstWhileTheyMove_LoseNothing) {
   }
 }
 
-// The content of malloc's own large chunks, which it will later grow and free by its own means.
+// Content of malloc's own large chunks, which it later grows and frees itself.
 TEST_F(RemapTest, Malloc_ReallocAndFreeAfterwards) {
   constexpr size_t kSize = 5 * kMiB + 123;
   auto* block = static_cast<uint8_t*>(malloc(kSize));
@@ -337,7 +338,7 @@ TEST_F(RemapTest, Malloc_ReallocAndFreeAfterwards) {
   free(block);
 }
 
-// A program that does it in the wrong order finds memory, not a bus error.
+// A program with the wrong order of calls gets memory, not a bus error.
 TEST_F(RemapTest, Malloc_ReallocWhileRegistered) {
   constexpr size_t kSize = 5 * kMiB;
   auto* block = static_cast<uint8_t*>(malloc(kSize));
@@ -453,7 +454,7 @@ TEST_F(RemapTest, Mremap_GrowsInPlaceOrSaysNo) {
   memory[2 * kMiB] = 1;
   memory[0] = 4;
   EXPECT_EQ(region.base[0], 4) << "still shared";
-  // No room: 16 TiB do not fit below the next mapping.
+  // No space: 16 TiB do not fit below the next mapping.
   EXPECT_EQ(mremap(memory.data(), 2 * kMiB, size_t{1} << 46, MREMAP_MAYMOVE), MAP_FAILED);
   EXPECT_EQ(errno, ENOMEM);
   EXPECT_EQ(mremap(memory.data(), 3 * kMiB, 2 * kMiB, 0), memory.data());
@@ -468,7 +469,7 @@ TEST_F(RemapTest, Mremap_GrowsInPlaceOrSaysNo) {
 // ------------------------------------------------------------------------------------------------
 // fork
 
-// Runs `child` in a process made by fork; true when it gave true.
+// Runs `child` in a forked process; returns its result.
 template <typename Child>
 bool InChild(Child child) {
   const pid_t pid = fork();
@@ -486,7 +487,7 @@ TEST_F(RemapTest, Fork_ChildHasItsOwnCopy) {
   EXPECT_TRUE(InChild([&] {
     if (memory[0] != 9 || memory[kMiB] != 9) return false;
     memset(memory.data(), 1, kMiB);
-    // Content that is dropped is zero, not the parent's again.
+    // Dropped content becomes zero, not the parent's again.
     if (madvise(memory.data(), memory.size(), MADV_DONTNEED) != 0) return false;
     if (memory[0] != 0 || memory[kMiB] != 0) return false;
     memory[0] = 3;

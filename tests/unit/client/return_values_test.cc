@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that return the value of errno set errno, too, as kernel providers do; a table of them,
+// Calls that return the value of errno set errno too, as kernel providers do: a table of calls,
 // each refused by the daemon once and then done.
 #include "tests/unit/client/verbs_fixture.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 class ReturnValues : public QpTest {
  protected:
-  // The daemon refuses the first time.
+  // The daemon refuses the first call.
   template <typename Call>
   void ExpectRefusal(const char* name, uint32_t type, int error, Call call) {
     SCOPED_TRACE(name);
@@ -40,7 +40,7 @@ TEST_F(ReturnValues, DestroyCalls) {
   ASSERT_NE(nullptr, srq);
   ExpectRefusal("ibv_destroy_srq", ROCEGW_MSG_DESTROY_SRQ, EBUSY,
                 [&] { return ibv_destroy_srq(srq); });
-  // The daemon of the tests knows no windows.
+  // The test's daemon has no windows.
   daemon_->OnRequest(ROCEGW_MSG_ALLOC_MW, [](const RecordedRequest&) {
     return std::vector<uint8_t>(sizeof(rocegw_mw_reply));
   });

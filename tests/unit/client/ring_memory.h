@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory of one QP and one CQ inside the test's own process, laid out as the daemon would,
-// with both views of it: what the library maps and what a worker sees.
+// Shared memory of one QP and one CQ inside the test's process, laid out like the daemon's, with
+// the views of library and worker.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +80,7 @@ class RingMemory {
 
   client::LocationResolver resolver() { return {&Resolve, this}; }
 
-  // What a worker sees.
+  // The worker's view.
   rocegw_qp_control& control() { return *At<rocegw_qp_control>(reply_.control); }
   rocegw_qp_status& status() { return *At<rocegw_qp_status>(reply_.status); }
   rocegw_send_wqe& SendSlot(uint32_t index) {
@@ -104,7 +104,7 @@ class RingMemory {
   }
   rocegw_doorbell_page& doorbell() { return *At<rocegw_doorbell_page>(reply_.doorbell); }
 
-  // True when the QP's bit was set; clears it.
+  // Returns true if the QP's bit was set, and clears it.
   bool TakeDoorbell() {
     const uint64_t summary = __atomic_exchange_n(&doorbell().summary, 0, __ATOMIC_SEQ_CST);
     const uint64_t leaf = __atomic_exchange_n(&doorbell().leaf[70 / 64], 0, __ATOMIC_SEQ_CST);

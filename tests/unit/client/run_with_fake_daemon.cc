@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_with_fake_daemon LIBRARY PROGRAM [ARGUMENTS]: runs a program with the library preloaded, or
-// with the folder LIBRARY before those of the system, against a scripted daemon and ends as the
-// program does. For tests of the library with programs that are installed on the machine.
+// with the directory LIBRARY before the system's, against a scripted daemon, and exits with the
+// program's status. For tests of the library with installed programs.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

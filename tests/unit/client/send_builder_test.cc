@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ibv_wr_* calls: what they leave in the send queue is what ibv_post_send leaves there.
+// The ibv_wr_* calls leave the same in the send queue as ibv_post_send.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 

@@ -84,7 +84,7 @@ TEST(SendRing, PostSend_SmallRegisteredPayload_IsCopiedWithItsKeys) {
 TEST(SendRing, PostSend_OnDemandMemory_IsNotTouchedHere) {
   RingMemory memory;
   memory.keys().Insert(0x66, {0, UINT64_MAX, 0, RingMemory::kPd, IBV_ACCESS_ON_DEMAND});
-  ibv_sge sge = {4096, 8, 0x66};  // nothing is mapped there
+  ibv_sge sge = {4096, 8, 0x66};  // unmapped address
   ibv_send_wr wr = Request(IBV_WR_SEND, &sge, 1);
   ibv_send_wr* bad = nullptr;
   ASSERT_EQ(0, PostSend(memory.qp().send, &wr, &bad));
@@ -221,7 +221,7 @@ TEST(SendRing, PostSend_BadRequests_AreRefusedAndRingNothing) {
       Request(IBV_WR_SEND, &huge, 1),                   // longer than any message
       Request(IBV_WR_ATOMIC_FETCH_AND_ADD, &seven, 1),  // atomics are 8 bytes
       Request(IBV_WR_SEND, &beyond_inline, 1, IBV_SEND_INLINE),
-      Request(IBV_WR_RDMA_READ, sges, 1, IBV_SEND_INLINE),  // nothing to take along
+      Request(IBV_WR_RDMA_READ, sges, 1, IBV_SEND_INLINE),  // nothing to inline
       Request(IBV_WR_SEND, sges, 1, IBV_SEND_IP_CSUM),
       Request(IBV_WR_TSO, sges, 1),
       Request(static_cast<ibv_wr_opcode>(200), sges, 1),
@@ -319,8 +319,8 @@ TEST(SendRing, PostSend_TheNumberIsAnotherFilesNow_NothingIsWrittenThere) {
   close(fd);
 }
 
-// Posters on several threads against a worker that drains: every request arrives once, whole, and
-// each thread's in order.
+// Posters on several threads against a worker that drains: every request arrives once, complete,
+// and each thread's in order.
 TEST(SendRing, PostSend_ManyThreads_LoseAndMixNothing) {
   RingMemory::Shape shape;
   shape.sq_entries = 32;

@@ -55,7 +55,7 @@ class SrqTest : public AttachedTest {
     EXPECT_EQ(error != 0 ? &wr : nullptr, bad);
     return error;
   }
-  // The receive in that slot completes at the queue pair.
+  // Completes the receive in that slot at the queue pair.
   void Complete(ibv_qp* qp, uint32_t slot, const char* text = nullptr) {
     const FakeQp fake = daemon_.Qp(qp->qp_num);
     rocegw_cqe cqe{};
@@ -156,7 +156,7 @@ TEST_F(SrqTest, SlotIsFree_WhenItsCompletionIsPolled_WhateverTheOrder) {
   ibv_qp* const one = MakeQp();
   ibv_qp* const two = MakeQp();
   for (uint64_t id = 0; id < 4; ++id) EXPECT_EQ(0, Post(id));
-  // The oldest stays where it is; the others go round and round.
+  // The oldest receive stays; the others are reused again and again.
   const FakeSrq fake = Fake();
   std::set<uint32_t> used;
   for (uint32_t i = 1; i < 30; ++i) {

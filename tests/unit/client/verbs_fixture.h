@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's verbs against a scripted daemon: what it asks, what it makes of the answers, and
-// how it behaves when the daemon refuses or dies.
+// The library's verbs against a scripted daemon: its requests, its use of the answers, and its
+// behaviour when the daemon refuses or dies.
 #pragma once
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ class VerbsTest : public ::testing::Test {
   std::unique_ptr<FakeDaemon> daemon_;
 };
 
-// A context with everything that one connected QP needs.
+// Context with everything that one connected QP needs.
 class QpTest : public VerbsTest {
  protected:
   void SetUp() override { Prepare({}); }

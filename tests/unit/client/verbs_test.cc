@@ -132,7 +132,7 @@ TEST_F(VerbsTest, Sysfs_TreeThatIsNotVisibleHere_IsWrittenByTheLibrary) {
   EXPECT_EQ("eth0\n", content("ports/1/gid_attrs/ndevs/2"));
   EXPECT_EQ("0000:0000:0000:0000:0000:ffff:0a00:0002\n", content("ports/1/gids/2"));
   EXPECT_EQ("4: ACTIVE\n", content("ports/1/state"));
-  // By the sources of libibumad (umad.c) and libibverbs.
+  // Files read by libibumad (umad.c) and libibverbs.
   for (const char* file :
        {"node_type", "fw_ver", "hw_rev", "hca_type", "board_id", "node_guid", "sys_image_guid",
         "node_desc", "ports/1/lid", "ports/1/lid_mask_count", "ports/1/sm_lid", "ports/1/sm_sl",
@@ -331,7 +331,7 @@ TEST_F(QpTest, ReregMr_ChangesTheRegionUnderItsKeys) {
   EXPECT_EQ(0, ibv_dealloc_pd(other));
 }
 
-// Daemons of minor 10 and less know no such request.
+// Daemons of minor 10 and less do not know this request.
 class OlderDaemonTest : public QpTest {
  protected:
   void SetUp() override {
@@ -419,7 +419,7 @@ TEST_F(VerbsTest, Fork_WhileAnotherThreadWaitsForASilentDaemon_GoesOn) {
     if (list != nullptr) ibv_free_device_list(list);
     answered = true;
   });
-  // The greeting lies there, and nobody answers.
+  // The greeting is in the socket without an answer.
   const int daemon = accept(listener, nullptr, nullptr);
   pollfd greeting = {daemon, POLLIN, 0};
   ASSERT_EQ(1, poll(&greeting, 1, 10000));

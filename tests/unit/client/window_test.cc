@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory windows: what the library asks for them, and the requests that bind and invalidate.
+// Memory windows: the library's requests for them, and work requests that bind and invalidate.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 

@@ -120,7 +120,7 @@ TEST_F(XrcTest, Completion_IsOfTheQueue_WhicheverQueuePairHasGotIt) {
   ASSERT_EQ(1, ibv_poll_cq(cq_, 1, &wc));
   EXPECT_EQ(77u, wc.wr_id);
   EXPECT_EQ(0xABCDEu, wc.qp_num);
-  // Its slot is free again: as many may be posted as before.
+  // Its slot is free again: as many receives may be posted as before.
   for (int i = 0; i < 4; ++i) EXPECT_EQ(0, ibv_post_srq_recv(srq, &wr, &bad));
   EXPECT_EQ(ENOMEM, ibv_post_srq_recv(srq, &wr, &bad));
   EXPECT_EQ(0, ibv_destroy_srq(srq));
@@ -190,7 +190,7 @@ TEST_F(XrcTest, Sender_NamesTheQueueInEveryRequest) {
   states.ah_attr.is_global = 1;
   for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
     states.qp_state = state;
-    // What a receiving end alone has is passed over, as the kernel does.
+    // Attributes of a receiving QP only are ignored, as the kernel does.
     states.min_rnr_timer = 12;
     states.retry_cnt = 7;
     ASSERT_EQ(0,

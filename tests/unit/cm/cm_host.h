@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection manager engine with an address, a clock that the test moves, and what it wanted done
-// so far. The steps of a program (bind, resolve, connect, ...) are one call each. No assertions
-// here but those that a broken test would trip.
+// Connection manager engine with an address, a clock that the test moves, and its actions so far.
+// Each step of a program (bind, resolve, connect, ...) is one call. Assertions here only catch
+// broken tests.
 #pragma once
 
 #include <algorithm>
@@ -76,7 +76,7 @@ class Host {
     return id;
   }
 
-  // An id with a route to the peer; its events so far are dropped.
+  // Returns an id with a route to the peer; its earlier events are dropped.
   CmHandle Routed(const wire::Gid& peer, uint16_t port, PortSpace space = PortSpace::kTcp,
                   QpType type = QpType::kRc) {
     const CmHandle id = Create(space, type);
@@ -110,7 +110,7 @@ class Host {
     return engine.OnDatagram(mad.bytes, meta, kGsiQpn, now, actions);
   }
 
-  // From `peer`, as if it had come over the network.
+  // Delivers a datagram from `peer`, as from the network.
   metrics::DropReason Take(const wire::CmMad& mad, const wire::Gid& peer) {
     wire::RxMeta meta;
     meta.source = peer;
@@ -123,7 +123,7 @@ class Host {
     engine.OnDeadline(now, actions);
   }
 
-  // The oldest event not looked at yet.
+  // Returns the oldest unread event.
   std::optional<CmEvent> NextEvent() {
     if (actions.events.empty()) return std::nullopt;
     CmEvent event = actions.events.front();
@@ -131,7 +131,7 @@ class Host {
     return event;
   }
 
-  // The oldest datagram not looked at yet, decoded.
+  // Returns the oldest unread datagram, decoded.
   std::optional<wire::CmMad> NextMad() {
     if (actions.mads.empty()) return std::nullopt;
     wire::CmMad mad;
@@ -146,7 +146,7 @@ class Host {
     return *std::get_if<Message>(&mad->body);
   }
 
-  // As the state service would show it; "" when the engine has no such connection.
+  // Returns the state as the state service shows it; "" if the engine has no such connection.
   std::string_view StateOf(CmHandle id) const {
     for (const ConnectionRow& row : engine.Connections()) {
       if (row.id == id) return row.state;
@@ -166,7 +166,7 @@ class Host {
   CmEngine engine;
 };
 
-// Carries datagrams between the two until neither has any, without loss.
+// Delivers datagrams between the two until neither has any, without loss.
 inline void Exchange(Host& a, Host& b) {
   while (!a.actions.mads.empty() || !b.actions.mads.empty()) {
     std::vector<SendMad> mads = std::exchange(a.actions.mads, {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RC connections between two engines and between an engine and hand-made messages: establishing,
+// RC connections between two engines, and between an engine and hand-made messages: establishing,
 // refusing, ending.
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::V4;
 
 class ConnectTest : public ::testing::Test {
  protected:
-  // Client has sent its REQ, server has not seen it.
+  // Client has sent its REQ; the server has not received it.
   void Connect() {
     listener = server.Listening(kPort);
     active = client.Routed(server.address, kPort);
@@ -268,7 +268,7 @@ TEST_F(ConnectTest, RefusedAtOnceByWhoDoesNotListenYet_AsksAgainUntilTheGraceIsO
   rej.reason = wire::RejectReason::kInvalidServiceId;
   uint32_t first_id = 0;
   int requests = 0;
-  // As Linux does: no memory of what it refuses.
+  // As Linux does: refused requests are not remembered.
   for (Duration waited{}; waited < Milliseconds(100); waited = waited + Milliseconds(5)) {
     const auto req = client.Next<wire::CmReq>();
     ASSERT_TRUE(req.has_value()) << requests;
@@ -396,8 +396,8 @@ TEST_F(ConnectTest, SilentPeer_ConnectEndsUnreachableAfterTheProtocolsTime) {
   EXPECT_EQ(event->status, -ETIMEDOUT);
   EXPECT_GE((client.now - start).ns, Milliseconds(4608 * 16).ns);
   EXPECT_LE((client.now - start).ns, Milliseconds(4608 * 16 + 100).ns);
-  // One REQ, resends at 0.2, 0.6, 1.4, 3.0, 6.2 s and every 4.608 s from there, at last a REJ for
-  // the peer's sake.
+  // A REQ, resends at 0.2, 0.6, 1.4, 3.0, 6.2 s and every 4.608 s from there, finally a REJ for
+  // the peer.
   const size_t requests = client.actions.mads.size() - 1;
   EXPECT_GE(requests, 19u);
   EXPECT_LE(requests, 21u);
@@ -640,7 +640,7 @@ TEST_F(ConnectTest, PeerWithASmallerLink_GetsASmallerPathMtu) {
   EXPECT_EQ(client.engine.Connections().size(), 1u);
 }
 
-// A REQ as the client would send it after it had forgotten its connection.
+// Returns a REQ as the client would send it after forgetting its connection.
 wire::CmReq StaleClaim(const wire::Gid& from, Host& server, uint64_t guid) {
   Host claimant(from, 1);
   const CmHandle id = claimant.Routed(server.address, kPort);

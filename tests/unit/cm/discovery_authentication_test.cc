@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discovery between gateways that share a key: forged questions and answers change nothing, and
-// what a peer without a key may have is the policy's.
+// Discovery between gateways that share a key: forged questions and answers change nothing, and the
+// policy decides about peers without a key.
 #include <gtest/gtest.h>
 
 #include "gateway/cm/path/discovery.h"
@@ -150,7 +150,7 @@ TEST_F(DiscoveryAuthenticationTest, ForgedAnswer_ChangesNothing) {
 TEST_F(DiscoveryAuthenticationTest, ForgedQuestions_MakeNothingForgotten) {
   Give(Keys({kFirst}), Keys({kFirst}));
   Ask();
-  // Of another instance: once with a wrong tag, once without any.
+  // MAD of another instance: once with a wrong tag, once without any.
   there.discovery.Ask(there.gid, here.gid, there.now, there.actions);
   SendMad question = there.Sent();
   question.bytes[47] ^= 1;
@@ -168,7 +168,7 @@ TEST_F(DiscoveryAuthenticationTest, Off_SendsNoTags) {
   EXPECT_EQ(here.discovery.own().features & wire::kOptionAuthentication, 0u);
 }
 
-// What an earlier version looks at is the same with a tag as without.
+// The bytes that an earlier version reads are the same with and without a tag.
 TEST_F(DiscoveryAuthenticationTest, EarlierVersion_ReadsTheSame) {
   here.discovery.Ask(here.gid, there.gid, here.now, here.actions);
   const SendMad plain = here.Sent();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is a gateway: answers, refusals, silence, restarts, and what it costs.
+// Discovery of gateways: answers, refusals, silence, restarts, and costs.
 #include "gateway/cm/path/discovery.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ GatewaySettings WithChannels(uint8_t workers) {
   return settings;
 }
 
-// A gateway with nothing but discovery.
+// Gateway with nothing but discovery.
 struct Side {
   Side(const wire::Gid& address, uint64_t seed, const DiscoveryConfig& config = Enabled())
       : gid(address), random(seed), discovery(config, random) {
@@ -69,7 +69,7 @@ class DiscoveryTest : public ::testing::Test {
       if (!there.actions.mads.empty()) here.Take(there.Sent());
     }
   }
-  // What an RDMA device of Linux does.
+  // Refuses like an RDMA device of Linux.
   void Refuse() {
     const SendMad question = here.Sent();
     SendMad refusal;
@@ -93,7 +93,7 @@ TEST_F(DiscoveryTest, Answer_MakesAGateway) {
   EXPECT_EQ(here.discovery.deadline(), kNever);
   EXPECT_EQ(here.discovery.counters().gateways, 1u);
   EXPECT_EQ(there.discovery.counters().answered, 1u);
-  // The other side asks for itself: a question is no proof of who asks.
+  // The other side asks by itself: a question does not prove who asks.
   EXPECT_EQ(there.discovery.KindOf(here.gid), PeerKind::kUnknown);
 }
 
@@ -158,7 +158,7 @@ TEST_F(DiscoveryTest, Silence_MeansRdmaDeviceAfterThreeQueriesIn20ms) {
   EXPECT_EQ(here.discovery.counters().silent, 1u);
 }
 
-// What the fleet says is a gateway: silence there is loss, or a restart.
+// For an address that the fleet calls a gateway, silence is packet loss or a restart.
 TEST_F(DiscoveryTest, Member_IsAskedWithMorePatience_AndAgainSoon) {
   here.discovery.SetMember(V4(9), true);
   EXPECT_EQ(here.discovery.KindOf(V4(9)), PeerKind::kUnknown) << "what it can do is not known";
@@ -302,7 +302,7 @@ TEST_F(DiscoveryTest, ForgottenPeer_IsAskedAgain) {
   here.discovery.Forget(there.gid, here.actions);
   EXPECT_FALSE(here.discovery.TargetOf(there.gid, Qpn{5}).has_value());
   EXPECT_EQ(here.Ask(there.gid), PeerKind::kAsking);
-  here.discovery.Forget(there.gid, here.actions);  // its answer is under way
+  here.discovery.Forget(there.gid, here.actions);  // its answer is in transit
   Exchange();
   EXPECT_EQ(here.discovery.KindOf(there.gid), PeerKind::kGateway);
   EXPECT_EQ(here.discovery.size(), 1u);
@@ -357,7 +357,7 @@ TEST_F(DiscoveryTest, QuestionsBeyondTheRate_AreDroppedAndCounted) {
   EXPECT_EQ(slow.discovery.size(), 0u) << "strangers make no state";
 }
 
-// A question of the gateway `there` as some address would ask it.
+// Returns a question of the gateway `there` as some address would send it.
 SendMad QuestionFrom(Side& asker, const Side& asked) {
   asker.Ask(asked.gid);
   return asker.Sent();
@@ -401,8 +401,8 @@ TEST_F(DiscoveryTest, FloodOfManyAddresses_LeavesAnswersForPeersThatWereAsked) {
   EXPECT_EQ(there.Take(QuestionFrom(here, there)), DropReason::kNone);
 }
 
-// Workers are told of each peer once when it is asked, and once when it is neither asked nor a
-// gateway any more.
+// Workers are notified once when a peer is asked, and once when it is neither asked nor a gateway
+// any more.
 TEST_F(DiscoveryTest, Acquaintances_FollowWhatIsKnown) {
   here.Ask(there.gid);
   ASSERT_EQ(here.actions.acquaintances.size(), 1u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two connection managers that are gateways to each other: when they ask, what a REQ waits for,
-// what they agree on, and where the data goes.
+// what they agree on, and the path of the data.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -37,7 +37,7 @@ class GatewayPeerTest : public ::testing::Test {
     client.engine.SetGateway(Channels());
     server.engine.SetGateway(Channels());
   }
-  // Routes, without anything reaching the peer.
+  // Resolves routes without a packet to the peer.
   void Route() {
     listener = server.Listening(kPort);
     active = client.Routed(server.address, kPort);
@@ -133,8 +133,8 @@ TEST_F(GatewayPeerTest, ConnectsToSeveralPeers_EachWaitsForItsOwn) {
   EXPECT_EQ(req_count(), 3u) << "those to the silent peer";
 }
 
-// Processor time of this thread that it takes to find out about 128 peers, while so many
-// connections to another one exist.
+// Returns the CPU time of this thread for discovering 128 peers, while so many connections to
+// another peer exist.
 int64_t TimeToSettlePeers(uint32_t connections) {
   Host host(V4(1), 1, Discovering());
   host.Routed(V4(2), testing::kPort);
@@ -280,7 +280,7 @@ TEST_F(GatewayPeerTest, ForgottenPeer_IsAskedBeforeItsNextQp) {
   EXPECT_TRUE(PathOf(client, server, 0x777).wait);
 }
 
-// A REQ that names our vendor, from somebody whose silence made it an RDMA device.
+// A REQ with our vendor ID, from an address whose silence made it an RDMA device.
 TEST_F(GatewayPeerTest, RequestThatOffers_IsAReasonToAskAgain) {
   PathOf(server, client, 0x1);
   for (int i = 0; i < 4; ++i) server.Advance(Milliseconds(10));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids before they connect: addresses, ports, options, resolving, listening, limits, foreign hands.
+// Ids before they connect: addresses, ports, options, resolving, listening, limits, foreign owners.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -47,7 +47,7 @@ TEST_F(IdTest, BindToWildcard_BindsNoDevice_AndPicksAPort) {
   EXPECT_LE(Info(id).local.port, 60999);
 }
 
-// As a kernel does: libfabric asks so whether it has to look for devices itself.
+// As a kernel does: libfabric tests by this if it must search for devices itself.
 TEST_F(IdTest, BindToLoopback_BindsNoDevice_AndKeepsTheAddress) {
   const CmHandle id = host.Create();
   ASSERT_EQ(host.Do(id, Bind{At(LoopbackV4(), 7000)}), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room that is kept for connections, and the names that owners give to their ids.
+// Memory kept for connections, and the names that owners give to their ids.
 #include <gtest/gtest.h>
 
 #include "tests/unit/cm/cm_host.h"
@@ -31,7 +31,7 @@ TEST(CmKept, RoomIsMadeInTurnsUsedAndMadeAgain) {
   ASSERT_EQ(host.Do(id, cm::Connect{Host::Params(0x111)}), 0);
   EXPECT_TRUE(host.engine.wants_refill());
   EXPECT_EQ(FillUp(host.engine), 1);
-  // What comes back beyond what is wanted is not kept.
+  // Memory beyond the wanted amount is not kept.
   ASSERT_EQ(host.Do(id, DestroyId{}), 0);
   EXPECT_FALSE(host.engine.wants_refill());
   EXPECT_FALSE(host.engine.Refill());
@@ -73,7 +73,7 @@ TEST(CmKept, Names_ComeWithEventsOfTheId_AndOfTheListenerWithRequests) {
   const auto established = server.NextEvent();
   ASSERT_TRUE(established.has_value());
   EXPECT_EQ(established->name, 18u);
-  server.engine.Name({12345}, 1);  // nobody's: nothing happens
+  server.engine.Name({12345}, 1);  // unknown handle: no effect
 }
 
 }  // namespace

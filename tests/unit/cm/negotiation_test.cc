@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who says what in REQ and REP, and what follows: one row for each kind of peer.
+// Contents of REQ and REP and their consequences: one row for each kind of peer.
 #include "gateway/cm/connection/negotiation.h"
 
 #include <gtest/gtest.h>
@@ -173,8 +173,8 @@ TEST(Negotiation, PassiveSide_ByWhatThePeerIsAndAsks) {
   }
 }
 
-// Both ends conclude the same from the same two messages, whoever of them has a program with ECE of
-// its own.
+// Both ends conclude the same from the same two messages, whichever of them has a program with its
+// own ECE.
 TEST(Negotiation, TwoGateways_AgreeOnTheSame) {
   for (const Ece& active : {Ece{}, Ece{kNvidia, 5}, Ece{kOurs, kBest}}) {
     for (const Ece& passive : {Ece{}, Ece{kNvidia, 5}}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// REQs as strangers send them, right and wrong, and what a listening program's host answers.
+// REQs from strangers, valid and invalid, and the answers of a host with a listening program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using wire::RejectReason;
 
 const wire::Gid kPeer = V4(9);
 
-// A REQ as rxe with Linux' rdma_cm sends it.
+// Returns a REQ as rxe with Linux' rdma_cm sends it.
 CmMad PeerRequest(uint32_t comm_id = 0x5000, uint32_t qpn = 0x500) {
   CmReq req;
   req.local_comm_id = comm_id;
@@ -196,7 +196,7 @@ TEST_F(RequestTest, NobodyListens_RejectedAfterTheGrace) {
     CmMad mad = PeerRequest();
     Body(mad).service_id = service;
     EXPECT_EQ(server.Take(mad, kPeer), DropReason::kNone);
-    // The same once more, as a peer does that hears nothing: one answer.
+    // The same again, as from a peer that received nothing: one answer.
     EXPECT_EQ(server.Take(mad, kPeer), DropReason::kNone);
     EXPECT_EQ(server.engine.deadline(), server.now + Milliseconds(100));
     server.Advance(Milliseconds(99));
@@ -269,7 +269,7 @@ TEST_F(RequestTest, FullBacklog_IsSilentUntilTheProgramFetches) {
   ASSERT_EQ(server.Do(first, RequestFetched{}), 0);
   EXPECT_EQ(server.Take(PeerRequest(3, 0x503), kPeer), DropReason::kNone);
   EXPECT_EQ(server.Take(PeerRequest(4, 0x504), kPeer), DropReason::k_cm_backlog);
-  // Fetched once is enough, whatever follows.
+  // Fetching once suffices, whatever follows.
   ASSERT_EQ(server.Do(first, Accept{Host::Params(0x222)}), 0);
   EXPECT_EQ(server.Take(PeerRequest(4, 0x504), kPeer), DropReason::k_cm_backlog);
 }

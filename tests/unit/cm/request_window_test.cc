@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storms of connections: how many REQs a listener has before it, and when the next one goes.
+// Bursts of connections: how many REQs a listener has waiting, and when the next one is sent.
 #include "gateway/cm/connection/request_window.h"
 
 #include <gtest/gtest.h>
@@ -35,14 +35,14 @@ class RequestStorm : public ::testing::Test {
     }
     return ids;
   }
-  // REQs that left since the last look.
+  // Returns the number of REQs sent since the last call.
   size_t Sent() {
     size_t requests = 0;
     while (const auto mad = client.NextMad())
       requests += std::holds_alternative<wire::CmReq>(mad->body);
     return requests;
   }
-  // The server's program accepts what it knows of.
+  // Accepts all requests that the server's program has.
   int AcceptAll() {
     int accepted = 0;
     while (const auto event = server.NextEvent()) {
@@ -74,12 +74,12 @@ TEST_F(RequestStorm, MoreThanTheWindow_WaitForAnswers) {
 }
 
 TEST_F(RequestStorm, SlowListener_GetsFewerAfterAnInterval) {
-  Connect(20);  // nobody answers at all
+  Connect(20);  // no peer answers
   EXPECT_EQ(Sent(), 4u);
   client.Advance(Milliseconds(199));
   EXPECT_EQ(Sent(), 0u);
   client.Advance(Milliseconds(1));
-  // Four are repeated, and the room is two from now on.
+  // Four are repeated, and the window is two from now on.
   EXPECT_EQ(Sent(), 4u + 2u);
   EXPECT_EQ(client.engine.counters().mads_resent, 4u);
 }
@@ -96,7 +96,7 @@ TEST_F(RequestStorm, DestroyedConnections_GiveTheirPlacesBack) {
   EXPECT_EQ(Sent(), 4u);
   EXPECT_EQ(client.Do(ids[0], DestroyId{}), 0);
   EXPECT_EQ(Sent(), 1u);
-  // Waiting ones are skipped.
+  // Destroyed waiting ones are skipped.
   for (int i = 5; i < 9; ++i) EXPECT_EQ(client.Do(ids[i], DestroyId{}), 0);
   EXPECT_EQ(Sent(), 0u);
   EXPECT_EQ(client.Do(ids[1], DestroyId{}), 0);

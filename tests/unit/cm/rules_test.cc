@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small rules by themselves: times, MTUs, flow labels and ports, vendor IDs, the state table,
-// the words for people.
+// Small rules by themselves: times, MTUs, flow labels and ports, vendor IDs, the state table, texts
+// for display.
 #include <gtest/gtest.h>
 
 #include <string>

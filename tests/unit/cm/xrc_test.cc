@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections of XRC: which fields tell of it, as Linux has them, and which end is asked for what.
+// XRC connections: the fields that identify them, as in Linux, and the roles of both ends.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -15,7 +15,7 @@ using Texts = std::vector<std::string>;
 class AddressClaimsTest : public ::testing::Test {
  protected:
   AddressClaimsTest() {
-    // The one with the later name is older.
+    // The object with the later name is older.
     MakeGateway("a", 20);
     MakeGateway("b", 10);
   }
@@ -96,7 +96,7 @@ TEST_F(AddressClaimsTest, LongText_IsCutBetweenCharacters) {
   EXPECT_EQ(claims.refused[0].address, std::string(63, 'x'));
 }
 
-// It comes to logs and terminals.
+// The address appears in logs and terminals.
 TEST_F(AddressClaimsTest, ControlCharacters_AreNotRepeated) {
   const AddressClaims claims = Judge("a", {"\x1b[2Jgone\n\xc3\xa4"});
   ASSERT_EQ(claims.refused.size(), 1u);

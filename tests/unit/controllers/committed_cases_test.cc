@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases that controller and gateway must agree on, written in each order that the API allows:
-// what fits is never refused, what does not is refused at one of the writes.
+// Cases on which controller and gateway must agree, written in each order that the API allows: a
+// sum that fits is never refused, another one is refused at one of the writes.
 #include "tests/support/committed_cases.h"
 
 #include <gtest/gtest.h>

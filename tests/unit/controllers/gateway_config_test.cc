@@ -70,7 +70,7 @@ TEST_F(GatewayConfigTest, EachChange_TouchesTheGatewaysThatNeedIt) {
   fleet_.Put(PoolWith("b", "q", "", 4));
   EXPECT_EQ(Touched(), (Touches{{"gateways/g", {"tenants/b/pools/q"}},
                                 {"gateways/h", {"tenants/b/pools/q"}}}));
-  // The pool leaves one gateway and comes to another; its tenant with it.
+  // The pool leaves one gateway and moves to another, and its tenant with it.
   fleet_.Put(PoolWith("a", "p", "y"));
   EXPECT_EQ(Touched(), (Touches{{"gateways/g", {"tenants/a", "tenants/a/pools/p"}},
                                 {"gateways/h", {"tenants/a", "tenants/a/pools/p"}}}));
@@ -78,7 +78,7 @@ TEST_F(GatewayConfigTest, EachChange_TouchesTheGatewaysThatNeedIt) {
                                           model::ParseResourceName("tenants/a/pools/p").value());
   EXPECT_TRUE(gone.removed());
   EXPECT_EQ(gone.revision(), fleet_.view.revision);
-  // A gateway changes its zone, and with it what it serves.
+  // A gateway changes its zone, and with it its pools.
   fleet_.Put(GatewayWith("h", "z"));
   EXPECT_EQ(Touched(), (Touches{{"gateways/h", {"gateways/h", "tenants/a", "tenants/a/pools/p"}}}));
   fleet_.Delete("ccPolicies/c");

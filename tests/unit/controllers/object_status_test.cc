@@ -20,7 +20,7 @@ class ObjectStatusTest : public ::testing::Test {
     fleet_.Put(PoolWith("a", "p", "z"));
     fleet_.Put(PoolWith("a", "q", "z"));
   }
-  // What a gateway last reported: everything up to now, but for what it rejects.
+  // Reports as a gateway: everything up to now is applied, except what it rejects.
   void Report(const std::string& gateway, const std::string& rejects = {}) {
     types::v1::Gateway seen = GatewayWith(gateway);
     seen.mutable_status()->set_desired_revision(fleet_.view.revision);

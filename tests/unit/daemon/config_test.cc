@@ -20,7 +20,7 @@ TEST(Config_DefaultText, Parsed_IsTheDefaultValue) {
 }
 
 TEST(Config_DefaultText, EveryCommentedKey_IsKnown) {
-  // What is shown as a comment must be right as well: uncomment it.
+  // Commented examples must be valid as well: uncomments them.
   std::string text(DefaultConfigText());
   const auto uncomment = [&text](const std::string& line) {
     const size_t at = text.find("# " + line);

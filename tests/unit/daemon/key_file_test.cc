@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file with the fleet's keys: what is read, and what is refused without showing a key.
+// The file with the fleet's keys: accepted contents, and refusals without showing a key.
 #include "gateway/daemon/key_file.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class KeyFileTest : public ::testing::Test {
     ::chmod(path.c_str(), mode);
     return ReadKeyFile(path);
   }
-  // Refused, with that in the text and no key.
+  // Expects a refusal with that text and without a key.
   void ExpectRefused(const StatusOr<FleetKeys>& read, const std::string& text) {
     ASSERT_FALSE(read.ok());
     EXPECT_NE(read.status().text().find(text), std::string::npos) << read.status().text();

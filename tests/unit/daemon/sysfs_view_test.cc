@@ -56,7 +56,7 @@ TEST_F(SysfsViewTest, Created_HasWhatProgramsLookFor) {
   EXPECT_EQ(Read("infiniband_verbs/uverbs_rocegw0/ibdev"), "rocegw0");
 }
 
-// By the sources of libibumad (umad.c) and libibverbs.
+// Files read by libibumad (umad.c) and libibverbs.
 TEST_F(SysfsViewTest, Created_HasEveryFileThatDiagnosticsRead) {
   SysfsView view(base_ + "/sysfs");
   device_.link_bytes_per_second = 12'500'000'000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host on which nothing is wrong; tests spoil one thing each, and expect a finding.
+// Facts of a host without problems; each test changes one of them, and expects a finding.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ inline Facts GoodFacts() {
   return facts;
 }
 
-// What was found, and the remedy, have these texts in them; only what is good needs none.
+// Expects these texts in finding and remedy; only a passed check needs no remedy.
 inline void Expect(const Diagnosis& diagnosis, gateway::v1::Severity severity,
                    const std::string& found, const std::string& remedy = {}) {
   const bool good = severity == gateway::v1::OK;

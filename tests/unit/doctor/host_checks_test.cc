@@ -163,7 +163,7 @@ TEST_F(HostChecks, Sockets_GoneFails_ChangedModeWarns_OpenToAllWarns) {
   facts = GoodFacts();
   facts.gateway.sockets[1].mode = facts.host.sockets["/run/rocegw/grpc.sock"].mode = 0666;
   Expect(CheckSockets(facts), WARN, "grpc.sock has mode 0666");
-  // For programs of everybody that is how it is meant.
+  // Intended for programs of all users.
   facts = GoodFacts();
   facts.gateway.sockets[0].mode = facts.host.sockets["/run/rocegw/attach.sock"].mode = 0666;
   Expect(CheckSockets(facts), OK, "2 sockets");

@@ -72,7 +72,7 @@ TEST_F(PortChecks, Offloads_SwitchedOff_AreNamedWithTheCommand) {
   Expect(CheckOffloads(facts_, port()), WARN, "gro off at eth0 (ena)", "ethtool -K eth0 gro on");
   interface().features.features["tx-checksum-ipv4"].on = false;
   Expect(CheckOffloads(facts_, port()), WARN, "tx, gro off", "ethtool -K eth0 tx on gro on");
-  // Another name of the same, as other drivers have it.
+  // Name of the same feature in other drivers.
   interface().features.features["tx-checksum-ip-generic"] = {.on = true, .changeable = true};
   Expect(CheckOffloads(facts_, port()), WARN, "gro off", "ethtool -K eth0 gro on");
 }

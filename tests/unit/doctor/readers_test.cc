@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read from the host: texts of the kernel that are written down here, and this very
-// process.
+// Readers of the host: recorded texts of the kernel, and this process.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -29,7 +28,7 @@ constexpr char kTable[] =
     "00000000:00000000 00:00000000 00000000     0        0 33500 2 0000000000000000 0\n"
     "cut: 00000000:12B7 00000000:0000 07\n";
 
-// A /proc made of files.
+// /proc made of files.
 class MadeUpProc : public ::testing::Test {
  protected:
   MadeUpProc() { EXPECT_NE(mkdtemp(root_), nullptr); }

@@ -78,7 +78,7 @@ TEST_F(AuthorityTest, WhatIsWrongWithTheFiles_IsSaidWithTheRemedy) {
   Write("ca.key", key);
   Write("ca.crt", "nonsense");
   EXPECT_NE(WhyNot().find("ca.crt: not a certificate"), std::string::npos) << WhyNot();
-  // A leaf in the place of an authority.
+  // A leaf certificate instead of an authority.
   Write("ca.crt", certificate);
   const auto authority = Open();
   auto own_key = KeyFromPem(key);
@@ -148,7 +148,7 @@ TEST_F(AuthorityTest, Request_GivesItsPublicKeyOnlyWhenSignedByIt) {
   EXPECT_FALSE(PublicKeyOfRequest("nonsense").ok());
   EXPECT_FALSE(PublicKeyOfRequest(request.substr(0, request.size() / 2)).ok());
   EXPECT_FALSE(PublicKeyOfRequest(KeyToPem(**key).value()).ok()) << "a key is no request";
-  // Every single character that is changed is noticed.
+  // Every change of a single character is detected.
   size_t refused = 0;
   const size_t begin = request.find('\n') + 1;
   const size_t end = request.rfind("\n-----END");
@@ -157,7 +157,7 @@ TEST_F(AuthorityTest, Request_GivesItsPublicKeyOnlyWhenSignedByIt) {
     std::string changed = request;
     changed[at] = changed[at] == 'A' ? 'B' : 'A';
     const auto other = PublicKeyOfRequest(changed);
-    // The last character before the padding holds bits that mean nothing.
+    // The last character before the padding has bits without a meaning.
     refused += other.ok() ? 0 : 1;
     if (other.ok()) {
       EXPECT_GE(at + 4, end) << changed;

@@ -58,7 +58,7 @@ class DiagnoseCallerTest : public ::testing::Test {
     return std::move(*CertificateAuthority::Open(directory.File(""), "example"));
   }
 
-  // By check.
+  // Returns the findings by check.
   std::map<std::string, Diagnosis> After(hours time) {
     std::map<std::string, Diagnosis> found;
     for (Diagnosis& one : DiagnoseCaller(view_, now_ + time)) {

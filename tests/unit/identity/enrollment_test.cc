@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining, renewal and revocation as plans, carried out on a store in memory.
+// Joining, renewal and revocation as plans, executed on a store in memory.
 #include "controlplane/identity/enrollment.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class EnrollmentTest : public ::testing::Test {
         {.gateway = "gateways/" + gateway, .token = token, .certificate_request = Request(key)},
         Get(JoinTokenKey(token)), Get(CertificateKey("node/" + gateway)), hours(24), now_);
   }
-  // The serial of the new certificate, or the reason of the refusal.
+  // Returns the serial of the new certificate, or the reason of the refusal.
   std::string Join(const std::string& gateway, const std::string& token, EVP_PKEY& key) {
     const auto outcome = Plan(gateway, token, key);
     if (const auto* refusal = std::get_if<Refusal>(&outcome)) return refusal->reason;
@@ -186,7 +186,7 @@ TEST_F(EnrollmentTest, Revoked_NothingIssuedBeforeIsGood_AndTheNextIs) {
   EXPECT_TRUE(IsGood("b", first)) << "others are not concerned";
 }
 
-// A controller with an empty store and the same authority: nobody is shut out.
+// A controller with an empty store and the same authority: no host is locked out.
 TEST_F(EnrollmentTest, Renewal_WithoutARecord_IsGranted) {
   const std::string first = Join("a", MakeToken(), *key_);
   store_ = store::NewMemoryStore();

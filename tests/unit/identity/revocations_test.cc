@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Revocations as those see them who ask and listen. Nothing here waits for a time: only for what
-// the store's watch delivers.
+// Revocations as seen by callers and listeners. No test waits for a time, only for the store's
+// watch.
 #include "controlplane/identity/revocations.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST_F(RevocationsTest, Listener_IsCalledOnceWhenItIsRevoked_AndOthersAreNot) {
   Revoke("node/a", now_ + std::chrono::milliseconds(1));
   called.get_future().wait();
   EXPECT_FALSE(revocations->IsGood({"node/a", first_}));
-  // A second change, whose effect proves that the first was told to everyone.
+  // A second change, whose effect proves that the first one was reported to all.
   std::promise<void> end;
   const auto last = revocations->Listen({"node/c", first_}, [&] { end.set_value(); });
   Revoke("node/c", now_ + std::chrono::milliseconds(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's end towards kubelet, over the real protocols: what is registered, what devices there
-// are, what a container gets, and that both ends may start anew in any order.
+// The agent's end towards kubelet, over the real protocols: registration, devices, contents of
+// containers, and restarts of both ends in any order.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -100,7 +100,7 @@ TEST_F(Node, Cdi_ContainerGetsADeviceThatAFileDescribes) {
   EXPECT_TRUE(std::filesystem::exists(cdi_dir + "/other-vendor.json"));
   EXPECT_FALSE(std::filesystem::exists(cdi_dir + "/rocegw-slot-0123abcd-0.json"))
       << "of a pool that is not there any more";
-  // A host that starts anew has an empty folder, and kubelet asks for no slot again.
+  // After a restart of the host the directory is empty, and kubelet does not ask for slots again.
   std::filesystem::remove(file);
   EXPECT_EQ(kubelet->StartAgain(kResource, "30c41873-0"), "");
   EXPECT_EQ(read(), wanted);
@@ -168,7 +168,7 @@ TEST_F(Node, KubeletLater_AgentAnew_SocketRemoved_AllComeTogether) {
   EXPECT_TRUE(std::filesystem::remove(kubelet->plugin_dir() + "/rocegw-red.train.sock"));
   ASSERT_TRUE(kubelet->WaitRegistrations(kResource, before + 1));
   ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
-  // Both away; the agent comes first.
+  // Both stopped; the agent starts first.
   StopAgent();
   kubelet->Stop();
   StartAgent();
@@ -232,7 +232,7 @@ TEST_F(Node, Verdicts_ByKubeletForPods_ByRulesForOthers) {
   EXPECT_TRUE(Ask(own, 2).allowed) << "the agent's own probes";
   kubelet->StopPodResources();
   Verdict unanswered = Ask(cgroup, 0);
-  // What kubelet said a moment ago still counts.
+  // kubelet's recent answer still counts.
   while (unanswered.allowed) unanswered = Ask(cgroup, 0);
   EXPECT_NE(unanswered.reason.find("kubelet does not say whose it is"), std::string::npos);
   kubelet->StartPodResources();
@@ -294,7 +294,7 @@ TEST_F(Node, PlainInitContainer_GetsIn) {
   EXPECT_EQ(Ask(std::string("/kubepods/pod") + kUid + "/c", 0).reason, "");
   EXPECT_EQ(Ask(std::string("/kubepods/pod0a1b2c3d-0001-4000-8000-00000000000b/c"), 0).reason,
             "slot 30c41873-0 belongs to another pod");
-  // The record stays in the file until kubelet gives the next device; the pod's logs do not.
+  // The record stays in the file until kubelet assigns the next device; the pod's logs do not.
   std::filesystem::remove_all(pod_logs + "/web_loader_" + kUid);
   while (Ask(std::string("/kubepods/pod") + kUid + "/c", 0).reason !=
          "kubelet has given slot 30c41873-0 to no pod") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims of pods on a node: prepared once, told the same again, kept over a restart of the agent,
-// and nobody's after they are unprepared.
+// Claims of pods on a node: prepared once, answered the same again, kept over a restart of the
+// agent, and released when unprepared.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -83,7 +83,7 @@ TEST_F(DraNode, Unprepared_EndsItsProgramsAndLeavesNothing) {
   const ClaimOfAPod claim = Allocate("c1", kDevice, "a", kUid);
   ASSERT_EQ(claims->Prepare(claim).error(), "");
   ASSERT_TRUE(Ask(CgroupOfPod(kUid), 0).allowed);
-  // kubelet unprepares when the claim may be gone already, and more than once.
+  // kubelet may unprepare after the claim was deleted, and more than once.
   server->Remove(PathOf(claim));
   EXPECT_EQ(claims->Unprepare(claim), "");
   EXPECT_EQ(claims->Unprepare(claim), "");

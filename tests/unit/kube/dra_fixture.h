@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node of a cluster whose pools are offered to claims, with an API server and a kubelet of the
-// tests' own.
+// Node of a cluster whose pools are offered to claims, with a simulated API server and kubelet.
 #pragma once
 
 #include <chrono>
@@ -40,7 +39,7 @@ class DraNode : public Node {
   }
   ~DraNode() override { StopAgent(); }
 
-  // Devices of the driver's slices of the node, in the order of the slices.
+  // Returns the devices of the driver's slices of the node, in the order of the slices.
   std::vector<nlohmann::json> Devices() const {
     std::vector<nlohmann::json> devices;
     for (const nlohmann::json& slice : server->List(kSlices)) {
@@ -49,7 +48,7 @@ class DraNode : public Node {
     }
     return devices;
   }
-  // Until it holds; false: not within 20 s.
+  // Waits until the condition holds; false: not within 20 s.
   static bool Until(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!condition()) {
@@ -64,7 +63,7 @@ class DraNode : public Node {
     ASSERT_TRUE(claims->Register("rocegw.io"));
     ASSERT_TRUE(Until([&] { return !Devices().empty(); }));
   }
-  // A claim of a pod, as the scheduler leaves it.
+  // Creates a pod's claim in the state that the scheduler leaves.
   testing::ClaimOfAPod Allocate(const std::string& name, const std::string& device,
                                 const std::string& pod, const std::string& pod_uid,
                                 const std::string& name_space = "web") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler is told of a node: pools as devices in ResourceSlices, kept as they are.
+// Data for the scheduler about a node: pools as devices in up-to-date ResourceSlices.
 #include <gtest/gtest.h>
 
 #include "agent/kube/dra/allocated_claim.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node of a cluster: an agent's part for Kubernetes between a kubelet and a gateway of the tests'
-// own, on a loop with a thread of its own.
+// Node of a cluster: the agent's Kubernetes part between a simulated kubelet and gateway, on a loop
+// with its own thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 namespace rocegw::agent {
 
-// Of the pod that the agent runs in.
+// Uid of the pod in which the agent runs.
 inline constexpr char kOwnUid[] = "0a1b2c3d-0001-4000-8000-0000000000ff";
 
 class Node : public ::testing::Test {
@@ -42,7 +42,7 @@ class Node : public ::testing::Test {
     std::error_code ignored;
     std::filesystem::remove_all(root, ignored);
   }
-  // On the loop's thread.
+  // Runs a task on the loop's thread.
   void OnLoop(const std::function<void()>& task) {
     std::promise<void> done;
     EXPECT_TRUE(loop.Post([&] {
@@ -89,8 +89,8 @@ class Node : public ::testing::Test {
   }
 
   std::string root;
-  std::string cdi_dir;   // empty: kubelet gives containers their slots
-  std::string pod_logs;  // empty: not looked at
+  std::string cdi_dir;   // empty: kubelet passes slots to containers itself
+  std::string pod_logs;  // empty: not used
   DraSettings dra;
   session::ControlLoop loop;
   testing::PoolsGateway gateway{loop};

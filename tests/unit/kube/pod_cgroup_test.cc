@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cgroups are pods', which are other containers', and which are the host's.
+// Cgroups of pods, of other containers, and of the host.
 #include "agent/kube/pods/pod_cgroup.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools for service accounts by name and for namespaces by label: what the API server says of a
-// pod decides, and nothing else does where it says nothing.
+// Pools for service accounts by name and for namespaces by label: only the API server's data about
+// a pod decides; without it no pod is admitted.
 #include "agent/kube/pods/pod_identities.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class NodeOfACluster : public Node {
     kubelet->Start();
     AddPool();
   }
-  // Without an agent that uses it.
+  // Creates the API server without an agent that uses it.
   void ConnectApi() {
     kubeapi::ApiServerSettings settings = server->settings();
     settings.time_limit = std::chrono::milliseconds(2000);
@@ -64,7 +64,7 @@ class NodeOfACluster : public Node {
     while (attach.service_accounts_size() <= at) attach.add_service_accounts();
     return *attach.mutable_service_accounts(at);
   }
-  // A pod with slot 0.
+  // Assigns slot 0 to a pod.
   void Admit(const std::string& name_space, const std::string& pod) {
     ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
     ASSERT_EQ(kubelet->Admit(name_space, pod, kResource).problem, "");
@@ -121,7 +121,7 @@ TEST_F(NodeOfACluster, LabelsOfTheNamespace_LetItsPodsIn) {
   EXPECT_EQ(Ask(PathOf(kUid), 0).reason, "");
 }
 
-// The name was given to another pod since: the answer is not about the program's pod.
+// The name was given to another pod since: the answer does not concern the program's pod.
 TEST_F(NodeOfACluster, PodOfAnotherUid_IsNotTaken) {
   ConnectApi();
   OnLoop([&] { Account(0).set_name("trainer"); });
@@ -149,7 +149,7 @@ TEST_F(NodeOfACluster, ApiServerSaysNothing_NobodyGetsIn) {
   }
   server->FailWith(0);
   EXPECT_TRUE(Ask(PathOf(kUid), 0).allowed) << "no failure is remembered";
-  // A pod that is known gets in without the API server as long as the labels are fresh.
+  // A known pod is admitted without the API server while the labels are fresh.
   server.reset();
   EXPECT_TRUE(Ask(PathOf(kUid), 0).allowed);
 }
@@ -163,7 +163,7 @@ TEST_F(NodeOfACluster, AgentThatMayNotAsk_SaysSo) {
   EXPECT_NE(verdict.reason.find("kubernetes.api_server"), std::string::npos) << verdict.reason;
 }
 
-// Most pools: neither the API server nor its rights are needed.
+// Most pools: neither the API server nor its permissions are needed.
 TEST_F(NodeOfACluster, NamespaceAlone_AsksNobody) {
   ConnectApi();
   OnLoop([&] {
@@ -176,7 +176,7 @@ TEST_F(NodeOfACluster, NamespaceAlone_AsksNobody) {
   EXPECT_TRUE(server->calls().empty());
 }
 
-// An MPI launch: one question for all of its programs.
+// An MPI launch: one query for all its programs.
 TEST_F(NodeOfACluster, ProgramsOfOnePod_ShareAQuestion) {
   ConnectApi();
   OnLoop([&] { Account(0).set_name("trainer"); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gateway with pools, as far as an agent on a node of a cluster asks for it. Answers on the loop.
-// Set by the test, on the loop's thread.
+// Gateway with pools, as far as an agent on a node of a cluster uses it. Answers on the loop. The
+// test sets its fields on the loop's thread.
 #pragma once
 
 #include <cerrno>
@@ -15,7 +15,7 @@
 
 namespace rocegw::testing {
 
-// What the tests are about.
+// Pool of the tests.
 inline constexpr char kPool[] = "tenants/red/pools/train";
 inline constexpr char kResource[] = "rocegw.io/red.train";
 inline constexpr char kUid[] = "0a1b2c3d-0001-4000-8000-00000000000a";
@@ -58,7 +58,7 @@ class PoolsGateway final : public agent::GatewayPort {
   }
   void Apply(const types::v1::Push&,
              std::function<void(StatusOr<types::v1::PushReport>)>) override {}
-  // Pools are told one at a page.
+  // Returns one pool per page.
   void Ask(const fleet::v1::TunnelQuestion& question,
            std::function<void(fleet::v1::TunnelAnswer)> done) override {
     fleet::v1::TunnelAnswer answer;
@@ -92,9 +92,9 @@ class PoolsGateway final : public agent::GatewayPort {
   gateway::v1::GetConfigResponse config;
   std::vector<types::v1::PoolUsage> usages;
   bool away = false;
-  std::map<std::string, uint32_t> sessions;  // by socket: one less with each look
+  std::map<std::string, uint32_t> sessions;  // by socket: decreases with each query
   std::vector<std::string> cleared;
-  std::vector<std::string> expected;  // of those, for a program that starts
+  std::vector<std::string> expected;  // sockets with an expected program
   int configs_read = 0;
 
  private:

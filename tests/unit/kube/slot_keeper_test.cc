@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pools are to a cluster, who holds their slots, and who may attach by them.
+// Offer of pools to a cluster, holders of slots, and admission of attaches.
 #include "agent/kube/slot_keeper.h"
 
 #include <gtest/gtest.h>
@@ -168,13 +168,13 @@ TEST_F(Keeper, NobodysSlot_OtherSlot_OtherPool_AreRefused) {
   EXPECT_EQ(Refusal(outside, Held(1, "web", "a")), "it is in no pod");
 }
 
-// Both slots would be at the same path of the container, so one of them would win unseen.
+// Both slots would be at the same path of the container, so one of them would hide the other.
 TEST_F(Keeper, ContainerWithTwoPools_IsToldSo) {
   const Assignments two{{{kResource, "30c41873-1"}, {{"web", "a", true}}}};
   EXPECT_NE(Refusal(Attach(1), two).find("asks for more than one slot"), std::string::npos);
 }
 
-// A pod that mounted the directory of a slot that is another's.
+// A pod that mounted the directory of another pod's slot.
 TEST_F(Keeper, AnotherPodAtTheSameSlot_IsRefused) {
   EXPECT_EQ(Refusal(Attach(1), Held(1, "web", "a")), "");
   EXPECT_EQ(Refusal(Attach(1, kOtherUid), Held(1, "web", "a")),
@@ -194,7 +194,7 @@ TEST_F(Keeper, PodLogs_TellTheFirstOneApartToo) {
       << "it has changed hands";
 }
 
-// kubelet lists a pod that has finished beside the one that has its device now.
+// kubelet lists a finished pod beside the one that has its device now.
 TEST_F(Keeper, FinishedPodIsStillListed_ItsSuccessorGetsIn) {
   char pattern[] = "/tmp/rocegw-logs-XXXXXX";
   logs = ::mkdtemp(pattern);
@@ -260,7 +260,7 @@ TEST_F(Keeper, Allocate_ClearsAndForgetsWhoHadIt) {
   ASSERT_TRUE(slots.ok());
   EXPECT_EQ(slots.value().at(0).directory, "/run/rocegw/a/30c41873/1");
   EXPECT_EQ(gateway.sessions[PoolsGateway::Socket("30c41873", 1)], 0u);
-  // A pod of the same name, made anew.
+  // A recreated pod of the same name.
   EXPECT_EQ(Refusal(Attach(1, kOtherUid), Held(1, "web", "a")), "");
 }
 

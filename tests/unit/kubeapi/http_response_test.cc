@@ -30,7 +30,7 @@ TEST(HttpResponse, EveryPrefix_IsRefused) {
   for (size_t size = 0; size < good.size(); ++size)
     EXPECT_FALSE(ParseHttpResponse(good.substr(0, size)).ok()) << size;
   const std::string chunked = kChunked;
-  // The last line end says nothing more.
+  // The last line end carries no information.
   for (size_t size = 0; size < chunked.size() - 2; ++size)
     EXPECT_FALSE(ParseHttpResponse(chunked.substr(0, size)).ok()) << size;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter and drop reason lists, and the block that a worker counts in.
+// The lists of counters and drop reasons, and a worker's block of counters.
 #include <gtest/gtest.h>
 
 #include <memory>

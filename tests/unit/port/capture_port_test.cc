@@ -33,7 +33,7 @@ using rocegw::testing::TestPath;
 
 constexpr Qpn kQpn{0x12};
 
-// A descriptor for the tap, and another on the same bytes.
+// A descriptor for the tap, and another one for the same bytes.
 struct MemoryFile {
   UniqueFd tap{memfd_create("capture", MFD_CLOEXEC)};
   UniqueFd reader{dup(tap.get())};
@@ -45,7 +45,7 @@ struct MemoryFile {
   }
 };
 
-// Writes to a descriptor.
+// Sink that writes to a descriptor.
 class FileSink final : public CaptureSink {
  public:
   explicit FileSink(UniqueFd fd) : fd_(std::move(fd)) {}
@@ -122,7 +122,7 @@ class CapturePortTest : public ::testing::Test {
       ASSERT_TRUE(SendTestPacket(port_, TestPath(), kQpn, psn, payload));
     }
   }
-  // Eight packets at once.
+  // Sends eight packets at once.
   void SendBurst() {
     std::array<TxPacket*, 8> burst;
     for (uint32_t psn = 0; psn < burst.size(); ++psn) {
@@ -177,7 +177,7 @@ TEST_F(CapturePortTest, BothDirections_AreWholeFramesWithGoodIcrcs) {
     EXPECT_EQ(id, ids[i]);
     EXPECT_TRUE(wire::VerifyIcrc(frame.meta, frame.payload, &id));
   }
-  // What was captured went its way unharmed.
+  // Captured packets arrive unharmed.
   for (const auto& received : ReceiveAll(link_.port(1))) {
     uint16_t id = received.meta.ip_id;
     EXPECT_TRUE(wire::VerifyIcrc(received.meta, received.bytes, &id));
@@ -304,7 +304,7 @@ TEST_F(CapturePortTest, Filter_TakesItsQueuePairsAndAddressesInBothDirections) {
     TxPacket* packet = port_.Acquire();
     packet->path = TestPath();
     packet->source_qpn = source;
-    // To whom says nothing about whose it is: both send to the same queue pair.
+    // The destination does not identify the pool: both send to the same queue pair.
     packet->length =
         static_cast<uint32_t>(rocegw::testing::WriteTestPacket(Qpn{5}, psn, 8, packet->data));
     ASSERT_EQ(port_.Transmit(std::array{packet}), 1U);
@@ -314,7 +314,7 @@ TEST_F(CapturePortTest, Filter_TakesItsQueuePairsAndAddressesInBothDirections) {
   ASSERT_TRUE(SendTestPacket(link_.port(1), TestPath(), kQpn, 3, 8));
   ASSERT_TRUE(SendTestPacket(link_.port(1), TestPath(), kOther, 4, 8));
   EXPECT_EQ(ReceiveAll(port_).size(), 2U);
-  // The number was given to somebody else.
+  // The number was assigned to another queue pair.
   tap_.filter().Remove(kQpn);
   transmit(kQpn, 5);
   tap_.filter().SetAddresses({TestPath().source});
@@ -332,7 +332,7 @@ TEST_F(CapturePortTest, Filter_TakesItsQueuePairsAndAddressesInBothDirections) {
   EXPECT_EQ(psns, (std::vector<uint32_t>{1, 3, 6}));
 }
 
-// Tenants share channels: whose a frame is, it says itself.
+// Tenants share channels: the frame itself names its queue pair.
 TEST_F(CapturePortTest, FramesOfAChannel_AreTheQueuePairsThatTheyName) {
   constexpr Qpn kChannel{0x4444};
   constexpr Qpn kOther{0x77};

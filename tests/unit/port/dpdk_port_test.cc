@@ -64,7 +64,7 @@ class DpdkPortTest : public ::testing::Test {
     return group.ok() ? std::move(*group) : nullptr;
   }
 
-  // Polls all the ports until the first of them got so many; both ends must run for ARP to work.
+  // Polls all ports until the first one has received so many; both ends must run for ARP to work.
   static std::vector<Received> Exchange(PacketPort& receiver, PacketPort& other, size_t count) {
     std::vector<Received> got;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(3);
@@ -94,7 +94,7 @@ class DpdkPortTest : public ::testing::Test {
     }
   }
 
-  // Several packets, of which the first ones have to wait for address resolution.
+  // Sends several packets, of which the first ones wait for address resolution.
   static void Send(PacketPort& port, const wire::Path& path, uint32_t count, size_t payload) {
     for (uint32_t psn = 0; psn < count; ++psn) {
       TxPacket* packet = port.Acquire();
@@ -145,7 +145,7 @@ struct MemifEnds {
 class DpdkMemifTest : public DpdkPortTest, public ::testing::WithParamInterface<bool> {
  protected:
   static std::string Family() { return GetParam() ? "4" : "6"; }
-  // Packets there, whose first ones wait for the neighbour, and back.
+  // Sends packets in both directions; the first ones wait for the neighbour.
   static void ExchangeBothWays(MemifEnds& ends) {
     PacketPort& server = ends.server->queue(0);
     PacketPort& client = ends.client->queue(0);
@@ -181,7 +181,7 @@ TEST_F(DpdkPortTest, Vlans_DoNotHearEachOther) {
     PacketPort& server = ends.server->queue(0);
     PacketPort& client = ends.client->queue(0);
     Send(server, PathBetween(1, 2, true), 1, 8);
-    // Its question for the neighbour arrives, and gets no answer.
+    // Its request for the neighbour arrives, and gets no answer.
     const uint64_t before = client.counters().rx_not_roce.Read();
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     while (client.counters().rx_not_roce.Read() == before &&
@@ -213,7 +213,7 @@ TEST_F(DpdkPortTest, GarbageFrames_AreCountedAndDropped) {
   const auto group = Open(Config("net_null1", 1));
   ASSERT_NE(group, nullptr);
   std::array<wire::RxDatagram, 32> burst;
-  // The null device yields frames of zeros without end.
+  // The null device returns frames of zeros without end.
   EXPECT_EQ(group->queue(0).Receive(burst), 0U);
   EXPECT_EQ(group->queue(0).counters().rx_not_roce.Read(), 32U);
 }

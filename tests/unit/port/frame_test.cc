@@ -22,7 +22,7 @@ std::vector<uint8_t> FromHex(const std::string& text) {
   return bytes;
 }
 
-// A congestion notification recorded from a ConnectX-4 Lx (part of scapy's regression tests).
+// Congestion notification recorded from a ConnectX-4 Lx (part of scapy's regression tests).
 const char kRecordedCnp[] =
     "e41d2dab2bc27cfe90643b32080045c2003c718c4000401191610a0011010a001201000012b7002800008100ffff40"
     "00"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ARP and neighbour discovery: frames, and the table made of them.
+// ARP and neighbour discovery: frames, and the neighbour table.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,7 +35,7 @@ std::vector<uint8_t> FromHex(const std::string& text) {
   return bytes;
 }
 
-// A frame under construction by one of the writers.
+// Returns the frame that a writer makes.
 template <typename Write>
 std::vector<uint8_t> Written(Write write) {
   std::vector<uint8_t> bytes(kMaxNeighbourFrame);

@@ -160,8 +160,8 @@ TEST(PairPort_Receive, HonoursASmallSpan) {
   EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4}));
 }
 
-// Two queues a side, four threads, everyone sends to everyone: each (sender, receiver) stream must
-// arrive whole and in order.
+// Two queues per side, four threads, all send to all: each (sender, receiver) stream must arrive
+// complete and in order.
 TEST(PairPort_Threads, StreamsArriveWholeAndInOrder) {
   constexpr uint32_t kPackets = 20000;
   PairLink link({.steering = {SteeringTable(2), SteeringTable(2)}, .packets_per_queue = 64});

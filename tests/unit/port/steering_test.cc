@@ -59,12 +59,12 @@ TEST(Steering_PathHash, DependsOnBothEndsAndTheSalt) {
     if (!seen[hash]) ++distinct;
     seen[hash] = true;
   }
-  EXPECT_GT(distinct, 120);  // 162 are expected of a random function
+  EXPECT_GT(distinct, 120);  // a random function gives 162 on average
   EXPECT_NE(PathHash(a, a, 0), PathHash(a, a, 1));
   EXPECT_EQ(PathHash(a, a, 7), PathHash(a, a, 7));
 }
 
-// The program as the kernel runs it, on a reuseport group of loopback sockets.
+// Runs the program in the kernel, on a reuseport group of loopback sockets.
 class Group {
  public:
   explicit Group(const SteeringTable& table) {
@@ -87,7 +87,7 @@ class Group {
     sender_ = UniqueFd(socket(AF_INET, SOCK_DGRAM, 0));
   }
 
-  // Which socket gets these bytes; -1: none.
+  // Returns the socket that receives these bytes; -1: none.
   int SocketFor(std::span<const uint8_t> bytes) {
     EXPECT_EQ(sendto(sender_.get(), bytes.data(), bytes.size(), 0,
                      reinterpret_cast<sockaddr*>(&address_), sizeof address_),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The udp port mode over the loopback interface, without privilege.
+// The udp port mode over the loopback interface, without privileges.
 #include "gateway/port/udp/udp_port.h"
 
 #include <arpa/inet.h>
@@ -208,7 +208,7 @@ TEST_P(UdpPortTest, SourcePortHeldByAnother_MovesOnWithinItsBucket) {
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
   any4.sin_port = htons(0xC300);
-  // Whether by us or somebody else: after this the port is taken.
+  // Bound by the test or another program: after this the port is in use.
   (void)bind(holder.get(),
              GetParam() ? reinterpret_cast<sockaddr*>(&any4) : reinterpret_cast<sockaddr*>(&any6),
              GetParam() ? sizeof any4 : sizeof any6);
@@ -234,7 +234,7 @@ TEST_P(UdpPortTest, SourcePortOfTheService_NeverTakesItsPackets) {
   ExpectInOrder(ReceiveCount(group->queue(0), 4), 4);
 }
 
-// What a program of this host sends, in the name of an address of this host.
+// Packets of another program of this host, from an address of this host.
 TEST_P(UdpPortTest, LoopbackOfAnotherProgram_IsRefusedAndTheOwnArrives) {
   UdpPortConfig config = LoopbackConfig();
   const uint16_t sent_to = config.udp_port;
@@ -242,7 +242,7 @@ TEST_P(UdpPortTest, LoopbackOfAnotherProgram_IsRefusedAndTheOwnArrives) {
   const auto group = MakeGroup(config);
   ASSERT_NE(group, nullptr);
   UdpPort& port = group->queue(0);
-  // Another transmitter than the group's is what any program is.
+  // A transmitter outside of the group is like any other program.
   PortCounters counters;
   UdpTransmitter stranger(
       {.packets = 8, .limits = port.limits(), .udp_port = sent_to, .source_ports = 8}, counters);
@@ -281,7 +281,7 @@ TEST_P(UdpPortTest, ForeignSource_IsCountedAndBlocksNobody) {
 }
 
 TEST_P(UdpPortTest, IcmpErrors_DoNotDisturbSending) {
-  // Nobody listens at the destination: every packet draws a "port unreachable", which must not come
+  // The destination has no receiver: every packet causes a "port unreachable", which must not come
   // back as an error of a later send.
   UdpTransmitterConfig transmit{.packets = 64,
                                 .limits = {.max_datagram = 4152},
@@ -310,7 +310,7 @@ TEST_P(UdpPortTest, PushBack_LosesNothingAndKeepsOrder) {
   const auto group = MakeGroup(config);
   ASSERT_NE(group, nullptr);
   UdpPort& port = group->queue(0);
-  // More than the queue holds, offered at once: the port flushes on its own and takes the rest.
+  // More than the queue holds, offered at once: the port flushes by itself and takes the rest.
   const auto packets = Acquire(port, LoopbackPath(GetParam()), 0, std::vector<size_t>(1500, 16));
   size_t taken = 0;
   while (taken < packets.size()) taken += port.Transmit(std::span(packets).subspan(taken));
@@ -387,7 +387,7 @@ TEST(UdpPort_Create, TakenPortIsRefusedWithARemedy) {
   EXPECT_NE(group.status().text().find("ss -lunp"), std::string::npos) << group.status().text();
 }
 
-// Two gateways with an address each share a host, and none takes the other's packets.
+// Two gateways with one address each share a host, and neither takes the other's packets.
 TEST(UdpPort_OnlyAddress, TwoOnOneHost_EachHearsItsOwn) {
   UdpPortConfig config = LoopbackConfig();
   const wire::Gid addresses[] = {wire::Gid::FromV4(0x7F000001), wire::Gid::FromV4(0x7F000002)};

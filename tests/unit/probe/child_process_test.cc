@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are started: what they say, how they end, that none is left.
+// Child processes: their output, their end, and no leftovers.
 #include "agent/probe/child_process.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class ChildProcessTest : public ::testing::Test {
     Until([this] { return status_.has_value(); });
   }
 
-  // A zombie, which is for whoever it was left to, does not.
+  // Returns true for a running process; a zombie left to another parent does not count.
   static bool Lives(const std::string& pid) {
     std::ifstream stream("/proc/" + pid + "/stat");
     const std::string stat((std::istreambuf_iterator<char>(stream)), {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes from the question to its answer, with a gateway of the test's and scripts in place of the
-// two programs.
+// Probes from the question to its answer, with a simulated gateway and scripts instead of the two
+// programs.
 #include "agent/probe/probes.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using fleet::v1::TunnelQuestion;
 
 constexpr char kPool[] = "tenants/a/pools/p";
 
-// Two pages of pools; a queue pair of each number.
+// Gateway with two pages of pools; a queue pair of each number.
 class PoolsAndQps final : public GatewayPort {
  public:
   void Probe(std::function<void(StatusOr<GatewayProbe>)>) override {}
@@ -74,7 +74,7 @@ class ProbesTest : public ::testing::Test {
     std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
     chmod(path.c_str(), 0755);
   }
-  // The probe does what `script` says.
+  // Makes the probe run `script`.
   void Programs(const std::string& script) const {
     Script("rocegw-run", script);
     Script("rocegw-probe", "exit 1");

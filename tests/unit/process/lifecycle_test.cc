@@ -17,7 +17,7 @@
 namespace rocegw::process {
 namespace {
 
-// Adds a part that writes its steps into `log`.
+// Adds a part that records its steps in `log`.
 void AddPart(Lifecycle& lifecycle, std::string& log, const std::string& name, int error = 0) {
   lifecycle.Add(
       name,

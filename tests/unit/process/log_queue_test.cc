@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs under ThreadSanitizer too.
+// Tests of the log queue. Runs under ThreadSanitizer too.
 #include "gateway/process/log/log_queue.h"
 
 #include <fcntl.h>
@@ -17,11 +17,11 @@ namespace {
 class LogQueueTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ::signal(SIGPIPE, SIG_IGN);  // as a daemon does
+    ::signal(SIGPIPE, SIG_IGN);  // as in a daemon
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     reader_.Reset(ends[0]);
-    writer_ = ends[1];  // the queue's for ever
+    writer_ = ends[1];  // stays open for the queue
   }
   std::string ReadSome() const {
     std::string text(65536, '\0');
@@ -75,8 +75,7 @@ TEST_F(LogQueueTest, SignalsOfTheProcess_AreLeftToItsOtherThreads) {
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
   sigset_t before;
-  // From now on the queue's thread is the only one that could take it, and it would end the
-  // process.
+  // From now on only the queue's thread could take the signal, which would end the process.
   ::pthread_sigmask(SIG_BLOCK, &term, &before);
   ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);
   int taken = 0;

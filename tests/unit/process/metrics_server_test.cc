@@ -21,7 +21,7 @@
 namespace rocegw::process {
 namespace {
 
-// A source whose numbers may take their time.
+// Source that may be slow.
 class SlowSource final : public MetricsSource {
  public:
   ~SlowSource() override { LetGo(); }
@@ -82,7 +82,7 @@ class MetricsServerTest : public ::testing::Test {
               static_cast<ssize_t>(request.size()));
     return socket;
   }
-  // All that comes until the server closes; "" when nothing comes for long.
+  // Reads until the server closes; "" if nothing arrives for long.
   static std::string ReadAll(const UniqueFd& socket) {
     std::string text;
     char buffer[4096];
@@ -134,7 +134,7 @@ TEST_F(MetricsServerTest, ScrapesOfASourceThatWaits_DelayNoProbe_AndShareOnePage
 }
 
 TEST_F(MetricsServerTest, ReadersThatDoNotRead_DelayNoProbe) {
-  source_.page_bytes = 16 << 20;  // more than the sockets take
+  source_.page_bytes = 16 << 20;  // more than the sockets hold
   std::vector<UniqueFd> readers;
   for (int i = 0; i < 30; ++i) readers.push_back(Ask("/metrics"));
   ExpectLive();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon finds out about its directory and its users at start.
+// Checks of a daemon's directory and users at its start.
 #include "gateway/process/runtime_dir.h"
 
 #include <gtest/gtest.h>

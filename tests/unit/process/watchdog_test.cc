@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs under ThreadSanitizer too.
+// Tests of the watchdog. Runs under ThreadSanitizer too.
 #include "gateway/process/watchdog.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr Duration kSecond = Seconds(1);
 
-// Whether `count` equal steps of processor time and states make a thread stuck that does not beat.
+// Returns true if `count` equal samples make a thread without heartbeats count as stuck.
 bool StuckAfter(int count, char state, Duration cpu_per_sample) {
   StuckJudge judge(Seconds(10));
   Duration cpu;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bounds for connections on which no certificate has been shown, over loopback.
+// Bounds for connections without a certificate, over loopback.
 #include "controlplane/server/connection_front.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class ConnectionFrontTest : public ::testing::Test {
                     })
                     .ok());
   }
-  // A client's end; it was handed over when this returns, if that is awaited.
+  // Opens a client's connection; waits until it was handed over, if requested.
   UniqueFd Connect(bool await = true) {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in to{};
@@ -53,7 +53,7 @@ class ConnectionFrontTest : public ::testing::Test {
     EXPECT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
     return "127.0.0.1:" + std::to_string(ntohs(own.sin_port));
   }
-  // Whether the other side ends it within this time.
+  // Returns true if the other side closes it within this time.
   static bool Ends(const UniqueFd& fd, milliseconds within) {
     pollfd wait = {fd.get(), POLLRDHUP, 0};
     return poll(&wait, 1, static_cast<int>(within.count())) == 1;
@@ -93,8 +93,7 @@ TEST_F(ConnectionFrontTest, StrangerThatSendsTooMuch_IsClosed) {
   EXPECT_EQ(front_->closed(FrontClose::kBytes), 1u);
 }
 
-// A front that looks at intervals would let through what loopback carries meanwhile, hundreds of
-// MiB.
+// A front that checks at intervals would let through hundreds of MiB on loopback meanwhile.
 TEST_F(ConnectionFrontTest, StrangerThatFloods_IsClosedWhenItsBytesArrive) {
   Start({.stranger_bytes = 1 << 16});
   const UniqueFd flooder = Connect();
@@ -119,11 +118,11 @@ TEST_F(ConnectionFrontTest, StrangerThatFloods_IsClosedWhenItsBytesArrive) {
 
 TEST_F(ConnectionFrontTest, HeapOfManyStrangers_GoesBackToTheSystem) {
   Start({.stranger_time = seconds(3)});
-  // What lies below a block in use stays with the process when it is freed.
+  // Freed memory below a block in use stays with the process.
   std::vector<std::vector<char>> blocks(4096, std::vector<char>(size_t{1} << 14));
   for (int i = 0; i < 64; ++i) Connect();
   blocks.erase(blocks.begin(), blocks.end() - 1);
-  // Its time ends two seconds after the heap is due.
+  // Its time ends two seconds after the heap check is due.
   const UniqueFd kept = Connect();
   EXPECT_TRUE(Ends(kept, seconds(30)));
   EXPECT_GE(front_->heap_returns(), 1u);
@@ -169,7 +168,7 @@ TEST_F(ConnectionFrontTest, ConnectionsOfOneMember_AreBounded) {
   front_->Admit(PeerOf(other), "q");
   EXPECT_TRUE(IsOpen(other));
   {
-    // One that has ended makes room.
+    // An ended connection frees its slot.
     const std::lock_guard lock(mutex_);
     handed_[0].Reset();
   }
@@ -178,7 +177,7 @@ TEST_F(ConnectionFrontTest, ConnectionsOfOneMember_AreBounded) {
   EXPECT_TRUE(IsOpen(next));
 }
 
-// gRPC would keep it as long as it has not read all that came before the end.
+// gRPC would keep it until it has read everything before the end.
 TEST_F(ConnectionFrontTest, StrangerThatClosesOneDirection_IsClosed) {
   Start({});
   const UniqueFd half = Connect();

@@ -29,7 +29,7 @@ size_t SeriesWith(int gateways) {
   return SeriesOf(metrics.Collect());
 }
 
-// What single gateways and pools do is told by the gateways.
+// The gateways report about single gateways and pools.
 TEST(ControllerMetrics, Series_DoNotGrowWithTheFleet) {
   const size_t empty = SeriesWith(0);
   EXPECT_GT(empty, 10u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the housekeeper removes and gives up, by a clock of the test's, and that a term that is over
-// can remove nothing.
+// Removals and compactions of the housekeeper, with a clock of the test, and no effect of an ended
+// term.
 #include "controlplane/server/housekeeper.h"
 
 #include <google/protobuf/util/time_util.h>

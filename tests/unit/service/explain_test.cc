@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explanations of made-up states: what is found, in which order, and what a tenant does not see.
+// Explanations of simulated states: findings, their order, and what a tenant does not see.
 #include "gateway/service/explain.h"
 
 #include <gtest/gtest.h>

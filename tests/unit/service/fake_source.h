@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state source with made-up rows, and a place for sockets: what service and rocegwctl tests
-// share.
+// State source with simulated rows, and a directory for sockets, for tests of service and
+// rocegwctl.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class FakeSource : public StateSource {
  public:
   session::StateSnapshot state;
   bool answers = true;
-  bool answers_about_peers = true;  // workers know of those
+  bool answers_about_peers = true;  // workers know those
 
   void Snapshot(const session::StateQuery& query,
                 std::function<void(session::StateSnapshot)> done) override {
@@ -261,7 +261,7 @@ inline session::StateSnapshot TestState() {
   return state;
 }
 
-// A directory of the test's own, removed with everything in it.
+// Directory of the test, removed with its contents.
 class TestDirectory {
  public:
   TestDirectory() {

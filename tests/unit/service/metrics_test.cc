@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics page over HTTP: read back line by line, and judged by promtool.
+// The metrics page over HTTP: parsed line by line, and checked by promtool.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -113,7 +113,7 @@ TEST_F(MetricsTest, Page_HasEveryCounterOfEveryWorker) {
   }
 }
 
-// The page is open: it must not be the oracle of somebody who guesses numbers and epochs.
+// The page is readable by all: it must not help a guess of numbers and epochs.
 TEST_F(MetricsTest, Page_DoesNotTellHowFarAGuessHasCome) {
   const auto samples = Samples();
   for (const char* reason :
@@ -167,7 +167,7 @@ TEST_F(MetricsTest, Page_HasLimitsByPool) {
             "missing");
 }
 
-// An old pool that still has sessions and its successor have one name: one series, not two.
+// A leaving pool with sessions and its successor have one name: one series, not two.
 TEST_F(MetricsTest, Page_PoolsOfOneNameAreOneSeries) {
   session::PoolRow leaving = source_.state.pools[0];
   leaving.leaving = true;
@@ -189,7 +189,7 @@ TEST_F(MetricsTest, Page_PoolsOfOneNameAreOneSeries) {
   }
 }
 
-// Fifty pools with all limits: at most 150 series each, beside those of the gateway itself.
+// Fifty pools with all limits: at most 150 series each, besides those of the gateway itself.
 TEST_F(MetricsTest, Page_ManyPoolsStayWithinTheBudget) {
   const size_t base = Samples().size();
   source_.state.pools.clear();
@@ -203,7 +203,7 @@ TEST_F(MetricsTest, Page_ManyPoolsStayWithinTheBudget) {
   EXPECT_LT(base, 3000u);
 }
 
-// As many peers as have a label of their own, and all others.
+// The maximum number of peers with their own label, and all others.
 TEST_F(MetricsTest, Page_PeersStayWithinTheBudget) {
   source_.state.peers.clear();
   const size_t base = Samples().size();
@@ -236,7 +236,7 @@ TEST_F(MetricsTest, Page_PeersByTheirNamesInTheFleet) {
   EXPECT_EQ(samples.at(R"(rocegw_fleet_peer_addresses{answers="no"})"), "1");
 }
 
-// A worker that hangs does not answer about peers.
+// A hanging worker does not answer about peers.
 TEST_F(MetricsTest, Page_WithoutAnswersOfWorkers_HasTheRest) {
   source_.answers_about_peers = false;
   source_.state.workers[1].silent = Milliseconds(400);
@@ -247,8 +247,8 @@ TEST_F(MetricsTest, Page_WithoutAnswersOfWorkers_HasTheRest) {
 }
 
 TEST_F(MetricsTest, Page_LabelsAreBounded) {
-  // One daemon with two workers stays far below the budget of 2,000 series, and names nobody's QP
-  // or address.
+  // A daemon with two workers stays far below the budget of 2,000 series, and no label is a QP or
+  // an address.
   const auto samples = Samples();
   EXPECT_LT(samples.size(), 500u);
   const std::set<std::string> allowed = {
@@ -289,7 +289,7 @@ TEST_F(MetricsTest, Probes_FollowReadinessAndControlThread) {
   source_.answers = false;
   EXPECT_EQ(Get(server_.port(), "/livez").code, 503);
   EXPECT_EQ(Get(server_.port(), "/metrics").code, 503);
-  source_.AnswerAll();  // too late for anyone, and harmless
+  source_.AnswerAll();  // too late, and harmless
   EXPECT_EQ(Get(server_.port(), "/etc/passwd").code, 404);
   EXPECT_EQ(Get(server_.port(), "/").body, "there are /metrics, /livez and /readyz\n");
 }

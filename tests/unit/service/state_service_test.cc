@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state service over its real unix socket, with a made-up source behind it.
+// The state service over its real unix socket, with a simulated source.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -221,7 +221,7 @@ TEST_F(StateServiceTest, ListQps_Paged_ReturnsEachRowOnceInOrder) {
   std::pair<uint32_t, uint32_t> last{0, 0};
   int pages = 0;
   do {
-    request.set_page_size(pages == 0 ? 0 : 999999);  // the default, then more than the most
+    request.set_page_size(pages == 0 ? 0 : 999999);  // the default, then more than the maximum
     gateway::v1::ListQpsResponse page;
     ASSERT_TRUE(stub_->ListQps(Soon().get(), request, &page).ok());
     EXPECT_EQ(page.qps_size(), pages == 0 ? 100 : pages < 3 ? 1000 : 403);

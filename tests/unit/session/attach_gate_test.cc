@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches that wait for the agent's verdict: the list by virtual time, then the gate with real
+// Attaches that wait for the agent's verdict: the list with virtual time, then the gate with real
 // connections.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -79,7 +79,7 @@ TEST_F(HeldList, WhoDoesNotGreet_IsNotToldOf) {
   ASSERT_TRUE(told.has_value());
   ASSERT_EQ(told->size(), 1u);
   EXPECT_EQ(told->at(0).id, second);
-  // It greets after others were told of a later one, and is not overlooked.
+  // The client greets after a later one was reported, and is not overlooked.
   Ask(second, Seconds(10));
   EXPECT_FALSE(told.has_value());
   const uint64_t now_known_as = held.Greeted(silent);
@@ -156,7 +156,7 @@ class Gate : public ::testing::Test {
     host->Settle();
     return known;
   }
-  // The errno of the greeting's answer; -1: there is none.
+  // Returns the errno of the greeting's answer; -1: none yet.
   int Greeting(TestClient& client) {
     host->Settle();
     const auto answer = client.Receive();

@@ -91,7 +91,7 @@ TEST_F(AttachSocket, Listen_RefusesWhatCannotBe) {
   EXPECT_EQ(host.server->Listen({""}).error(), ENAMETOOLONG);
 }
 
-// rocegw-run looks whether a gateway answers, and the program that it starts comes at once.
+// rocegw-run tests if a gateway answers, and its program attaches at once.
 TEST_F(AttachSocket, HangUpWithoutGreeting_IsSeenWhenThereIsRoom) {
   session::Options options;
   options.limits.sessions = 1;
@@ -131,19 +131,19 @@ TEST_F(AttachSocket, Shutdown_RemovesTheSocketAndEndsSessions) {
   EXPECT_EQ(host.LinkedObjects(), 0u);
 }
 
-// Events with this reason, the latest first.
+// Returns events with this reason, latest first.
 std::vector<EventRow> EventsOf(SessionHost& host, const std::string& reason) {
   std::vector<EventRow> found = host.server->services().events.Rows();
   std::erase_if(found, [&](const EventRow& row) { return row.reason != reason; });
   return found;
 }
 
-// A program is expected by a socket; then something happens, and a while passes.
+// A program is expected at a socket; then something happens, and time passes.
 class ExpectedProgram : public AttachSocket {
  protected:
   static constexpr Duration kWithin = Milliseconds(10);
 
-  // The events that tell of nobody, when what happens took no longer than the program may.
+  // Returns the events about a missing program, if the action took no longer than the program may.
   std::vector<EventRow> EventsAfter(const std::function<void()>& what_happens) {
     for (;;) {
       session::Options options;
@@ -204,7 +204,7 @@ TEST(Attach, Hello_OwnPreloadOfAContainer_IsAnEventInPlainText) {
   EXPECT_EQ(told[0].object, session::kDefaultPool);
   EXPECT_NE(told[0].text.find("with /lib/libjemalloc.so.2:?[31m? besides"), std::string::npos)
       << told[0].text;
-  // All of it, without an end.
+  // The whole field, without a terminator.
   std::memset(hello.own_preload, 'x', sizeof hello.own_preload);
   TestClient endless(host);
   endless.Call<rocegw_hello_reply>(hello);
@@ -212,7 +212,7 @@ TEST(Attach, Hello_OwnPreloadOfAContainer_IsAnEventInPlainText) {
   EXPECT_NE(told[0].text.find("with " + std::string(sizeof hello.own_preload, 'x') + " besides"),
             std::string::npos)
       << told[0].text;
-  // Of an older library, which says nothing of it.
+  // An older library does not report it.
   TestClient older(host);
   hello.header.length = offsetof(rocegw_hello, own_preload);
   hello.header.request_id = 1;
@@ -261,7 +261,7 @@ TEST(Attach, Hello_ShorterAndLongerMessagesAreUnderstood) {
   SessionHost host;
   TestClient client(host);
   ASSERT_TRUE(client.Hello());
-  // A later minor version's message: more bytes than we know.
+  // A message of a later minor version: more bytes than known.
   struct {
     rocegw_object_request known;
     uint8_t more[100];
@@ -274,7 +274,7 @@ TEST(Attach, Hello_ShorterAndLongerMessagesAreUnderstood) {
   auto reply = client.Receive();
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->header().error, 0);
-  // An earlier one's: what is missing is zero, here device 0.
+  // A message of an earlier one: missing bytes are zero, here device 0.
   rocegw_request shorter{ROCEGW_MSG_QUERY_DEVICE, sizeof shorter, 5};
   ASSERT_TRUE(client.SendRaw({reinterpret_cast<uint8_t*>(&shorter), sizeof shorter}));
   host.Settle();
@@ -329,7 +329,7 @@ TEST(Attach, QueryGids_OnlyUsedIndicesInPages) {
   auto query = TestClient::Request<rocegw_query_gids>(ROCEGW_MSG_QUERY_GIDS);
   auto reply = client.Call<rocegw_gids_reply>(query);
   ASSERT_EQ(client.error(), 0);
-  // The table that QPs look into has 64 places.
+  // The table of a QP has 64 entries.
   EXPECT_EQ(reply.count, 63u);
   EXPECT_EQ(reply.more, 0u);
   EXPECT_EQ(reply.entry[2].index, 2u);
@@ -371,8 +371,8 @@ TEST(Attach, NoGreeting_EndsAfterItsTime) {
   EXPECT_EQ(host.server->session_count(), 0u);
 }
 
-// A gateway inside of a program: the way in that libraries hand over is not looked at.
-// The worker reaches the memory of the client, which is this process.
+// A gateway inside a program ignores the memory descriptor that libraries pass. The worker accesses
+// the client's memory directly, in this process.
 void ExpectReadsThisProcess(const SessionHost& host) {
   uint64_t word = 5;
   memory::MemoryOp op;
@@ -410,7 +410,7 @@ TEST(Attach, MemoryDescriptor_IsUsedWhenAskedFor) {
   const uint32_t pd = client.AllocPd(client.OpenContext());
   EXPECT_EQ(client.RegMr(pd, 4096, 64).way, static_cast<uint32_t>(ROCEGW_MEMORY_DESCRIPTOR));
   ExpectReadsThisProcess(host);
-  // A fresh descriptor takes the place of the old one.
+  // A new descriptor replaces the old one.
   auto set = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
   client.Call<rocegw_object_reply>(set, memory.get());
   EXPECT_EQ(client.error(), 0);
@@ -445,7 +445,7 @@ TEST(Attach, UntrustedPool_WorkersGetACopier) {
   while (memory::Copier::LiveThreads() != 0) ::sched_yield();
 }
 
-// While it lives, descriptors of this process's user are unread in a socket, more than the kernel
+// While it exists, descriptors of this process's user are unread in a socket, more than the kernel
 // allows a process without CAP_SYS_RESOURCE and CAP_SYS_ADMIN, which the calling thread lacks.
 class DescriptorsInFlight {
  public:
@@ -468,7 +468,7 @@ class DescriptorsInFlight {
     ::setrlimit(RLIMIT_NOFILE, &before_);
   }
   bool exhausted() const { return exhausted_; }
-  // The kernel forgets descriptors that no process can receive any more.
+  // The kernel drops descriptors that no process can receive any more.
   void Release() { receiver_.Reset(); }
 
  private:

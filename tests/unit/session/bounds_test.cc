@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one program may have of what no pool has a limit for (options.h, SessionBounds).
+// Limits per program for objects without a pool limit (options.h, SessionBounds).
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures of a gateway with two tenants: whose packets each takes, as queue pairs come and go, how
-// many run at a time, and that workers record only meanwhile.
+// Captures of a gateway with two tenants: captured packets as queue pairs come and go, the number
+// of captures at a time, and workers that record only during captures.
 #include "gateway/session/state/captures.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class CapturesTest : public ::testing::Test {
     host.server->SetPool(settings, {});
   }
   session::Captures& captures() { return host.server->captures(); }
-  // 0 or the errno.
+  // Returns 0 or the errno.
   int Start(const std::string& pool, std::shared_ptr<port::CaptureSink> sink) {
     std::optional<int> error;
     captures().Start({.pool = pool, .qpn = {}, .peer = {}, .bounds = {}}, std::move(sink),
@@ -97,7 +97,7 @@ TEST_F(CapturesTest, OfATenant_TakesItsQueuePairsWhateverTheirTime_AndNoOthers) 
   ASSERT_EQ(Start(kBlue), 0);
   const Qpn red_later = MakeQp(red);
   const Qpn blue_later = MakeQp(blue);
-  // The first place is kept for captures of no tenant.
+  // The first tap is reserved for captures without a tenant.
   for (const Qpn qpn : {red_before, red_later}) {
     EXPECT_TRUE(Wants(1, qpn));
     EXPECT_FALSE(Wants(2, qpn));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs cost the daemon itself: descriptors, heap, waiting events, blocked threads. Each
-// cost is charged to the pool of the program that causes it, and refused or pushed back there.
+// Costs of programs for the daemon itself: descriptors, heap, waiting events, blocked threads. Each
+// is charged to the pool of the program that causes it, and refused or delayed there.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/userfaultfd.h>
@@ -172,7 +172,7 @@ class WaitingEvents : public ::testing::Test {
     host.Settle();
     return rows;
   }
-  // A request whose answer nobody wants: what goes wrong is an event.
+  // Sends a request without an answer: an error becomes an event.
   static bool SendUnanswered(cm_pair::Program& program, uint32_t id) {
     auto resolve = TestClient::Request<rocegw_cm_resolve_route>(ROCEGW_MSG_CM_RESOLVE_ROUTE);
     resolve.id = id;
@@ -186,7 +186,7 @@ TEST_F(WaitingEvents, RequestsThatFailWithoutEnd_AreNotReadUntilEventsAre) {
   cm_pair::Program program(host);
   const uint32_t id = program.CreateId();
   size_t sent = 0;
-  // The daemon stops to read, and the socket pushes back in the end.
+  // The daemon stops reading, and the socket fills up.
   for (int round = 0; round < 200; ++round) {
     while (SendUnanswered(program, id)) ++sent;
     host.Settle();
@@ -194,7 +194,7 @@ TEST_F(WaitingEvents, RequestsThatFailWithoutEnd_AreNotReadUntilEventsAre) {
   EXPECT_GT(Waiting(), 500u);
   EXPECT_LT(Waiting(), 2000u);
   EXPECT_LT(sent, 5000u);
-  // The program reads: everything goes on.
+  // The program reads: everything continues.
   size_t read = 0;
   for (int idle = 0; idle < 3;) {
     if (program.NextEvent().type != cm_pair::kNoEvent) {
@@ -226,7 +226,7 @@ TEST_F(WaitingEvents, ManyIdsInTheOrderOfTheVerbs_AreNeverHeldBack) {
   EXPECT_EQ(read, kIds);
 }
 
-// A page of this process whose readers wait until the userfaultfd is closed.
+// Page of this process whose readers block until the userfaultfd is closed.
 class BlockingPage {
  public:
   BlockingPage()
@@ -266,7 +266,7 @@ TEST(BlockedCopier, SessionThatHasEnded_CountsAndIsShownUntilTheThreadReturns) {
   SetChargedPool(host, quota, /*trusted=*/false);
   BlockingPage page;
   {
-    // Reached by process_vm_readv(2): a read of /proc/PID/mem does not wait for a userfaultfd.
+    // Accessed by process_vm_readv(2): a read of /proc/PID/mem does not wait for a userfaultfd.
     TestClient red(host, kCharged);
     ASSERT_TRUE(red.Hello());
     ASSERT_NE(red.OpenContext(), 0u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids that move to another channel, with and without the events that nobody has read.
+// Ids that move to another channel, with and without their unread events.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace cm_pair;  // NOLINT: the fixture's names are the test's own
 
-// Another channel of a program, and an id that moves there with what was not read.
+// Another channel of a program, and an id that moves there with its unread events.
 struct OtherChannel {
   explicit OtherChannel(Program& owner)
       : program(owner),

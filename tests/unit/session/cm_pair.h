@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two gateways and programs with what connections need; the test carries the datagrams.
+// Two gateways and programs with everything that connections need; the test delivers the datagrams.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ inline session::Device DeviceAt(uint32_t v4) {
   return device;
 }
 
-// A process with one of everything that a connection needs.
+// Program with one of each object that a connection needs.
 struct Program : TestProgram {
   explicit Program(SessionHost& host, const std::string& pool = session::kDefaultPool)
       : TestProgram(host, pool) {
@@ -96,7 +96,7 @@ struct Program : TestProgram {
     resolve.timeout_ms = 2000;
     return client.Call<rocegw_cm_id_reply>(resolve);
   }
-  // An id that is ready to connect.
+  // Returns an id that is ready to connect.
   uint32_t Resolved(uint32_t v4, uint16_t port, uint64_t cookie = 0) {
     const uint32_t id = CreateId(cookie);
     ResolveAddr(id, Address(v4, port));
@@ -134,7 +134,7 @@ struct Program : TestProgram {
   }
   rocegw_qp_reply CreateQp() { return client.CreateQp(pd, cq); }
 
-  // kNoEvent when there is none.
+  // Returns kNoEvent if there is none.
   rocegw_cm_event NextEvent() { return NextEventOn(events); }
   static rocegw_cm_event NextEventOn(const UniqueFd& from) {
     rocegw_cm_event event{};
@@ -147,7 +147,7 @@ struct Program : TestProgram {
   UniqueFd events;
 };
 
-// Everything is reached directly.
+// Every address is reached directly.
 inline StatusOr<wire::Gid> FirstAddress(const wire::Gid& destination, uint32_t) {
   if (destination == wire::Gid::FromV4(0x08080808)) return Status(ENETUNREACH, "no route");
   if (destination == wire::Gid::FromV4(0x08080809)) return wire::Gid::FromV4(0x01010101);
@@ -159,7 +159,7 @@ inline StatusOr<wire::Gid> SecondAddress(const wire::Gid&, uint32_t) {
 
 class Cm : public ::testing::Test {
  protected:
-  // Moves datagrams until nothing moves any more.
+  // Delivers datagrams until there are none.
   void Carry() {
     for (bool moved = true; moved;) {
       a.Settle();
@@ -189,7 +189,7 @@ class Cm : public ::testing::Test {
     EXPECT_EQ(b.BrokenRules(), std::vector<std::string>());
   }
 
-  // Client connects to server; both see ESTABLISHED. Fills client_id and server_id.
+  // Connects client and server; both get ESTABLISHED. Fills in client_id and server_id.
   void ConnectThem(Program& client, Program& server) {
     server.Listen(kSecond, 7000, 0x11);
     client_id = client.Resolved(kSecond, 7000, 0x22);

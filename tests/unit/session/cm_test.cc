@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection manager through the attach protocol: two gateways whose datagrams are carried by the
-// test, and one with itself.
+// Connection manager through the attach protocol: two gateways whose datagrams the test delivers,
+// and one with itself.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -54,7 +54,7 @@ TEST_F(Cm, Connect_WithPrivateDataAndQpAttributes) {
   ASSERT_EQ(server.client.error(), 0);
   EXPECT_EQ(rtr.attr.dest_qpn, qp.qpn);
   EXPECT_EQ(rtr.attr.av.dgid[15], 1);
-  // What the connection manager proposes is what the queue pair takes.
+  // The queue pair accepts what the connection manager proposes.
   EXPECT_EQ(server.client.Modify(server_side.handle, init.attr_mask, init.attr), 0);
   EXPECT_EQ(server.client.Modify(server_side.handle, rtr.attr_mask, rtr.attr), 0);
   const auto rts = server.QpAttr(request.id, 3);
@@ -195,7 +195,7 @@ TEST_F(Cm, Bind_AddressesAndPorts) {
   EXPECT_EQ(two.client.error(), EADDRINUSE);
 }
 
-// Programs compare what they asked for with what they got, byte by byte (rsockets do).
+// Programs compare requested and returned addresses byte by byte (rsockets do).
 TEST_F(Cm, Bind_TellsTheInterface_OfLinkLocalAddressesAlone) {
   session::Device device = SessionHost::MakeDevice();
   const wire::Gid global = *wire::ParseGid("2001:db8::1");
@@ -388,7 +388,7 @@ TEST_F(Cm, ConnectsPerSecond_BeyondIsEagainAndARequestIsRejected) {
   EXPECT_EQ(client.NextEvent().type, kRejected);
 }
 
-// A second tenant owns the address: who listens on all does not get its requests.
+// A second tenant owns the address: a listener on all addresses does not get its requests.
 TEST_F(Cm, AddressOfAnotherPool_CannotBeBoundAndItsRequestsGoToNobodyElse) {
   tenant::TenantSettings tenant;
   tenant.name = "tenants/red";
@@ -437,7 +437,7 @@ TEST_F(Cm, WildcardOfAnotherPool_HoldsNoPortOfOwnedAddresses) {
     EXPECT_EQ(owner.NextEvent().type, kConnectRequest) << port;
     EXPECT_EQ(stranger.NextEvent().type, kNoEvent) << port;
   }
-  // The address is no pool's any more: what listens there without owning it, takes over.
+  // No pool owns the address any more: a wildcard listener takes over.
   owner.client.Object(ROCEGW_MSG_CM_DESTROY_ID, everywhere);
   ASSERT_EQ(owner.client.error(), 0);
   red.addresses = {};
@@ -485,7 +485,7 @@ TEST_F(Cm, LostRequest_IsSentAgainByTheTimer) {
       a.RunWorkers();
     }
   };
-  // The first goes out when the silent peer counts as RDMA device.
+  // The first REQ is sent when the silent peer counts as an RDMA device.
   turn_until(1);
   const TimePoint start = session::ControlLoop::Now();
   turn_until(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests about a connection that take its queue pair along, and requests without an answer.
+// Connection requests that include their queue pair, and requests without an answer.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -44,7 +44,7 @@ class CmWithQp : public Cm {
     program.client.Call<rocegw_object_reply>(accept);
     return program.client.error();
   }
-  // A request of the client at the server; both have a queue pair in INIT.
+  // A request of the client is at the server; both have a queue pair in INIT.
   void Request(Program& client, Program& server) {
     server.Listen(kSecond, 7000);
     client_id = client.Resolved(kSecond, 7000);
@@ -141,13 +141,13 @@ TEST_F(CmWithQp, RequestNumberZero_IsCarriedOutAndNotAnswered) {
   ASSERT_TRUE(server.client.SendRaw({reinterpret_cast<uint8_t*>(&name), sizeof name}));
   b.Settle();
   EXPECT_FALSE(server.client.Receive().has_value());
-  // Named, it outlives its listener.
+  // Used once, it outlives its listener.
   EXPECT_EQ(server.Simple(ROCEGW_MSG_CM_DESTROY_ID, listener), 0);
   server_qp = CreateFor(server, server_id);
   EXPECT_EQ(Accept(server, server_id, server_qp.qpn), 0);
 }
 
-// Sends a request that wants no answer, and gets none.
+// Sends a request without an answer, and expects none.
 template <typename Request>
 void Tell(SessionHost& host, Program& program, Request request) {
   request.header.request_id = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection by the connection manager within the reserves of both sides' pools allocates nothing
-// in either gateway, from its id or the arriving request to the end that knows it as established:
-// the functions that get memory are counted while the gateways run.
+// A connection within the reserves of both pools allocates nothing in either gateway, from its id
+// or the arriving request to the established state: allocations are counted while the gateways run.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -36,12 +35,12 @@ rocegw_sockaddr AddressOf(int side) {
 session::Options OptionsOf(bool channels) {
   session::Options options;
   options.gateways.channels = channels;
-  // Filling up is not what is counted here.
+  // The refill is not counted here.
   options.refill_after = Seconds(3600);
   return options;
 }
 
-// Two gateways, each with a pool that keeps some ready. By hand, in one thread.
+// Two gateways, each with a pool that has a reserve, driven by hand in one thread.
 struct Gateways {
   Gateways(uint32_t ready_qps, bool channels)
       : workers(channels ? 1 : 2),
@@ -57,7 +56,7 @@ struct Gateways {
     hosts[1].TurnsWith(&hosts[0]);
     FillUp();
   }
-  // They go one after the other.
+  // Destroyed one after the other.
   ~Gateways() {
     for (WorkerHost& host : hosts) host.TurnsWith(nullptr);
   }
@@ -79,19 +78,18 @@ struct Gateways {
         hosts[side].Settle();
     }
   }
-  // Everybody's answers to everybody's datagrams.
+  // Runs until all answers to all datagrams are handled.
   void Settle() {
     for (int i = 0; i < 4; ++i) hosts[0].Settle();
   }
 
-  // Each pair of workers has a channel of its own, once opened; one connection opens one.
+  // Each pair of workers has a channel; one connection opens one.
   const size_t workers;
   std::shared_ptr<port::PairLink> link;
   WorkerHost hosts[2];
 };
 
-// A program on one of them. What the gateways do for it is counted, what the test does for it is
-// not.
+// Program of one gateway. Allocations of the gateways are counted, those of the test are not.
 class Program {
  public:
   Program(Gateways& gateways, int side) : program_(gateways.hosts[side].Begin(kPool)) {
@@ -204,7 +202,7 @@ class ConnectAllocations : public ::testing::TestWithParam<bool> {
   };
   void Start(uint32_t ready_qps) {
     gateways_.emplace(ready_qps, GetParam());
-    // The gateways have met before.
+    // The gateways have already discovered each other.
     StartPrograms();
     Disconnect(Connect());
     StartPrograms();
@@ -249,7 +247,7 @@ class ConnectAllocations : public ::testing::TestWithParam<bool> {
   std::optional<Gateways> gateways_;
   std::optional<Program> client_;
   std::optional<Program> server_;
-  AllocationCounts counts_;  // of the last connection
+  AllocationCounts counts_;  // for the last connection
 };
 
 TEST_P(ConnectAllocations, WithinTheReserve_None) {

@@ -126,7 +126,7 @@ TEST_F(Loop, Post_FromOtherThreads_AllRunOnTheLoop) {
   EXPECT_EQ(ran, kThreads * kTasks);
 }
 
-// Work that another thread brings; written to the descriptor only while the loop says it sleeps.
+// Work from another thread, announced on the descriptor only while the loop sleeps.
 class Source final : public LoopSource {
  public:
   bool HasWork() const override { return work != 0; }

@@ -25,7 +25,7 @@ class DrainTest : public ::testing::Test {
   void Order(Duration deadline, session::OnDeadline action) {
     host.server->OrderDrain({true, deadline, action});
   }
-  // 0, or the errno that an attach is answered with.
+  // Returns 0, or the errno of an attach.
   int AttachError() {
     TestClient other(host);
     const auto answer = other.Receive();

@@ -106,7 +106,7 @@ TEST_F(Channel, MoveWaiting_TakesOnesRecordsElsewhere) {
   EXPECT_EQ(Read(), -1);
 }
 
-// The values of records are a thousand times their subject and a number.
+// Values of records are a thousand times their subject plus a number.
 EventChannel::Subject SubjectOf(std::span<const uint8_t> record) {
   uint32_t value = 0;
   std::memcpy(&value, record.data(), sizeof value);

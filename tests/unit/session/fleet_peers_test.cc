@@ -32,7 +32,7 @@ TEST_F(FleetPeersTest, AddressesComeAndGoWithTheirGateway) {
   EXPECT_EQ(members_, std::set<wire::Gid>{At(3)});
 }
 
-// The one that gets it may be told of before the one that gives it up.
+// The new owner may be set before the old one gives the address up.
 TEST_F(FleetPeersTest, AddressMoves_InWhicheverOrder) {
   peers_.Set("gateways/a", {At(1)});
   peers_.Set("gateways/b", {At(1)});
@@ -53,7 +53,7 @@ TEST_F(FleetPeersTest, Labels_AreAtMostSixtyFourAndStay) {
   EXPECT_EQ(peers_.LabelOf(At(62)), "h62");
   EXPECT_EQ(peers_.LabelOf(At(63)), FleetPeers::kOther);
   EXPECT_EQ(peers_.LabelOf(At(200)), FleetPeers::kOther) << "not of the fleet";
-  // What was counted under its name is not counted twice under another one.
+  // Counts under its name must not appear again under another one.
   peers_.Set("gateways/h62", {});
   EXPECT_EQ(peers_.LabelOf(At(62)), "h62");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two gateways and their programs: what the workers are told about a queue pair's peer, and that a
-// command which waits for discovery holds up nobody else. The test carries the datagrams.
+// Two gateways and their programs: messages to the workers about a queue pair's peer, and a command
+// that waits for discovery without delaying others. The test delivers the datagrams.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ struct Program {
     return modify;
   }
   bool Ask(uint32_t peer, uint32_t qpn) { return client.Send(ToRtr(qp.handle, peer, qpn)); }
-  // errno of the answer; -1: none has come.
+  // Returns the errno of the answer; -1: none yet.
   int Answer() {
     const auto message = client.Receive();
     return message ? message->header().error : -1;
@@ -109,7 +109,7 @@ class GatewayPeer : public ::testing::Test {
     mads.clear();
     return true;
   }
-  // Until the program is answered; discovery gives up by itself.
+  // Runs until the program is answered; discovery gives up by itself.
   int WaitFor(SessionHost& host, Program& program) {
     int error = -1;
     while ((error = program.Answer()) < 0) {
@@ -211,7 +211,7 @@ TEST_F(GatewayPeer, Channels_AreShownByWorker) {
                                                       "RTT-based control"}));
   EXPECT_EQ(rows[1].congestion, "swift");
   EXPECT_EQ(rows[1].rtt_ns, 50000u);
-  // Of a gateway that drains, too.
+  // Also with a draining gateway.
   rows.clear();
   here.server->OrderDrainLocally(true);
   here.server->Snapshot({.channels = true},
@@ -220,7 +220,7 @@ TEST_F(GatewayPeer, Channels_AreShownByWorker) {
   EXPECT_EQ(rows.size(), 2u);
 }
 
-// By the names that the fleet has for them, whatever addresses and workers.
+// By the fleet's names, for all addresses and workers.
 TEST_F(GatewayPeer, TrafficOfPeers_IsShownByTheirNames) {
   here.server->SetPeer("gateways/b", {wire::Gid::FromV4(kThere), wire::Gid::FromV4(kThere + 1)});
   const auto traffic = [](uint32_t address, uint64_t bytes) {
@@ -250,7 +250,7 @@ TEST_F(GatewayPeer, TrafficOfPeers_IsShownByTheirNames) {
   EXPECT_EQ(members, 2u);
 }
 
-// What the fleet calls a gateway is asked for longer; when it is none, connections go on natively.
+// A member of the fleet is asked for longer; if it is no gateway, connections go on natively.
 TEST_F(GatewayPeer, MemberThatDoesNotAnswer_IsWaitedForAndThenNative) {
   here.server->SetPeer("gateways/b", {wire::Gid::FromV4(kThere)});
   Program program(here);
@@ -346,7 +346,7 @@ TEST_F(GatewayPeer, ChannelsNotEnabled_AskNobodyAndTakeNoNumbers) {
   EXPECT_EQ(program.Connect(kThere, 0x1234), 0);
   EXPECT_TRUE(plain.workers[0]->mads.empty());
   EXPECT_EQ(RowOf(plain, program.qp.qpn).transport_reason, "channels are not enabled here");
-  // But it says that it is a gateway.
+  // But its request says that it is a gateway.
   Program asks(here);
   ASSERT_TRUE(asks.Ask(kHere + 0x10, 0x1234));
   EXPECT_EQ(WaitFor(here, asks), 0);
@@ -380,7 +380,7 @@ TEST_F(GatewayPeer, Ece_OffersAndCommits) {
   EXPECT_EQ(RowOf(here, program.qp.qpn).transport_reason, "the program wants no channel");
 }
 
-// What a queue pair asks for reaches its worker; how it may be served, its program is told.
+// A queue pair's requested order reaches its worker; its program gets the possible one.
 TEST_F(GatewayPeer, OrderingOnRequest_ReachesTheWorkerAndTheProgram) {
   Program program(here);
   Program peer(there);
@@ -456,7 +456,7 @@ TEST_F(GatewayPeer, PeersOfEndpoints_AreLookedUpAndToldToAllWorkers) {
     }
   }
   EXPECT_EQ(told, here.workers.size());
-  // A second one needs no question; to oneself there is no way; a number may be none.
+  // A second one needs no question; there is no channel to oneself; a number may be invalid.
   const auto second = program.client.Call<rocegw_object_reply>(create);
   EXPECT_EQ(program.client.error(), 0);
   auto own = create;
@@ -477,7 +477,7 @@ TEST_F(GatewayPeer, PeersOfEndpoints_AreLookedUpAndToldToAllWorkers) {
     for (const auto& [id, session] : worker->sessions) EXPECT_EQ(session.peers.size(), 1u);
 }
 
-// An endpoint has no other way to its peer than a channel.
+// An endpoint can reach its peer only through a channel.
 TEST_F(GatewayPeer, PeersOfEndpoints_SilentAtFirst_AreAskedAgain) {
   Program program(here);
   auto create = TestClient::Request<rocegw_create_peer>(ROCEGW_MSG_CREATE_PEER);

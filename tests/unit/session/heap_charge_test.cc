@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The charges for heap are upper bounds: what the allocator hands out for objects of a kind is not
-// more than their pool is charged.
+// Charges for heap are upper bounds: the allocator gives objects of a kind no more than their pool
+// is charged.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -24,7 +24,7 @@ size_t AllocatedBytes() {
 class HeapCharge : public ::testing::Test {
  protected:
   uint64_t Charged() { return host.server->services().pools.gateway().used(Resource::kHeapBytes); }
-  // `make` makes one object. Tables that double are part of the cost.
+  // `make` creates one object. Tables that double are part of the cost.
   void ExpectCharged(const std::string& kind, const std::function<bool()>& make) {
     constexpr int kObjects = 3000;
     ASSERT_TRUE(make()) << kind;
@@ -47,7 +47,7 @@ TEST_F(HeapCharge, ObjectsOfEachKind_TakeNoMoreThanIsCharged) {
   ExpectCharged("mr", [&] { return client.RegMr(program.pd, 4096, 64).handle != 0; });
   ExpectCharged("cq", [&] { return client.CreateCq(program.context).handle != 0; });
   ExpectCharged("qp", [&] { return program.CreateQp().handle != 0; });
-  // With the event about each that waits.
+  // Including the waiting event about each.
   ExpectCharged("cm id", [&] {
     program.ResolveAddr(program.CreateId(), cm_pair::Address(cm_pair::kSecond, 7000));
     return client.error() == 0;

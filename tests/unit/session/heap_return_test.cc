@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// After many objects were destroyed, the memory of the process is back near what it was.
+// After many objects were destroyed, the memory of the process returns to about its earlier size.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,8 +22,7 @@ size_t ResidentBytes() {
   return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Memory that the C library keeps by itself: many small blocks that are freed below one that is
-// not.
+// Fragments the heap: frees many small blocks below one that stays.
 std::unique_ptr<char[]> LeaveHoles(size_t bytes) {
   constexpr size_t kBlock = 1024;
   std::vector<std::unique_ptr<char[]>> blocks(bytes / kBlock);

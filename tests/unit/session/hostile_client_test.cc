@@ -127,7 +127,7 @@ TEST_F(HostileClient, DescriptorsThatNobodyAskedFor_AreClosed) {
   EXPECT_EQ(OpenDescriptors(), descriptors);
 }
 
-// A TCP socket whose close waits for two seconds: it lingers with data that its peer never takes.
+// TCP socket whose close blocks for two seconds: it lingers with data that its peer never reads.
 class LingeringSocket {
  public:
   LingeringSocket() {
@@ -150,7 +150,7 @@ class LingeringSocket {
     EXPECT_EQ(::setsockopt(ours_.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait), 0);
   }
   int get() const { return ours_.get(); }
-  // The message that carries the descriptor has the only one from now on.
+  // From now on only the message holds the descriptor.
   void Forget() { ours_.Reset(); }
 
  private:
@@ -165,7 +165,7 @@ class LingeringClient : public HostileClient {
     HostileClient::SetUp();
     host.blocked_calls = 1;
   }
-  // While the close waits, which ends long before the socket's time in no case.
+  // During the close, which must not delay others.
   void ExpectOthersGoOn() {
     EXPECT_EQ(session::ClientLane::HeldByAll(), 1u) << "the close still waits";
     TestClient other(host);
@@ -305,7 +305,7 @@ TEST_F(HostileClient, RequestsWithoutReadingAnswers_AreNotReadEndlessly) {
   ASSERT_TRUE(client.Hello());
   auto query = TestClient::Request<rocegw_query_gids>(ROCEGW_MSG_QUERY_GIDS);
   size_t sent = 0;
-  // The socket itself pushes back in the end, since the daemon stops to read.
+  // The socket fills up, since the daemon stops reading.
   for (int round = 0; round < 3; ++round) {
     while (client.Send(query)) ++sent;
     host.Settle();
@@ -366,7 +366,7 @@ TEST_F(HostileClient, Garbage_NeverHurtsAnybodyElse) {
   EXPECT_EQ(host.LinkedObjects(), before);
 }
 
-// Dies between any two steps of control thread and workers, with requests under way.
+// Dies between any two steps of control thread and workers, with requests in progress.
 TEST_F(HostileClient, DeathAtAnyPoint_LeavesNothing) {
   Random random(TestSeed(12));
   const size_t descriptors = OpenDescriptors();
@@ -434,12 +434,11 @@ TEST_F(HostileClient, DeathAtAnyPoint_LeavesNothing) {
   EXPECT_EQ(host.server->services().qpns.in_use(), 0u);
 }
 
-// A forked child keeps the connection open; the session ends with the process that made it all the
-// same.
+// A forked child keeps the connection open; the session still ends with the process that made it.
 TEST_F(HostileClient, KilledWhileAChildKeepsTheSocket) {
   int pids[2];
   ASSERT_EQ(::pipe(pids), 0);
-  // SO_PEERCRED tells who made the pair, so a child has to connect by itself.
+  // SO_PEERCRED names the creator of a pair, so a child must connect by itself.
   const std::string path = "/tmp/rocegw-killed-" + std::to_string(::getpid());
   ASSERT_TRUE(host.server->Listen({path}).ok());
   const pid_t child = ::fork();

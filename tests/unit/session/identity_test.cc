@@ -92,7 +92,7 @@ TEST(IdentifyPeer, ProcessThatIsGone_IsRefused) {
   int ends[2] = {};
   int carrier[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, carrier), 0);
-  // The child makes the pair, so it is the peer, sends one end and exits.
+  // The child creates the pair, so it is the peer; it sends one end and exits.
   const pid_t child = ::fork();
   if (child == 0) {
     (void)!::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of links in the words of ibv_query_port, against what a lane of each speed carries.
+// Rates of links in terms of ibv_query_port, against the rates of lanes.
 #include "gateway/session/link_rate.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace rocegw::session {
 namespace {
 
-// IBTA, PortInfo: LinkWidthActive, LinkSpeedActive and LinkSpeedExtActive, as data rates.
+// Data rates by IBTA, PortInfo: LinkWidthActive, LinkSpeedActive and LinkSpeedExtActive.
 double MbitPerSecond(LinkRate rate) {
   const std::map<int, double> lanes{{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
   const std::map<int, double> speeds{{1, 2'500},   {2, 5'000},   {4, 10'000},  {8, 10'000},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multicast through the attach protocol: who may attach what, when a port must hear a group, and
-// what is left of it when programs go.
+// Multicast through the attach protocol: permissions, membership of ports, and cleanup after
+// programs.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -188,7 +188,7 @@ TEST_F(MulticastGroupsTest, JoinOfAnId_TellsWhereDatagramsGo) {
   EXPECT_EQ(event.param.qkey, 0x01234567u);
   EXPECT_EQ(event.dgid[12], 0xEF);
   EXPECT_EQ(event.dgid[15], 9);
-  // Not a group; a group of the other family.
+  // An address that is no group; a group of the other family.
   join.group.address[0] = 10;
   client.Call<rocegw_object_reply>(join);
   EXPECT_EQ(client.error(), EINVAL);

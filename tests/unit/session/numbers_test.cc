@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys, queue pair numbers, and how often the log is written.
+// Keys, queue pair numbers, and the rate of log lines.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -58,7 +58,7 @@ TEST(QpnAllocator, Take_LeadsToTheWorker) {
 TEST(QpnAllocator, Take_AllNumbersOfABucketOnceAndNoneOfTheReserved) {
   Random random;
   port::SteeringTable steering(64);
-  // Buckets 0 and 63 hold the reserved numbers.
+  // Buckets 0 and 63 have the reserved numbers.
   for (const WorkerIndex worker : {WorkerIndex{0}, WorkerIndex{63}}) {
     QpnAllocator allocator(steering, 64, random);
     std::set<uint32_t> given;
@@ -138,7 +138,7 @@ TEST(KeyGenerator, Windows_HaveAllKeysOfTheirName) {
   Random random;
   KeyGenerator keys(random);
   std::set<uint32_t> names;
-  // Enough of both that names and keys would meet by chance.
+  // Enough of both that they would collide by chance.
   for (int i = 0; i < 20000; ++i) {
     const uint32_t name = keys.TakeForWindow().value >> 8;
     ASSERT_TRUE(names.insert(name).second);
@@ -174,7 +174,7 @@ TEST(QpnAllocator, RestUntil_OutlastsTheUsualRest) {
   std::optional<Qpn> last;
   while (const auto qpn = allocator.Take(5, kStart)) last = qpn;
   ASSERT_TRUE(last.has_value());
-  // Told while it is in use, as the connection manager does.
+  // Reported while it is in use, as by the connection manager.
   allocator.RestUntil(*last, kStart + Seconds(60), kStart);
   allocator.Give(*last, kStart);
   EXPECT_FALSE(allocator.Take(5, kStart + Seconds(59)).has_value());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs objects through the attach protocol: what a correct library does, and what it is refused.
+// Verbs objects through the attach protocol: requests of a correct library, and refusals.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -71,7 +71,7 @@ TEST_F(Objects, OpenContext_AnnouncesWorkersWithLinesAndEventfds) {
     ASSERT_NE(client.At(client.lines[w]), nullptr);
     On(w).link.line->need_wakeup = 77;
     EXPECT_EQ(reinterpret_cast<rocegw_worker_line*>(client.At(client.lines[w]))->need_wakeup, 77u);
-    // The same eventfd on both sides.
+    // Both sides have the same eventfd.
     const uint64_t one = 1;
     ASSERT_EQ(::write(client.wake_fds[w].get(), &one, sizeof one), 8);
     uint64_t value = 0;
@@ -357,7 +357,7 @@ TEST_F(Objects, CompletionChannel_WorkersWriteClientReads) {
   rocegw_completion_event got{};
   EXPECT_EQ(::recv(events.get(), &got, sizeof got, MSG_DONTWAIT), 16);
   EXPECT_EQ(got.cookie, 0xC0u);
-  // The client's end blocks unless the program decides otherwise, and takes nothing from it.
+  // The client's end blocks unless the program changes it, and refuses writes.
   EXPECT_EQ(::fcntl(events.get(), F_GETFL) & O_NONBLOCK, 0);
   EXPECT_EQ(::send(events.get(), &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL), -1);
 
@@ -585,7 +585,7 @@ TEST_F(Objects, ModifyQp_ToRtr_TranslatesThePath) {
   EXPECT_EQ(reinterpret_cast<rocegw_qp_status*>(client.At(qp.status))->state, 2u);
 }
 
-// A new path leads to the peer that the queue pair has, whatever else was asked for in vain.
+// A new path leads to the queue pair's current peer, whatever was refused before.
 TEST_F(Objects, ModifyQp_RefusedPeer_IsForgotten) {
   const auto qp = client.CreateQp(pd, Cq());
   ASSERT_EQ(ToInit(qp.handle), 0);
@@ -655,7 +655,7 @@ TEST_F(Objects, AsyncEvent_ReachesTheQpsContextAndIsCounted) {
   raised.cookie = 9;
   raised.qpn = Qpn{qp.qpn};
   host.workers[qp.worker]->Raise({0, raised});
-  raised.qpn = Qpn{qp.qpn ^ 1};  // of an earlier owner of the handle
+  raised.qpn = Qpn{qp.qpn ^ 1};  // number of an earlier owner of the handle
   host.workers[qp.worker]->Raise({0, raised});
   host.Settle();
   rocegw_async_event event{};
@@ -692,7 +692,7 @@ TEST_F(Objects, DeviceChanges_ReachItsContexts) {
   device.active_mtu = 5;
   host.server->UpdateDevice(0, device);
   EXPECT_EQ(next(), 1000u);
-  // Queue pairs made from now on see the new address.
+  // Queue pairs created from now on see the new address.
   const auto qp = client.CreateQp(pd, Cq());
   EXPECT_EQ(On(qp.worker).qps[qp.qpn].config.gids->entries[3], wire::Gid::FromV4(0x0A0A0A0A));
   EXPECT_EQ(On(qp.worker).qps[qp.qpn].config.port_mtu, 5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory placement extensions as sessions get them: devices, regions and queue pairs have them
-// where the gateway's configuration says so.
+// The memory placement extensions in sessions: devices, regions and queue pairs have them if the
+// gateway's configuration allows it.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -64,7 +64,7 @@ TEST_P(SessionPlacement, Workers_HearThatAQueuePairHasThem) {
   EXPECT_TRUE(found);
 }
 
-// A pool may be without where the gateway has them, and have them where only those do that ask.
+// Combinations of the pool's and the gateway's settings.
 struct OfPool {
   MemoryPlacement gateway;
   std::optional<bool> pool;
@@ -110,8 +110,8 @@ INSTANTIATE_TEST_SUITE_P(, PoolPlacement,
                                            OfPool{MemoryPlacement::kEnabled, true, true},
                                            OfPool{MemoryPlacement::kEnabled, false, false}));
 
-// ibv_wr_atomic_write brings its bytes along: even where a queue is so long that it has no room
-// else.
+// ibv_wr_atomic_write carries its bytes inline, even in a queue that is so long that it has no
+// other inline space.
 TEST_P(SessionPlacement, QueuePairsHaveRoomForEightBytes) {
   const uint32_t cq = client.CreateCq(context, 16).handle;
   const auto qp = client.CreateQp(pd, cq, ROCEGW_QPT_RC, 16384);

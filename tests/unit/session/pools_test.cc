@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two pools on one gateway: what one is refused, and that the other does not notice.
+// Two pools on one gateway: a refusal of one does not affect the other.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -38,7 +38,7 @@ class Pools : public ::testing::Test {
     client->Hello();
     return client;
   }
-  // Text of the latest event; how often it happened.
+  // Returns the text of the latest event and its count.
   std::pair<std::string, uint64_t> LastEvent() {
     const auto rows = host.server->services().events.Rows();
     return rows.empty() ? std::pair<std::string, uint64_t>()
@@ -51,7 +51,7 @@ class Pools : public ::testing::Test {
   SessionHost host;
 };
 
-// One of everything; the first error that is met.
+// Creates one of each object; returns the first error.
 int UseAll(TestClient& client) {
   const uint32_t context = client.OpenContext();
   if (client.error() != 0) return client.error();
@@ -92,7 +92,7 @@ TEST_F(Pools, SendingHeldBack_EventNamesPoolAndRate) {
       LastEvent().first,
       std::string(kRed) + ": limit of bytes_per_second reached, which is 5000000 for the pool");
   EXPECT_EQ(pool.refused(tenant::kResources + 1), 3u);
-  // Of a pool that has gone meanwhile nothing is said.
+  // Nothing is reported about a removed pool.
   host.workers[0]->Raise({0, worker::RateReached{nullptr, tenant::Rate::kBytes, nullptr}});
   host.Settle();
   EXPECT_EQ(LastEvent().second, 1u);
@@ -241,7 +241,7 @@ TEST_F(Pools, AllowedPeers_RtrElsewhereIsEacces) {
   }
   EXPECT_TRUE(has_rules);
 
-  // Fewer from now on: it is not one of them, and what runs learns of it.
+  // Narrower rules exclude a connected peer, and its connection is closed.
   settings.allowed_peers = {{wire::Gid::FromV4(0xC000020A), 128}};
   host.server->SetPool(settings, {});
   host.Settle();
@@ -264,7 +264,7 @@ TEST_F(Pools, AllowedPeers_RtrElsewhereIsEacces) {
   EXPECT_EQ(configured()[0].first, verbs::QpState::kError);
   EXPECT_FALSE(configured()[0].second->Allow(wire::Gid::FromV4(0xC0000209)));
   EXPECT_TRUE(configured()[0].second->Allow(wire::Gid::FromV4(0xC000020A)));
-  // The tenant's rules are those of its pools as well.
+  // The tenant's rules hold for its pools as well.
   settings.allowed_peers = {};
   host.server->SetPool(settings, {});
   tenant.allowed_peers = {};

@@ -57,7 +57,7 @@ TEST(FromClient, NoFlowLabel_PortNamesTheDestinationsBucket) {
   ASSERT_TRUE(a.ok());
   EXPECT_GE(a.value().path.source_port, 0xC000);
   EXPECT_EQ(a.value().path.source_port & 63, port::BucketOf(Qpn{0xABCDEF}));
-  // The address vector alone: where the QP goes already.
+  // The address vector alone: keeps the QP's destination.
   const auto b = FromClient(Connected(0), verbs::kAttrAv, TwoAddresses(), {}, Qpn{0x040000});
   EXPECT_EQ(b.value().path.source_port & 63, 1);
 }

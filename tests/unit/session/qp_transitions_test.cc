@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transitions of queue pairs as programs ask for them, against the table of IBTA 11.2.5.2: by the
-// attach protocol, at a real worker, each with the masks next to what is allowed. A modify that is
-// refused has changed nothing, and one that is not has changed what it names.
+// Transitions of queue pairs by programs against the table of IBTA 11.2.5.2: through the attach
+// protocol, at a real worker, with allowed masks and their neighbours. A refused modify changes
+// nothing, an accepted one changes what it names.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -20,7 +20,7 @@ using verbs::QpState;
 using verbs::QpType;
 using enum verbs::QpAttrMask;
 
-// Two values of everything that has two.
+// Two values of each attribute that has two.
 rocegw_qp_attr Attributes(bool other) {
   rocegw_qp_attr attr{};
   attr.path_mtu = other ? 2 : 3;
@@ -48,7 +48,7 @@ rocegw_qp_attr Attributes(bool other) {
   return attr;
 }
 
-// What a query says after `from` has been given with `mask`.
+// Returns the attributes after `from` was set with `mask`.
 rocegw_qp_attr After(rocegw_qp_attr now, const rocegw_qp_attr& from, uint32_t mask, QpState state) {
   if ((mask & kAttrPathMtu) != 0) now.path_mtu = from.path_mtu;
   if ((mask & kAttrQkey) != 0) now.qkey = from.qkey;
@@ -72,7 +72,7 @@ rocegw_qp_attr After(rocegw_qp_attr now, const rocegw_qp_attr& from, uint32_t ma
   return now;
 }
 
-// What is asked for in turn: what is allowed, and what differs from that in one attribute.
+// Returns the allowed masks and those that differ from one in a single attribute.
 std::set<uint32_t> MasksNextTo(const TransitionRule& rule) {
   const uint32_t all = rule.must | rule.may;
   std::set<uint32_t> masks = {rule.must, all};
@@ -108,7 +108,7 @@ class QpTransitions : public ::testing::TestWithParam<QpType> {
     return reply.attr;
   }
 
-  // A new queue pair, taken to that state with what each step must be given.
+  // Creates a queue pair and moves it to that state with the required attributes.
   uint32_t In(QpState state) {
     const uint32_t qp = Create();
     QpState at = QpState::kReset;
@@ -122,7 +122,7 @@ class QpTransitions : public ::testing::TestWithParam<QpType> {
     return qp;
   }
 
-  // One modify at a new queue pair.
+  // Tries one modify on a new queue pair.
   void Try(QpState from, QpState to, uint32_t mask, QpState claimed, bool allowed) {
     SCOPED_TRACE(::testing::Message() << "mask 0x" << std::hex << mask);
     const uint32_t qp = In(from);
@@ -147,7 +147,7 @@ class QpTransitions : public ::testing::TestWithParam<QpType> {
   void TryAll(QpState from, QpState to) {
     const auto rule = RuleOf(GetParam(), from, to);
     if (!rule) {
-      // With what this state can be reached by from elsewhere, and with nothing.
+      // With the masks by which this state is reached from others, and with none.
       std::set<uint32_t> masks = {0};
       for (const QpState elsewhere : kQpStates) {
         if (const auto other = RuleOf(GetParam(), elsewhere, to)) masks.insert(other->must);
@@ -159,7 +159,7 @@ class QpTransitions : public ::testing::TestWithParam<QpType> {
       const bool allowed =
           (mask & rule->must) == rule->must && (mask & ~(rule->must | rule->may)) == 0;
       Try(from, to, kAttrState | mask, from, allowed);
-      // The state goes without saying where it stays.
+      // The state without the current one.
       if (from == to && from != QpState::kReset) Try(from, to, mask, from, allowed);
     }
     if ((rule->may & kAttrCurState) == 0) return;
@@ -171,7 +171,7 @@ class QpTransitions : public ::testing::TestWithParam<QpType> {
 
   TestClient& client() { return *program_.client; }
 
-  // Requests are answered when they come, however many.
+  // Without a rate limit for requests.
   static session::Options Unhurried() {
     session::Options options;
     options.session.request_burst = uint32_t{1} << 20;
@@ -184,7 +184,7 @@ class QpTransitions : public ::testing::TestWithParam<QpType> {
 
 TEST_P(QpTransitions, AsTheTableSays_AndRefusedOnesChangeNothing) {
   for (const QpState from : kQpStates) {
-    if (from == QpState::kSqe) continue;  // nothing leads there
+    if (from == QpState::kSqe) continue;  // not reachable
     for (const QpState to : kQpStates) {
       SCOPED_TRACE(std::string(verbs::StateName(from)) + " to " + verbs::StateName(to));
       TryAll(from, to);

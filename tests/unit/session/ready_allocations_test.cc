@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue pair that comes out of a reserve allocates nothing on its way to RTS: the functions that
-// get memory are counted while the gateway runs.
+// A queue pair from a reserve allocates nothing on its way to RTS: allocations are counted while
+// the gateway runs.
 #include <gtest/gtest.h>
 
 #include "tests/support/allocation_counts.h"
@@ -17,7 +17,7 @@ class ReadyAllocations : public ::testing::Test {
  protected:
   void Start(uint32_t ready_qps) {
     session::Options options;
-    // Filling up is not what is counted here.
+    // The refill is not counted here.
     options.refill_after = Seconds(3600);
     host_.emplace(2, options, false);
     tenant::PoolSettings pool;
@@ -25,7 +25,7 @@ class ReadyAllocations : public ::testing::Test {
     pool.trusted = true;
     pool.ready_qps = ready_qps;
     host_->SetPool(pool);
-    // The last turn finds nothing to do. While it is due, taking something does not put it off.
+    // The last refill step finds nothing to do. While it is due, a use does not postpone it.
     while (host_->server->services().reserves.refill_due()) host_->Turn();
     if (ready_qps != 0) {
       ASSERT_EQ(Reserve()->ready(), ready_qps);
@@ -33,7 +33,7 @@ class ReadyAllocations : public ::testing::Test {
     }
     program_ = host_->Begin(kPool);
     ASSERT_EQ(program_.client->error(), 0);
-    // The test's own side of the connection may allocate.
+    // The test's side of the connection may allocate.
     counted_ = std::make_unique<TestClient>(
         [this] {
           AllocationCounts::Start();
@@ -46,7 +46,7 @@ class ReadyAllocations : public ::testing::Test {
   std::shared_ptr<session::ReadyReserve> Reserve() {
     return host_->server->services().reserves.Of(*host_->server->services().pools.FindPool(kPool));
   }
-  // What one queue pair costs until it can send.
+  // Returns the allocations for one queue pair until it can send.
   AllocationCounts SetUpOne() {
     AllocationCounts::Reset();
     const auto qp = counted_->CreateQp(program_.pd, program_.cq, ROCEGW_QPT_RC, kDepth);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool keeps ready: that it is filled, given away whole, paid for and given back.
+// A pool's reserve: filled, given to one program as a whole, charged and returned.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -79,7 +79,7 @@ TEST_F(ReadyReserveTest, RemovedAndReplacedPools_LeaveNothing) {
 TEST_F(ReadyReserveTest, PoolGoesWhileSomeAreBeingMade_LeavesNothing) {
   settings.ready_qps = 64;
   host.SetPool(settings);
-  // Asked of the workers, which have not answered.
+  // Sent to the workers, which have not answered.
   while (host.server->services().workers.unanswered() == 0) host.loop.RunOnce(Milliseconds(1));
   host.server->RemovePool(kReadyPool);
   host.Settle();
@@ -94,7 +94,7 @@ TEST_F(ReadyReserveTest, Program_PaysForWhatItTookAndItsEndGivesAllBack) {
     for (int i = 0; i < 10; ++i) {
       const auto qp = program.client->CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 128);
       ASSERT_EQ(program.client->error(), 0);
-      // Some on their way, some further: it dies in the middle of it.
+      // Some in early states, some in later ones: the program dies in between.
       if (i % 2 == 0) {
         ASSERT_EQ(WorkerHost::Connect(*program.client, qp.handle), 0);
       }
@@ -132,11 +132,11 @@ TEST_F(ReadyReserveTest, PoolGoesUnderAProgram_WhichGoesOnAndLeavesNothing) {
   EXPECT_EQ(Numbers(), 0u);
 }
 
-// Whoever comes later finds zeros, and memory that nobody had before.
+// A later program finds zeros, in memory that no program had before.
 TEST_F(ReadyReserveTest, Chunk_NeverServesTwoPrograms) {
   Keep(4);
   std::set<ino_t> files;
-  std::vector<std::unique_ptr<TestClient>> former;  // keep their files' numbers taken
+  std::vector<std::unique_ptr<TestClient>> former;  // keep their files' inode numbers in use
   for (int life = 0; life < 4; ++life) {
     TurnUntil([&] { return IsFull(4); });
     auto program = host.Begin(kReadyPool);
@@ -157,7 +157,7 @@ TEST_F(ReadyReserveTest, Chunk_NeverServesTwoPrograms) {
   EXPECT_EQ(Reserve()->misses(), 0u);
 }
 
-// Blocks of a queue pair that was destroyed are zero when the next one gets them.
+// Blocks of a destroyed queue pair are zero for the next one.
 TEST_F(ReadyReserveTest, BlocksThatComeBack_AreZeroAgain) {
   Keep(4);
   auto program = host.Begin(kReadyPool);
@@ -219,7 +219,7 @@ TEST_F(ReadyReserveTest, NoMemoryForTheProgram_LeavesTheReserveWhole) {
   EXPECT_EQ(Numbers(), numbers);
 }
 
-// Answers come ahead of the worker only as long as the worker could not say no.
+// The session answers before the worker only while the worker cannot refuse.
 TEST_F(ReadyReserveTest, StatesOutOfOrder_AreRefusedAsEver) {
   Keep(4);
   auto program = host.Begin(kReadyPool);

@@ -47,7 +47,7 @@ class Slots : public ::testing::Test {
     struct stat info {};
     return stat(path.c_str(), &info) == 0 ? info.st_mode & 0777 : 0;
   }
-  // A program that attaches there; invalid when nobody listens.
+  // Connects as a program; invalid if there is no listener.
   static UniqueFd Connect(const std::string& path) {
     UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     sockaddr_un address{};
@@ -91,7 +91,7 @@ TEST_F(Slots, FoldersLetThoseThroughWhomTheSocketLetsIn) {
   }
 }
 
-// A pod that may be nothing but itself: no user of the host's, no group, no capability.
+// A pod without any rights: no user of the host, no group, no capability.
 TEST_F(Slots, ProgramOfAnotherUser_ConnectsWhereTheModeSaysSo) {
   fs::permissions(folder, fs::perms(0711));
   for (const uint32_t mode : {0660u, 0666u}) {

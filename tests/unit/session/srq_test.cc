@@ -62,7 +62,7 @@ class SharedQueues : public ::testing::Test {
     return client.Call<rocegw_query_srq_reply>(request);
   }
   FakeWorker::Session& On(size_t worker) { return host.workers[worker]->sessions.begin()->second; }
-  // The worker that has it.
+  // Returns the worker of the queue.
   size_t WorkerOf(uint32_t srq) { return On(0).srqs.contains(srq) ? 0 : 1; }
 
   SessionHost host;
@@ -238,7 +238,7 @@ TEST_F(SharedQueues, WrongWishes_AreRefused) {
   const uint32_t srq = Create().handle;
   CreateQp(srq, ROCEGW_QPT_ENDPOINT);
   EXPECT_EQ(client.error(), EINVAL);
-  // Another context's.
+  // Object of another context.
   const uint32_t other = client.OpenContext();
   pd = client.AllocPd(other);
   cq = client.CreateCq(other).handle;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole with real threads: control loop, workers, clients that come and go, and somebody who
-// asks for snapshots.
+// Everything with real threads: control loop, workers, clients that come and go, and concurrent
+// snapshots.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>

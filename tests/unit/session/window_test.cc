@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory windows as objects of a session: known to all workers, counted as regions, in the way of
-// what they depend on.
+// Memory windows as objects of a session: registered with all workers, counted as regions, and
+// holding the objects they depend on.
 #include <gtest/gtest.h>
 
 #include "tests/support/session/session_host.h"
@@ -26,7 +26,7 @@ class SessionWindows : public ::testing::Test {
     request.type = type;
     return client->Call<rocegw_mw_reply>(request);
   }
-  // As a worker does it for a request of that queue pair.
+  // Binds a window like a worker for a request of that queue pair.
   bool Bind(const rocegw_mw_reply& mw, const rocegw_mr_reply& mr) {
     FakeWorker::Session& session = host.workers[0]->sessions.begin()->second;
     const verbs::RemoteUser user{session.link.session, pd, Qpn{9}, {}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XRC through the attach protocol: who shares a domain, what lives in it and for how long, and what
-// is left when its users go in any order.
+// XRC through the attach protocol: sharing of a domain, lifetime of its objects, and cleanup when
+// its users end in any order.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -15,11 +15,11 @@ namespace {
 constexpr uint32_t kCreate = ROCEGW_XRCD_CREATE;
 constexpr uint32_t kExclusive = ROCEGW_XRCD_CREATE | ROCEGW_XRCD_EXCLUSIVE;
 
-// A program with all that XRC needs.
+// Program with everything that XRC needs.
 struct Program : TestProgram {
   using TestProgram::TestProgram;
 
-  // 0: refused.
+  // Returns 0 if refused.
   uint32_t OpenXrcd(int fd, uint32_t flags = kCreate) {
     auto request = TestClient::Request<rocegw_open_xrcd>(ROCEGW_MSG_OPEN_XRCD);
     request.context = context;
@@ -62,7 +62,7 @@ class XrcSessions : public ::testing::Test {
   void TearDown() override { EXPECT_EQ(host.BrokenRules(), std::vector<std::string>()); }
 
   static UniqueFd File() { return UniqueFd(::memfd_create("xrc", MFD_CLOEXEC)); }
-  // The domains that workers know, and the queue pairs in them.
+  // Returns the domains that workers know, with their queue pairs.
   std::vector<const FakeWorker::Session*> Domains() const {
     std::vector<const FakeWorker::Session*> found;
     for (const auto& worker : host.workers)
@@ -268,7 +268,7 @@ TEST_F(XrcSessions, Events_ReachEverybodyWhoHasIt) {
   EXPECT_EQ(event.type, static_cast<uint32_t>(verbs::AsyncEvent::kQpRequestError));
 }
 
-// kill -9, of each of them first.
+// Kills each of them first once.
 TEST_F(XrcSessions, DeathOfAnyUser_LeavesTheOthersTheirs_AndNothingAtTheEnd) {
   for (const bool maker_first : {true, false}) {
     SCOPED_TRACE(maker_first);

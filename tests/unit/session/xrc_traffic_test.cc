@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kDepth = 8;
 
-// A program's rings as its library would use them.
+// Program's rings as its library would use them.
 struct Program {
   explicit Program(WorkerHost& host) : client(host.Join(session::kDefaultPool)) {
     EXPECT_TRUE(client->Hello());
@@ -64,7 +64,7 @@ struct Program {
     request.qpn = qpn;
     return client->Call<rocegw_qp_reply>(request);
   }
-  // A receive of 512 bytes at that offset of its memory.
+  // Posts a receive of 512 bytes at that offset of its memory.
   void PostReceive(size_t offset) {
     const rocegw_sge sge{Address(offset), 512, lkey};
     ClientSrq(*client, srq).PostReceive(offset, {&sge, 1});
@@ -74,12 +74,12 @@ struct Program {
     qp.PostSend(wqe, {{{Address(0), length, lkey}}});
     qp.Ring();
   }
-  // Of a receive that completed: in the ring, or where it was to go.
+  // Returns the bytes of a completed receive: in the ring, or in its memory.
   const uint8_t* BytesOf(const rocegw_cqe& cqe) {
     if ((cqe.flags & ROCEGW_CQE_PAYLOAD_IN_RING) == 0) return memory.data() + cqe.wr_id;
     return client->At(srq.payload) + size_t{cqe.ring_slot} * srq.payload_stride;
   }
-  // The next completion, if there is one.
+  // Takes the next completion, if there is one.
   bool Poll(rocegw_cqe& out) {
     for (const rocegw_cqe& cqe : completions.Poll()) waiting.push_back(cqe);
     if (waiting.empty()) return false;
@@ -121,7 +121,7 @@ class XrcTraffic : public ::testing::Test {
     ASSERT_EQ(sharing[0]->client->error(), 0);
     opened = sharing[1]->OpenReceiver(to.qpn);
     ASSERT_EQ(sharing[1]->client->error(), 0);
-    // By the one that has opened it.
+    // Connected by the program that has opened it.
     ASSERT_EQ(WorkerHost::Connect(*sharing[1]->client, opened.handle,
                                   {from.qpn, WorkerHost::GidOf(0)}, verbs::QpType::kXrcReceive),
               0);
@@ -130,11 +130,11 @@ class XrcTraffic : public ::testing::Test {
               0);
   }
   void TearDown() override {
-    // They go one after the other.
+    // Destroyed one after the other.
     near.TurnsWith(nullptr);
     far.TurnsWith(nullptr);
   }
-  // The sender's next completion.
+  // Returns the sender's next completion.
   rocegw_cqe Sent() {
     rocegw_cqe cqe{};
     bool there = false;
@@ -162,7 +162,7 @@ class XrcTraffic : public ::testing::Test {
   std::array<std::unique_ptr<Program>, 2> sharing;
   std::unique_ptr<Program> sender;
   rocegw_qp_reply from{};
-  ClientQp queue;  // of the sender
+  ClientQp queue;  // queue of the sender
   rocegw_qp_reply to{};
   rocegw_qp_reply opened{};
 };
@@ -205,13 +205,13 @@ TEST_F(XrcTraffic, WritesAndReads_ReachTheMemoryOfTheQueuesOwner) {
   sender->PostSend(queue, wqe, 300);
   ASSERT_EQ(Sent().status, 0);
   EXPECT_EQ(sender->memory[299], 0x77);
-  // The other's key is not this owner's.
+  // The other owner's key is not valid here.
   wqe.u.rdma.rkey = sharing[0]->rkey;
   sender->PostSend(queue, wqe, 300);
   EXPECT_EQ(Sent().status, static_cast<uint8_t>(verbs::WcStatus::kRemoteAccess));
 }
 
-// kill -9 of who has made the queue pair, with a receive queue of its own.
+// Kills the creator of the queue pair, which has a receive queue of its own.
 TEST_F(XrcTraffic, DeadMaker_LeavesTheOtherOneServed) {
   sharing[0]->PostReceive(0x1000);
   ASSERT_EQ(Send(*sharing[0], 1, 400).status, 0);

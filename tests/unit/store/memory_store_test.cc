@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store in memory keeps the contract; what only it can do.
+// The store in memory follows the contract; tests of its own functions.
 #include "controlplane/store/local/memory_store.h"
 
 #include <future>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store in SQLite keeps the contract; what it keeps from one process to the next, and what it
-// says to a file that it cannot use.
+// The store in SQLite follows the contract; persistence between processes, and refusals of unusable
+// files.
 #include "controlplane/store/sqlite/sqlite_store.h"
 
 #include <fstream>
@@ -43,7 +43,7 @@ class SqliteFileTest : public ::testing::Test {
     EXPECT_TRUE(result.ok()) << result.status().text();
     return result.ok() ? result->revision : 0;
   }
-  // What opening it says, which must be an error.
+  // Returns the error of opening, which must fail.
   Status Refusal() {
     auto store = store::OpenSqliteStore(options_);
     EXPECT_FALSE(store.ok());
@@ -83,7 +83,7 @@ TEST_F(SqliteFileTest, Reopened_LeasesOfADeadProcessHaveEnded) {
   const auto lease = std::move(*store->NewLease(std::chrono::seconds(10), {}));
   const auto last =
       Write(*store, {Operation::Put("leader", "x", lease->id()), Operation::Put("stays", "x")});
-  // What is on the disk now is what would be left if the process died.
+  // The current files are what would remain if the process died.
   const std::string live = std::exchange(options_.path, directory_.File("left.db"));
   std::filesystem::copy_file(live, options_.path);
   std::filesystem::copy_file(live + "-wal", options_.path + "-wal");
@@ -118,7 +118,7 @@ TEST_F(SqliteFileTest, Compacted_RowsAreReallyGone) {
     }
     const auto newest = Write(*store, {Operation::Delete("b")});
     ASSERT_TRUE(store->Compact(newest).ok());
-    // The writer sweeps a piece with each group; these are enough of them.
+    // The writer sweeps a part with each group; these groups suffice.
     for (int i = 0; i < 12; ++i) Write(*store, {Operation::Put("later", std::to_string(i))});
     EXPECT_EQ(store->Get("a")->value().value, std::to_string(kVersions - 1));
     EXPECT_FALSE(store->Get("b")->has_value());
@@ -222,7 +222,7 @@ TEST_F(SqliteFileTest, PageOverwritten_IsRefused) {
       Write(*store, {Operation::Put("key" + std::to_string(i), std::string(500, 'v'))});
     }
   }
-  // Every page but the first: a tree that leads nowhere.
+  // Overwrites every page except the first: a damaged tree.
   const auto size = std::filesystem::file_size(options_.path);
   std::fstream file(options_.path, std::ios::in | std::ios::out | std::ios::binary);
   for (size_t at = 4096; at < size; at += 4096) {

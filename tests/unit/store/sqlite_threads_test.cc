@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose thread does what in the SQLite store: who writes, who answers, who is woken.
+// Threads of the SQLite store: the thread that writes, answers, or wakes watches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST_F(SqliteThreads, TxnAsync_IsNotDoneByItsCaller) {
   EXPECT_NE(by.get_future().get(), std::this_thread::get_id());
 }
 
-// An answer may ask for the next write: the one before is over.
+// An answer may start the next write: the earlier one has ended.
 TEST_F(SqliteThreads, TxnHere_FromAnAnswer_IsDoneByItsCaller) {
   bool done = false;
   store_->TxnHere({{}, {Operation::Put("a", "v")}, {}}, [&](const auto&) {
@@ -99,7 +99,7 @@ TEST_F(SqliteThreads, CallersAndItsOwn_WriteEachTransactionOnce) {
   EXPECT_EQ(*all.rbegin(), kThreads * kEach);
 }
 
-// Reads wait for no writer, wherever they are asked for.
+// Reads wait for no writer, on any thread.
 TEST_F(SqliteThreads, TransactionThatOnlyReads_IsAnsweredAtOnce) {
   const Revision revision = Put("a");
   store::Transaction reads{{store::Compare::Exists("b")}, {}, {Operation::Get("a")}};
@@ -121,7 +121,7 @@ TEST_F(SqliteThreads, WatchThatNothingConcerns_IsNotWokenAndNotOvertaken) {
   const auto quiet =
       std::move(*store_->NewWatch(KeyRange::Prefix("quiet/"), first + 1, [&] { ++woken; }));
   ASSERT_FALSE(quiet->TryNext()->has_value());
-  // Opened later, so that it is woken after the other one would have been.
+  // Opened later, so that it is woken after the other one.
   std::counting_semaphore<> round(0);
   const auto all =
       std::move(*store_->NewWatch(KeyRange::All(), first + 1, [&] { round.release(); }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three controllers over one memory store; one of them goes without a word.
+// Three controllers over one memory store; one of them vanishes silently.
 #include "controlplane/sync/connection_keeper.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using rocegw::testing::IntentOf;
 
 class ConnectionKeeperTest : public ::testing::Test {
  protected:
-  // One controller, as far as this is concerned.
+  // Parts of a controller that matter here.
   struct Controller {
     Controller(store::Store& store, const std::string& id)
         : presence(store, id, {}), here(presence.AwaitSaid(std::chrono::seconds(20))) {
@@ -55,7 +55,7 @@ class ConnectionKeeperTest : public ::testing::Test {
     model::ReadStatus(entry.value()->value, read);
     return read.status();
   }
-  // All that the survivors make of what has been written until now is in the store.
+  // Waits until the survivors' reactions to all writes so far are stored.
   void Settle(std::initializer_list<Controller*> controllers) {
     for (Controller* one : controllers) {
       const auto seen = std::make_shared<std::promise<void>>();
@@ -78,7 +78,7 @@ TEST_F(ConnectionKeeperTest, GatewaysOfOneThatIsGone_AreNotConnectedAnyMore) {
   Connected("at-c", "c");
   Settle({a.get(), &b, &c});
   EXPECT_TRUE(Stored("at-a").connected());
-  // As SIGKILL: it writes nothing, and its lease runs out.
+  // As after SIGKILL: it writes nothing, and its lease expires.
   const store::LeaseId lease = store_->Get("replica/a").value()->lease;
   a->keeper.reset();
   a->follower.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hub, follower and status writer over a memory store, with agents that are objects of the test.
+// Hub, follower and status writer over a memory store, with simulated agents.
 #include "controlplane/sync/node_hub.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using rocegw::testing::IntentOf;
 using rocegw::testing::PoolWith;
 using rocegw::testing::TenantWith;
 
-// An agent's end: gathers what it is sent.
+// Agent's end: collects what it is sent.
 class Agent : public NodeStream {
  public:
   void Send(const fleet::v1::SyncResponse& message) override {
@@ -67,7 +67,7 @@ class NodeHubTest : public ::testing::Test {
     return revision;
   }
   void Reached(store::Revision revision) {
-    // Shared: who sets it may still be inside of it when we have it.
+    // Shared: the thread that sets it may still be inside it when the test continues.
     const auto reached = std::make_shared<std::promise<void>>();
     auto future = reached->get_future();
     follower_->WhenReached(revision, [reached] { reached->set_value(); });
@@ -140,7 +140,7 @@ TEST_F(NodeHubTest, ChangeReachesTheGatewaysThatItTouches) {
   EXPECT_EQ(Sent(revision).in_sync, 2u);
 }
 
-// One push at once, then one a second.
+// A push at once, then one per second.
 TEST_F(NodeHubTest, ChangesBeyondThePace_GatherInOnePush) {
   hub_.reset();
   hub_ = std::make_unique<NodeHub>(
@@ -168,7 +168,7 @@ TEST_F(NodeHubTest, ChangesBeyondThePace_GatherInOnePush) {
   EXPECT_EQ(Sent(last).in_sync, 1u);
 }
 
-// What peers are told of is what a push to them says.
+// Peers get the addresses that a push of peers contains.
 TEST_F(NodeHubTest, AddressOfAnotherGateway_IsRefusedAndReachesNoPeer) {
   Put(GatewayWith("i"));
   auto g = std::make_shared<Agent>();
@@ -201,11 +201,11 @@ TEST_F(NodeHubTest, AddressOfAnotherGateway_IsRefusedAndReachesNoPeer) {
   using controllers::AddressRefusal;
   EXPECT_EQ(hub_->refused_addresses(AddressRefusal::kTaken), 1u);
   EXPECT_EQ(hub_->refused_addresses(AddressRefusal::kMalformed), 1u);
-  // Again and again the same: counted once.
+  // Repeated claims are counted once.
   Name("gateways/h", h_id, {"192.0.2.1", "192.0.2.2"});
   EXPECT_EQ(hub_->refused_addresses(AddressRefusal::kTaken), 1u);
   EXPECT_EQ(Stored("gateways/g").addresses_size(), 1);
-  // Who does not have it any more says so, and it goes to whom it belongs without another word.
+  // A gateway that stops reporting an address releases it to its claimant.
   Name("gateways/g", g_id, {"192.0.2.3"});
   Sent(Newest());
   const types::v1::GatewayState granted = Stored("gateways/h");
@@ -213,8 +213,7 @@ TEST_F(NodeHubTest, AddressOfAnotherGateway_IsRefusedAndReachesNoPeer) {
   EXPECT_EQ(granted.addresses_size(), 2);
 }
 
-// Two controllers have believed two hosts at once; this one has not heard of its own since it
-// started.
+// Two controllers accepted two hosts at once; this one has not heard from its own since it started.
 TEST_F(NodeHubTest, SharedAddress_IsTakenFromNobodyWhoHasNotSaidAnything) {
   const auto has = [&](const std::string& id) {
     types::v1::Gateway seen = GatewayWith(id);

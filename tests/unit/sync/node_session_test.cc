@@ -52,7 +52,7 @@ class NodeSessionTest : public ::testing::Test {
   fleet::v1::Hello hello_;
 };
 
-// A gateway that has no room now may have it later, though nobody changes anything.
+// A gateway without capacity may have some later without a change of the fleet.
 TEST_F(NodeSessionTest, RejectedByTheHost_IsSentAgainOnceAMinute) {
   using std::chrono::seconds;
   NodeSession session = Settled();
@@ -109,7 +109,7 @@ TEST_F(NodeSessionTest, AgentThatHasEverything_IsSentNothing) {
   hello_.set_store_uuid(kStore);
   hello_.set_applied_revision(fleet_.view.revision);
   hello_.set_objects_digest(digest.value());
-  // Something that has nothing to do with the gateway.
+  // Change that does not concern the gateway.
   fleet_.Put(TenantWith("other"));
   NodeSession session("gateways/g", kStore, hello_, fleet_.view.revision);
   EXPECT_TRUE(session.NextPush(Known()).empty());

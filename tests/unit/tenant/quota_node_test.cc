@@ -43,7 +43,7 @@ class QuotaNodeTest : public ::testing::Test {
   QuotaNode blue1{"tenants/blue/pools/1", Level::kPool, &blue};
 };
 
-// Of what the daemon's process has once for everybody.
+// Resources that the daemon's process has once for all.
 TEST_F(QuotaNodeTest, DaemonsOwn_GreedyPoolsLeaveAPartToTheNext) {
   constexpr Resource kDescriptors = Resource::kDescriptors;
   Quota quota;
@@ -166,7 +166,7 @@ TEST_F(QuotaNodeTest, Resources_AreCountedApart) {
   EXPECT_TRUE(red1.unused());
 }
 
-// The most of `red` that four threads see in use at once, which take 20 at a time and give them
+// Returns the largest use of `red` that four threads see, which take 20 at a time and give them
 // back while `meanwhile` runs.
 uint64_t MostUsed(QuotaNode& red, std::array<QuotaNode*, 4> pools,
                   const std::function<void()>& meanwhile) {
@@ -195,13 +195,13 @@ TEST_F(QuotaNodeTest, FromSeveralThreads_CountedExactly) {
   EXPECT_EQ(gateway.used(kQps), 0u);
 }
 
-// Workers take what the control thread hands out at the same time, and changes the limits of.
+// Workers take amounts while the control thread takes others and changes limits.
 TEST_F(QuotaNodeTest, LimitsChangeUnderSeveralThreads_CountedExactly) {
   red.SetQuota(QuotaOf(0, 50));
   const uint64_t most = MostUsed(red, {&red1, &red2, &red1, &red2}, [this] {
     for (int i = 0; i < 1000; ++i) red1.SetQuota(QuotaOf(i % 2 == 0 ? 20 : 0, 100));
   });
-  // What is committed to one while the other holds 40 of the 50 is granted all the same.
+  // The committed amount of one is granted even while the other holds 40 of the 50.
   EXPECT_LE(most, 40u + 20u);
   EXPECT_GE(most, 20u);
   EXPECT_EQ(gateway.used(kQps), 0u);

@@ -8,7 +8,7 @@ namespace {
 
 class RateNodeTest : public ::testing::Test {
  protected:
-  // How many are granted at this moment.
+  // Returns how many are granted at this moment.
   int Drain(RateNode& pool, const RateNode** refused_by = nullptr) {
     for (int granted = 0; granted < 100000; ++granted) {
       if (const RateNode* by = pool.Take(now)) {

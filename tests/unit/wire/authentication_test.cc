@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags of control packets and of discovery MADs: what they cover, and which keys verify them.
+// Tags of control packets and discovery MADs: their coverage, and the keys that verify them.
 #include "gateway/wire/authentication.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ bool Authentic(const Octets& bytes, std::initializer_list<SecretKey> keys = {kKe
   return IsAuthentic({keys.begin(), keys.size()}, kFrom, kTo, kAcceptor, bytes);
 }
 
-// The vector of the paper's appendix A.
+// Test vector of the paper's appendix A.
 TEST(Authentication, SipHash_IsThePapers) {
   Octets input;
   for (uint8_t i = 0; i < 15; ++i) input.push_back(i);
@@ -134,7 +134,7 @@ TEST(Authentication, AnyBitOfAMad_IsCovered) {
   }
 }
 
-// The same 64 bits of a message mean nothing to the other kind.
+// A tag of one kind of message is invalid for the other.
 TEST(Authentication, KindsOfMessages_HaveTagsOfTheirOwn) {
   EXPECT_FALSE(IsAuthentic({&kKey, 1}, kFrom, kTo, kGsiQpn, SealedMad()));
 }

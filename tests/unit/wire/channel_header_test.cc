@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel extensions against bytes written by hand, and every reason for which one is refused.
+// Channel extensions against hand-written bytes, and every reason for a refusal.
 #include "gateway/wire/channel_header.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ Octets Encoded(const ChannelControl& control) {
   return bytes;
 }
 
-// Values that a frame of this kind may have; data kinds: one frame with 100 of 4100 bytes, the
+// Returns valid values for a frame of this kind; data kinds: one frame with 100 of 4100 bytes, the
 // last.
 ChannelFrame FrameOf(FrameKind kind) {
   ChannelFrame f;
@@ -123,7 +123,7 @@ TEST(ChannelFrame, EveryKind_HasTheseBytes) {
 TEST(ChannelFrame, ImmediateAndInvalidate_StandWhereTheFlagSays) {
   ChannelFrame f = FrameOf(FrameKind::kSend);
   f.flags = kFrameLast | kFrameImmediate | kFrameSolicited;
-  f.immediate = 0x04030201;  // as it lies in memory: 01 02 03 04
+  f.immediate = 0x04030201;  // in memory: 01 02 03 04
   EXPECT_EQ(Encoded(f), FromHex("1107E1E2 01020304 0A0B0C00 1A1B1C00 21222324 00000FA0 00001004 "
                                 "31323334 01020304"));
   f.flags = kFrameLast | kFrameInvalidate | kFrameOrdered | kFrameAckNow | kFrameRelaxed;
@@ -186,7 +186,7 @@ TEST(ChannelFrame, VersionAndKind_AreChecked) {
   }
 }
 
-// Written a second time: the flags (beyond the last, bit 2) that a kind may have.
+// Written independently: the flags (beyond the last, bit 2) that a kind may have.
 TEST(ChannelFrame, Flags_AreThoseOfTheKind) {
   const uint8_t allowed[] = {0x10, 0xFB, 0xBB, 0xB8, 0x30, 0xB8, 0xB8, 0x10, 0x30, 0x38, 0x38};
   for (const FrameKind kind : kAllKinds) {
@@ -540,7 +540,7 @@ TEST(ChannelControl, FieldOfAnotherKind_IsRefused) {
   }
 }
 
-// A whole datagram around an extension.
+// Complete datagram around an extension.
 struct Whole {
   Octets bytes;
   RxMeta meta;

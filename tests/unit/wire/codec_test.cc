@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every opcode through encode and decode, and every reason for which a datagram is not decoded.
+// Every opcode through encode and decode, and every reason for a decode failure.
 #include "gateway/wire/codec.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using metrics::DropReason;
 using metrics::DropReasonName;
 
-// A datagram being built: headers, payload, pad and ICRC between two fixed addresses.
+// Builder of a datagram: headers, payload, pad and ICRC between two fixed addresses.
 struct Builder {
   Headers headers;
   std::vector<uint8_t> payload;
@@ -41,7 +41,7 @@ struct Builder {
     meta.ip_id = v6 ? 0 : ip_id;
     return meta;
   }
-  // `seal` off leaves the ICRC wrong.
+  // `seal` false leaves the ICRC wrong.
   std::vector<uint8_t> Build(bool seal = true) {
     headers.bth.pad_count = static_cast<uint8_t>((4 - payload.size() % 4) % 4);
     std::vector<uint8_t> bytes(kMaxHeaderLength);
@@ -56,7 +56,7 @@ struct Builder {
   void Seal(std::vector<uint8_t>& bytes, size_t length) const {
     SealIcrc(path(), ip_id, bytes.data(), length);
   }
-  // What decoding yields for the bytes with a right ICRC.
+  // Returns the decode result for the bytes with a valid ICRC.
   DropReason ReasonOf(std::vector<uint8_t> bytes) const {
     if (bytes.size() >= kBthLength + kIcrcLength) Seal(bytes, bytes.size() - kIcrcLength);
     RxPacket packet;
@@ -295,7 +295,7 @@ TEST(Decode, PadThatIsNotThePayloads_IsBadPad) {
   for (size_t payload = 1; payload <= 8; ++payload) {
     Builder b = Packet(Opcode::kRcSendOnly, payload);
     const std::vector<uint8_t> good = b.Build();
-    // A datagram whose length is not a multiple of four has no right pad count.
+    // A datagram whose length is not a multiple of four has no valid pad count.
     for (size_t cut = 1; cut < 4; ++cut) {
       std::vector<uint8_t> bytes = good;
       bytes.resize(bytes.size() + cut);
@@ -365,7 +365,7 @@ TEST(Decode, WrongIcrc_IsBadIcrc) {
   EXPECT_EQ(Decode({b.meta(), bytes}, packet), DropReason::k_bad_icrc);
 }
 
-// One fault after the other is repaired; the reason is always that of the first one left.
+// Faults are repaired one after the other; the reason is always that of the first one left.
 TEST(Decode, SeveralFaults_AreReportedInOrder) {
   Builder b = Packet(Opcode::kRcSendLast, 0);
   std::vector<uint8_t> bytes = b.Build(false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hints of a path's load: levels, what a switch makes of them, what a receiver echoes.
+// Hints of a path's load: levels, changes by a switch, echo of a receiver.
 #include "gateway/wire/congestion_hint.h"
 
 #include <gtest/gtest.h>

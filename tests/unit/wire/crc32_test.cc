@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixed values of every CRC kernel that this CPU runs; tests/property/wire compares them at random
-// lengths.
+// Fixed values of every CRC kernel that this CPU supports; tests/property/wire compares the kernels
+// at random lengths.
 #include "gateway/wire/crc/crc32.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Crc32Kernel, EightOnes_GiveTheSeedOfTheIcrc) {
   std::memset(ones, 0xFF, sizeof ones);
   for (const crc32::Kernel* kernel : crc32::SupportedKernels()) {
     EXPECT_EQ(kernel->update(~0u, ones, sizeof ones), 0xDEBB20E3u) << kernel->name;
-    // The first four cancel the initial state, which the frame of icrc.cc uses.
+    // The first four cancel the initial state; icrc.cc relies on that.
     EXPECT_EQ(kernel->update(~0u, ones, 4), 0u) << kernel->name;
   }
 }
@@ -75,7 +75,7 @@ TEST(UnshiftFactor, UndoesAShift) {
   for (const crc32::Kernel* kernel : crc32::SupportedKernels()) {
     for (const size_t length :
          {size_t{0}, size_t{1}, size_t{34}, size_t{4136}, size_t{5000}, size_t{70000}}) {
-      // 32 bits more than the shift: so the shift by four bytes more brings the value back.
+      // 32 bits more than the shift: a shift by four more bytes restores the value.
       const uint32_t undone = kernel->multiply(0x13572468, crc32::UnshiftFactor(length));
       EXPECT_EQ(kernel->multiply(undone, crc32::ShiftFactor(length + 4)), 0x13572468u)
           << kernel->name << ' ' << length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MADs between gateways: every byte where the documentation says, and what is refused.
+// MADs between gateways: every byte as documented, and refusals.
 #include "gateway/wire/gateway_mad.h"
 
 #include <gtest/gtest.h>

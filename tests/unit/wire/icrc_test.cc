@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ICRC against recorded frames: what is covered, what is masked, and the ID that a UDP socket
-// hides.
+// ICRC against recorded frames: coverage, masks, and the ID that a UDP socket hides.
 #include "gateway/wire/crc/icrc.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +72,7 @@ TEST(VerifyIcrc, AnyFlippedBitOfTheDatagram_IsWrong) {
   }
 }
 
-// Offsets of the bytes that switches and routers change; none of them may matter.
+// Bytes that switches and routers change; none of them may matter.
 TEST(VerifyIcrc, VariantFieldChanged_IsRight) {
   for (const auto& golden : kGoldenFrames) {
     const std::vector<uint8_t> frame = testing::FromHex(golden.hex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CM MADs: recorded frames, every field's place checked against its own table, round trips,
+// CM MADs: recorded frames, every field's position against an independent table, round trips,
 // refusals.
 #include "gateway/wire/mad.h"
 
@@ -107,7 +107,7 @@ TEST(Mad, RecordedFrames_DecodedAndEncoded_AreTheSameBytes) {
   }
 }
 
-// One field: where it is, and how to set all of its bits.
+// Field with its position, and how to set all of its bits.
 struct FieldPlace {
   const char* name;
   size_t byte;
@@ -149,7 +149,7 @@ std::vector<FieldPlace> PathPlaces(const char* name, size_t base, CmPath CmReq::
   };
 }
 
-// Written from the tables of the standard (12.6), bit 0 being the most significant of its byte.
+// Written from the tables of the standard (12.6); bit 0 is the most significant of its byte.
 std::vector<FieldPlace> AllPlaces() {
   std::vector<FieldPlace> places = {
       FIELD(CmReq, local_comm_id = 0xFFFFFFFF, 0, 0, 32),

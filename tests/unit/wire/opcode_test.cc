@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The opcode table against a second writing of it, by number.
+// The opcode table against an independent one, by number.
 #include "gateway/wire/opcode.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace rocegw::wire {
 namespace {
 
-// Header bytes by opcode number (BTH 12, RETH 16, AETH 4, AtomicETH 28, AtomicAckETH 8, ImmDt 4,
+// Header lengths by opcode number (BTH 12, RETH 16, AETH 4, AtomicETH 28, AtomicAckETH 8, ImmDt 4,
 // IETH 4, DETH 8, FETH 4).
 const std::map<int, int> kLengths = {
     {0x00, 12}, {0x01, 12}, {0x02, 12}, {0x03, 16}, {0x04, 12}, {0x05, 16}, {0x06, 28}, {0x07, 12},
@@ -60,7 +60,7 @@ TEST(TraitsOf, Service_FollowsTheUpperBits) {
   }
 }
 
-// But for the service and what it adds to every packet.
+// Except for the service and what it adds to every packet.
 void ExpectTwins(const OpcodeTraits& rc, const OpcodeTraits& other) {
   EXPECT_EQ(rc.operation, other.operation) << rc.name;
   EXPECT_EQ(rc.position, other.position) << rc.name;
