@@ -41,6 +41,41 @@ struct SlotHandle {
   auto operator<=>(const SlotHandle&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
+// Index of a session in the table of one worker.
+struct SessionIndex {
+  uint32_t value = UINT32_MAX;
+  auto operator<=>(const SessionIndex&) const = default;  // NOLINT(modernize-use-nullptr)
+};
+
+// Reference to an object of one worker: owner of a timer, of a frame in flight, or of an entry in a
+// wait queue. As long as a SlotHandle, because a worker keeps one for each frame in flight.
+class WorkerObject {
+ public:
+  enum class Kind : uint32_t {
+    kQueuePair,      // slot in the table of queue pairs
+    kStagedCarrier,  // slot in the table of staged carriers
+    kChannel,        // slot of a channel; it has no generation
+    kRefusal,        // no object: a frame that refuses a message; the index is the refusing number
+  };
+
+  constexpr WorkerObject() = default;
+  // Refers to a queue pair.
+  constexpr WorkerObject(SlotHandle qp)  // NOLINT(google-explicit-constructor)
+      : WorkerObject(Kind::kQueuePair, qp) {}
+  constexpr WorkerObject(Kind kind, SlotHandle slot)
+      : kind_(kind), index_(slot.index & ((1u << 30) - 1)), generation_(slot.generation) {}
+
+  constexpr Kind kind() const { return kind_; }
+  constexpr SlotHandle slot() const { return {index_, generation_}; }
+  auto operator<=>(const WorkerObject&) const = default;  // NOLINT(modernize-use-nullptr)
+
+ private:
+  Kind kind_ : 2 = Kind::kQueuePair;
+  uint32_t index_ : 30 = 0;
+  uint32_t generation_ = 0;
+};
+static_assert(sizeof(WorkerObject) == sizeof(SlotHandle));
+
 }  // namespace rocegw
 
 template <>

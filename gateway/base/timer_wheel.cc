@@ -23,29 +23,29 @@ TimePoint TimerWheel::TimeOf(uint64_t tick) const {
   return TimePoint{static_cast<int64_t>(static_cast<uint64_t>(start_.ns) + distance)};
 }
 
-void TimerWheel::Insert(SlotHandle handle, uint64_t tick) {
+void TimerWheel::Insert(WorkerObject owner, uint64_t tick) {
   const size_t slot = tick % kSlots;
-  slots_[slot].push_back(handle);
+  slots_[slot].push_back(owner);
   occupied_[slot / 64] |= uint64_t{1} << (slot % 64);
 }
 
-void TimerWheel::Arm(SlotHandle handle, TimePoint deadline) {
+void TimerWheel::Arm(WorkerObject owner, TimePoint deadline) {
   if (deadline == kNever) return;
   const uint64_t tick = std::max(TickAfter(deadline), current_tick_);
   ++size_;
   if (tick - current_tick_ < kSlots) {
-    Insert(handle, tick);
+    Insert(owner, tick);
   } else {
-    far_.push_back({handle, tick});
+    far_.push_back({owner, tick});
     far_earliest_ = std::min(far_earliest_, tick);
   }
 }
 
-void TimerWheel::Drain(size_t slot, std::vector<SlotHandle>& due) {
-  std::vector<SlotHandle>& handles = slots_[slot];
-  due.insert(due.end(), handles.begin(), handles.end());
-  size_ -= handles.size();
-  handles.clear();
+void TimerWheel::Drain(size_t slot, std::vector<WorkerObject>& due) {
+  std::vector<WorkerObject>& owners = slots_[slot];
+  due.insert(due.end(), owners.begin(), owners.end());
+  size_ -= owners.size();
+  owners.clear();
   occupied_[slot / 64] &= ~(uint64_t{1} << (slot % 64));
 }
 
@@ -65,7 +65,7 @@ size_t TimerWheel::FirstOccupied() const {
   return kSlots;
 }
 
-void TimerWheel::BringNear(std::vector<SlotHandle>& due) {
+void TimerWheel::BringNear(std::vector<WorkerObject>& due) {
   far_earliest_ = UINT64_MAX;
   for (size_t i = 0; i < far_.size();) {
     const FarEntry entry = far_[i];
@@ -75,17 +75,17 @@ void TimerWheel::BringNear(std::vector<SlotHandle>& due) {
       continue;
     }
     if (entry.tick <= current_tick_) {
-      due.push_back(entry.handle);
+      due.push_back(entry.owner);
       --size_;
     } else {
-      Insert(entry.handle, entry.tick);
+      Insert(entry.owner, entry.tick);
     }
     far_[i] = far_.back();
     far_.pop_back();
   }
 }
 
-void TimerWheel::Advance(TimePoint now, std::vector<SlotHandle>& due) {
+void TimerWheel::Advance(TimePoint now, std::vector<WorkerObject>& due) {
   if (now < start_) return;
   const uint64_t target = (static_cast<uint64_t>(now.ns) - static_cast<uint64_t>(start_.ns)) /
                           static_cast<uint64_t>(slot_.ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashed timer wheel of one worker: coarse deadlines for many objects, O(1) to arm. Entries name a
-// slot handle, not a pointer, so an object may be destroyed while its timer is pending. Arming is
+// Hashed timer wheel of one worker: coarse deadlines for many objects, O(1) to arm. Entries name their
+// owner by a slot, not a pointer, so an object may be destroyed while its timer is pending. Arming is
 // lazy: an owner that moves its deadline later leaves its entry and re-arms when it fires early.
 // Not thread-safe: belongs to one worker.
 #pragma once
@@ -22,12 +22,12 @@ class TimerWheel {
   explicit TimerWheel(TimePoint start, Duration slot = Microseconds(64));
 
   // Arms a timer. A deadline in the past is due at the next Advance; kNever is ignored.
-  void Arm(SlotHandle handle, TimePoint deadline);
+  void Arm(WorkerObject owner, TimePoint deadline);
 
-  // Appends the handles whose (rounded) deadline has passed to `due`, in no particular order. The
+  // Appends the owners whose (rounded) deadline has passed to `due`, in no particular order. The
   // caller checks whether they still matter. A `now` before that of an earlier call yields nothing
   // new.
-  void Advance(TimePoint now, std::vector<SlotHandle>& due);
+  void Advance(TimePoint now, std::vector<WorkerObject>& due);
 
   // Returns the earliest time at which Advance may yield something; kNever when empty. Advance at
   // that time makes progress, so a worker that sleeps until then does not spin.
@@ -37,7 +37,7 @@ class TimerWheel {
 
  private:
   struct FarEntry {
-    SlotHandle handle;
+    WorkerObject owner;
     uint64_t tick;
   };
   static constexpr size_t kSlots = 4096;
@@ -45,9 +45,9 @@ class TimerWheel {
 
   uint64_t TickAfter(TimePoint deadline) const;
   TimePoint TimeOf(uint64_t tick) const;
-  void Insert(SlotHandle handle, uint64_t tick);
-  void Drain(size_t slot, std::vector<SlotHandle>& due);
-  void BringNear(std::vector<SlotHandle>& due);
+  void Insert(WorkerObject owner, uint64_t tick);
+  void Drain(size_t slot, std::vector<WorkerObject>& due);
+  void BringNear(std::vector<WorkerObject>& due);
   // Returns the ticks from current_tick_ to the first occupied slot; kSlots if all are empty.
   size_t FirstOccupied() const;
 
@@ -57,7 +57,7 @@ class TimerWheel {
   uint64_t current_tick_ = 0;
   size_t size_ = 0;
   std::array<uint64_t, kWords> occupied_{};
-  std::array<std::vector<SlotHandle>, kSlots> slots_;
+  std::array<std::vector<WorkerObject>, kSlots> slots_;
   std::vector<FarEntry> far_;
   uint64_t far_earliest_ = UINT64_MAX;
 };

@@ -173,7 +173,7 @@ bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint3
   if (!place.waiting) {
     place.waiting = true;
     // A queue pair with credit left keeps its place at the front of its tenant.
-    awake_->line.Push(who.tenant, who.qp, place.credit > 0);
+    awake_->line.Push(who.tenant, who.object, place.credit > 0);
     if (place.credit <= 0) place.credit = kQuantum;
   }
   return false;

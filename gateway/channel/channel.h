@@ -143,7 +143,7 @@ class Channel final : public flow::Carrier {
   // Returns true if a waiting queue pair may send now. `given`: queue pairs already released in
   // this call, each with a quantum.
   bool HasTurn(TimePoint now, int given) const;
-  SlotHandle NextTurn() { return awake_->line.Pop(); }
+  WorkerObject NextTurn() { return awake_->line.Pop(); }
   bool crowded() const { return in_waiting && !rests() && !awake_->line.empty(); }
   size_t line_bytes() const { return awake_ == nullptr ? 0 : awake_->line.bytes(); }
 

@@ -18,8 +18,6 @@ using wire::FrameKind;
 namespace {
 // RNR timer sent for an endpoint that is not ready: 1.28 ms (IBTA table 46).
 constexpr uint8_t kNotReadyTimer = 14;
-// Owner of frames that answer for endpoints that do not exist.
-constexpr uint32_t kNobody = UINT32_MAX;
 // Waiting queue pairs released at once when window opens; the next follow when these have sent.
 constexpr int kTurnsAtOnce = 8;
 constexpr double kResetBurst = 64;
@@ -276,7 +274,7 @@ bool ChannelSet::Resend(Channel& channel, TimePoint now) {
   uint32_t bytes;
   while (channel.NextLost(psn, frame, bytes, now)) {
     flow::Resend result = flow::Resend::kVoid;
-    if (frame.owner.index == kNobody) {
+    if (frame.owner.kind() == WorkerObject::Kind::kRefusal) {
       result = SendRefusal(channel, frame, psn) ? flow::Resend::kDone : flow::Resend::kPortFull;
     } else {
       result = owner_.BuildAgain(channel, frame, psn);
@@ -573,7 +571,7 @@ void ChannelSet::RefuseEndpoint(const Delivery& delivery, TimePoint now) {
     return;
   }
   Channel& channel = *delivery.channel;
-  const flow::FrameRef refusal{.owner = {kNobody, frame.destination.value},
+  const flow::FrameRef refusal{.owner = {WorkerObject::Kind::kRefusal, {frame.destination.value, 0}},
                                .message = frame.message,
                                .offset = frame.source.value,
                                .kind = static_cast<uint8_t>(FrameKind::kReply),
@@ -588,7 +586,7 @@ void ChannelSet::RefuseEndpoint(const Delivery& delivery, TimePoint now) {
 bool ChannelSet::SendRefusal(Channel& channel, const flow::FrameRef& refusal, Psn psn) {
   wire::ChannelFrame frame{.kind = FrameKind::kReply,
                            .destination = Qpn{refusal.offset},
-                           .source = Qpn{refusal.owner.generation},
+                           .source = Qpn{refusal.owner.slot().index},
                            .syndrome = wire::kSyndromeNotReady | kNotReadyTimer,
                            .attempt = refusal.extra,
                            .message = refusal.message};

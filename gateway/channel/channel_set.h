@@ -94,6 +94,8 @@ class ChannelSet {
   // Returns the channel `paths` further than an open channel, and opens it if necessary.
   Channel* Beside(const flow::Carrier& channel, uint32_t paths, TimePoint now);
   Channel* KnownBeside(const flow::Carrier& channel, uint32_t paths);
+  // Returns the slot of the channel with that number, which must exist.
+  uint32_t SlotOf(Qpn number) { return ByNumber(number)->slot(); }
   bool HasBeside(const flow::Carrier& channel, uint32_t paths) {
     return OpenOne(channel, paths) != nullptr;
   }

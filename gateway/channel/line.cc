@@ -5,7 +5,7 @@
 
 namespace rocegw::channel {
 
-void Line::Push(uint32_t tenant, SlotHandle qp, bool goes_on) {
+void Line::Push(uint32_t tenant, WorkerObject qp, bool goes_on) {
   if (crowd_ == nullptr) crowd_ = std::make_unique<Crowd>();
   std::vector<Tenant>& tenants = crowd_->tenants;
   auto known = std::find_if(tenants.begin(), tenants.end(),
@@ -21,7 +21,7 @@ void Line::Push(uint32_t tenant, SlotHandle qp, bool goes_on) {
   }
 }
 
-SlotHandle Line::Pop() {
+WorkerObject Line::Pop() {
   std::vector<Tenant>& tenants = crowd_->tenants;
   size_t next = tenants.size();
   bool others = false;
@@ -33,7 +33,7 @@ SlotHandle Line::Pop() {
   }
   crowd_->turn = next + 1;
   crowd_->time = tenants[next].served;
-  const SlotHandle qp = tenants[next].waiting.front();
+  const WorkerObject qp = tenants[next].waiting.front();
   tenants[next].waiting.pop_front();
   // A tenant keeps its account between its queue pairs while others wait.
   if (!others && tenants[next].waiting.empty()) crowd_.reset();

@@ -20,9 +20,9 @@ class Line {
   uint32_t size() const;  // number of queue pairs
   // Appends a queue pair; a queue pair waits at most once. `goes_on`: its quantum is not used up,
   // so it goes to the front of its tenant.
-  void Push(uint32_t tenant, SlotHandle qp, bool goes_on = false);
+  void Push(uint32_t tenant, WorkerObject qp, bool goes_on = false);
   // Removes the next queue pair. Must not be called on an empty queue.
-  SlotHandle Pop();
+  WorkerObject Pop();
   // Adds bytes that a queue pair of the tenant has sent.
   void Charge(uint32_t tenant, uint64_t bytes);
   // Bytes of memory.
@@ -33,7 +33,7 @@ class Line {
     uint32_t tag = 0;
     uint64_t served =
         0;  // bytes of service while queue pairs wait; at least `time` when it begins to wait
-    GrowingRing<SlotHandle> waiting;
+    GrowingRing<WorkerObject> waiting;
   };
   struct Crowd {
     std::vector<Tenant> tenants;  // tenants that wait, or waited while others did

@@ -32,7 +32,7 @@ class Owner {
   // Reports that the peer acknowledged a frame; called for channels after TellArrivals.
   virtual void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) = 0;
   // Reports that a queue pair left the wait queue and may send now.
-  virtual void OnTurn(const flow::Carrier& carrier, SlotHandle qp) = 0;
+  virtual void OnTurn(const flow::Carrier& carrier, WorkerObject member) = 0;
   // Reports that a channel is gone: every user must release it before this returns. `opened`: the
   // channel was open; otherwise no frame ever left.
   virtual void OnChannelGone(const flow::Carrier& carrier, bool opened,

@@ -58,7 +58,7 @@ bool StagedCarrier::MaySend(const flow::LineMember& who, flow::LinePlace& place,
   if (HasRoom(RoomFor(bytes))) return true;
   if (!place.waiting) {
     place.waiting = true;
-    waiting_.push_back(who.qp);
+    waiting_.push_back(who.object);
     BeBusy();
   }
   return false;
@@ -135,7 +135,7 @@ bool StagedCarrier::MayLeave(TimePoint now) {
 void StagedCarrier::Leave(port::TxPacket& packet, TimePoint now) {
   StagedFrame& frame = *frames_[leaving_];
   flow::FrameRef ref = frame.ref;
-  ref.owner = me_.qp;
+  ref.owner = me_.object;
   ref.message = (Oldest() + static_cast<uint32_t>(leaving_)).value;
   frame.psn = channel_->OnSent(me_, place_, ref, frame.ref.length, now);
   frame.state = State::kSent;
@@ -185,10 +185,10 @@ bool StagedCarrier::HasTurn(int given) const {
   return !waiting_.empty() && HasRoom(RoomFor(wire::kMaxPayload) + given * kQuantum);
 }
 
-SlotHandle StagedCarrier::NextTurn() {
-  const SlotHandle qp = waiting_.front();
+WorkerObject StagedCarrier::NextTurn() {
+  const WorkerObject next = waiting_.front();
   waiting_.pop_front();
-  return qp;
+  return next;
 }
 
 // Removes dropped frames at the front. A frame that is being read stays: a copier writes to its

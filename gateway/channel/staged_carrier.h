@@ -60,6 +60,7 @@ class StagedCarrier final : public flow::Carrier {
   StagedCarrier& operator=(const StagedCarrier&) = delete;
 
   // flow::Carrier, with PSNs from a number space of its own.
+  uint32_t staged_index() const override { return me_.object.slot().index; }
   flow::CarrierAddress address() const override { return address_; }
   const wire::Gid& peer() const override { return channel_->peer(); }
   Qpn number() const override { return channel_->number(); }
@@ -82,6 +83,8 @@ class StagedCarrier final : public flow::Carrier {
 
   // Returns a frame to fill, with space for the payload; OnSent then enters it.
   StagedFrame& NewFrame(uint32_t payload);
+  // Returns the frame that was entered last.
+  StagedFrame& newest() { return *frames_.back(); }
   // Marks the frame's bytes as read. Length 0: its memory does not exist, and the frame will stay
   // empty.
   void OnReady(StagedFrame& frame);
@@ -104,7 +107,7 @@ class StagedCarrier final : public flow::Carrier {
   // Returns true if a waiting queue pair has space now. `given`: queue pairs already released in
   // this call.
   bool HasTurn(int given) const;
-  SlotHandle NextTurn();
+  WorkerObject NextTurn();
   // Reports that the channel's wait queue released this carrier.
   void OnTurn() { place_.waiting = false; }
 
@@ -120,7 +123,6 @@ class StagedCarrier final : public flow::Carrier {
     return (channel_ == nullptr || all_ == nullptr) && holds_ == 0 && frames_.empty();
   }
   const flow::Carrier* channel() const { return channel_; }
-  SlotHandle handle() const { return me_.qp; }
   uint32_t device() const { return device_; }
   bool in_line() const { return place_.waiting; }
 
@@ -156,7 +158,7 @@ class StagedCarrier final : public flow::Carrier {
   size_t reading_ = 0;
   std::unique_ptr<StagedFrame> fresh_;                // filled but not entered yet
   GrowingRing<std::unique_ptr<StagedFrame>> frames_;  // consecutive numbers, up to next_
-  GrowingRing<SlotHandle> waiting_;
+  GrowingRing<WorkerObject> waiting_;
 };
 
 }  // namespace rocegw::channel

@@ -36,9 +36,10 @@ enum class Resend : uint8_t {
   kPortFull,  // the port has no buffer: ask again
 };
 
-// Member of a carrier's wait queue: a queue pair and the tag of its tenant.
+// Member of a carrier's wait queue: a queue pair, or the staged carrier in front of a channel, and
+// the tag of its tenant.
 struct LineMember {
-  SlotHandle qp;
+  WorkerObject object;
   uint32_t tenant = 0;
 };
 
@@ -50,6 +51,11 @@ struct LinePlace {
 
 class Carrier {
  public:
+  // Index of a channel as a staged carrier: none.
+  static constexpr uint32_t kNotStaged = UINT32_MAX;
+
+  // Returns the index in the worker's table of staged carriers; kNotStaged for a channel.
+  virtual uint32_t staged_index() const { return kNotStaged; }
   // Valid from a successful MaySend until the frame sent then is acknowledged.
   virtual CarrierAddress address() const = 0;
   virtual const wire::Gid& peer() const = 0;

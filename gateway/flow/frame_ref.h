@@ -10,7 +10,7 @@
 namespace rocegw::flow {
 
 struct FrameRef {
-  SlotHandle owner;  // the queue pair
+  WorkerObject owner;
   uint32_t message = 0;
   uint32_t offset = 0;  // payload offset in the message
   uint16_t length = 0;  // payload bytes

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "gateway/session/control_loop.h"
-#include "gateway/worker/control_message.h"
-#include "gateway/worker/worker_link.h"
+#include "gateway/worker/control/control_message.h"
+#include "gateway/worker/control/worker_link.h"
 
 namespace rocegw::session {
 

@@ -57,7 +57,7 @@ struct QpContext {
   SlotHandle handle;  // in the worker's QP table
   // Channel that its requests leave by, fixed before the state RTS; nullptr: plain RoCEv2.
   flow::Carrier* carrier = nullptr;
-  void* owner = nullptr;  // the worker's record of the session; the transport does not use it
+  SessionIndex owner;  // its session; the transport does not use it
   const WorkerTables* worker = nullptr;
   verbs::CompletionQueue* send_cq = nullptr;
   verbs::CompletionQueue* recv_cq = nullptr;

@@ -17,7 +17,7 @@ namespace rocegw::transport {
 struct XrcReceiver {
   SharedReceives* receives = nullptr;
   verbs::CompletionQueue* cq = nullptr;
-  void* owner = nullptr;  // QpContext::owner of the session that owns the queue
+  SessionIndex owner;  // QpContext::owner of the session that owns the queue
 };
 
 // Object that remembers receivers of a domain.

@@ -38,7 +38,7 @@ struct Belongings {
   uint8_t* rq_payload = nullptr;
   SharedReceives* receives = nullptr;
   verbs::CompletionQueue* cq = nullptr;
-  void* owner = nullptr;
+  SessionIndex owner;
 };
 
 Belongings BelongingsOf(const QpContext& qp) {

@@ -89,7 +89,7 @@ class CompletionQueue {
   // State of the worker: the list of queues written in this burst, and whether an event waits for
   // space in its channel.
   std::vector<CompletionQueue*>* fresh_list = nullptr;
-  void* owner = nullptr;  // the worker's record of the session
+  SessionIndex owner;  // its session in the worker
   bool listed = false;
   bool timed = false;  // in the worker's list of queues that wait for `due`
   bool event_pending = false;

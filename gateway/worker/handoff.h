@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/wire/datagram.h"
+#include "gateway/worker/memory/flushed_memory.h"
 
 namespace rocegw::worker {
 
@@ -46,7 +47,8 @@ class HandoffRing {  // NOLINT(clang-analyzer-optin.performance.Padding)
     device = slot.device;
     return {slot.meta, {slot.bytes, slot.length}};
   }
-  void Pop(uint32_t count) {
+  // Returns slots to the producer, once the memory operations that use their payloads are done.
+  void Pop(uint32_t count, FlushedMemory) {
     head_.store(head_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
   bool empty() const {

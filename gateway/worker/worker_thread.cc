@@ -13,7 +13,7 @@
 
 #include "gateway/base/late_yields.h"
 #include "gateway/base/monotonic_clock.h"
-#include "gateway/worker/cycle_clock.h"
+#include "gateway/worker/schedule/cycle_clock.h"
 
 namespace rocegw::worker {
 namespace {
@@ -108,8 +108,7 @@ WorkerThread::WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd)
       epoll_fd_(epoll_fd),
       wake_fd_(options.link->worker_wake_fd),
       counters_(options.counters) {
-  options.watch = &WorkerThread::Watch;
-  options.watch_context = this;
+  options.watch = {&WorkerThread::Watch, this};
   options.start = MonotonicNow();
   options.clock = FindCycleClock();
   worker_ = std::make_unique<Worker>(std::move(options));

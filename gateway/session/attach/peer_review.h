@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gateway/tenant/registry.h"
-#include "gateway/worker/control_message.h"
+#include "gateway/worker/control/control_message.h"
 
 namespace rocegw::session {
 

@@ -19,7 +19,7 @@
 #include "gateway/session/control_loop.h"
 #include "gateway/session/objects/objects.h"
 #include "gateway/session/reserve/random.h"
-#include "gateway/worker/control_message.h"
+#include "gateway/worker/control/control_message.h"
 
 namespace rocegw::session {
 

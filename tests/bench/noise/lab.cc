@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "gateway/worker/cycle_clock.h"
+#include "gateway/worker/schedule/cycle_clock.h"
 #include "tests/bench/measurement.h"
 
 namespace rocegw::testing {

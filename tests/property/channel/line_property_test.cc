@@ -26,7 +26,7 @@ TEST(LineProperty, RandomComingAndGoing_FairOverEveryStretch) {
     std::map<std::pair<uint32_t, uint32_t>, std::pair<uint64_t, uint64_t>> sent;
     uint32_t next_qp = 0;
     const auto push = [&](uint32_t tenant, uint32_t qp) {
-      line.Push(tenant, {qp, tenant});
+      line.Push(tenant, SlotHandle{qp, tenant});
       waiting[tenant].push_back(qp);
     };
     for (int step = 0; step < 400; ++step) {
@@ -35,7 +35,7 @@ TEST(LineProperty, RandomComingAndGoing_FairOverEveryStretch) {
         continue;
       }
       if (line.empty()) continue;
-      const SlotHandle turn = line.Pop();
+      const SlotHandle turn = line.Pop().slot();
       const uint32_t tenant = turn.generation;
       ASSERT_FALSE(waiting[tenant].empty()) << "seed " << seed;
       ASSERT_EQ(waiting[tenant].front(), turn.index) << "seed " << seed;

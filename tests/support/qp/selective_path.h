@@ -152,12 +152,12 @@ class SelectivePath : private flow::AckedSink {
       }
       if (again) {
         sender.OnResent(psn, now_);
-        if (bytes != kPacketBytes || frame.owner.index != static_cast<uint32_t>(InOrderPlace(psn)))
+        if (bytes != kPacketBytes || frame.owner.slot().index != static_cast<uint32_t>(InOrderPlace(psn)))
           ++faults;
-        ++resent[frame.owner.index];
+        ++resent[frame.owner.slot().index];
         ++resent_count;
       } else {
-        frame.owner.index = static_cast<uint32_t>(sent_);
+        frame.owner = SlotHandle{static_cast<uint32_t>(sent_), 0};
         psn = sender.OnSent(sender_pool, frame, kPacketBytes, now_);
         if (InOrderPlace(psn) != (sent_ & kPsnMask)) ++faults;
         ++sent_;
@@ -167,7 +167,7 @@ class SelectivePath : private flow::AckedSink {
       most_ledger_bytes = std::max(most_ledger_bytes, sender_pool.bytes_used());
       CheckSender();
       Transmit({.kind = Kind::kData,
-                .number = frame.owner.index,
+                .number = frame.owner.slot().index,
                 .psn = psn,
                 .ack_wanted = sent_ == packets_,
                 .bitmap = {}});
@@ -251,9 +251,9 @@ class SelectivePath : private flow::AckedSink {
   }
 
   void OnFrameAcked(Psn psn, const flow::FrameRef& frame) override {
-    if (++acked[frame.owner.index] != 1) ++faults;
-    if (!delivered.contains(frame.owner.index)) ++faults;
-    if (InOrderPlace(psn) != (frame.owner.index & kPsnMask)) ++faults;
+    if (++acked[frame.owner.slot().index] != 1) ++faults;
+    if (!delivered.contains(frame.owner.slot().index)) ++faults;
+    if (InOrderPlace(psn) != (frame.owner.slot().index & kPsnMask)) ++faults;
   }
 
   PathRules rules_;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
-#include "gateway/worker/control_message.h"
-#include "gateway/worker/worker_link.h"
+#include "gateway/worker/control/control_message.h"
+#include "gateway/worker/control/worker_link.h"
 
 namespace rocegw::testing {
 

@@ -53,7 +53,7 @@ WorkerHost::WorkerHost(size_t workers, session::Options options, bool threads,
     if (threads_) {
       one.thread = std::move(*worker::WorkerThread::Start(std::move(as), {}, -1));
     } else {
-      as.watch = [](void* context, int fd, SessionId session, bool add) {
+      as.watch.watch = [](void* context, int fd, SessionId session, bool add) {
         auto& watched = static_cast<One*>(context)->watched;
         if (add) {
           watched.emplace(fd, session);
@@ -61,7 +61,7 @@ WorkerHost::WorkerHost(size_t workers, session::Options options, bool threads,
           watched.erase(fd);
         }
       };
-      as.watch_context = &one;
+      as.watch.context = &one;
       one.worker = std::make_unique<worker::Worker>(std::move(as));
     }
   }

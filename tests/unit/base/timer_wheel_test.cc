@@ -16,11 +16,11 @@ constexpr TimePoint kStart{1'000'000'007};
 constexpr Duration kSlot = Microseconds(64);
 
 std::vector<uint32_t> Due(TimerWheel& wheel, TimePoint now) {
-  std::vector<SlotHandle> due;
+  std::vector<WorkerObject> due;
   wheel.Advance(now, due);
   std::vector<uint32_t> indices;
   indices.reserve(due.size());
-  for (const SlotHandle handle : due) indices.push_back(handle.index);
+  for (const WorkerObject owner : due) indices.push_back(owner.slot().index);
   std::sort(indices.begin(), indices.end());
   return indices;
 }
@@ -29,13 +29,13 @@ TEST(TimerWheel, Empty_NeverHasADeadline) {
   TimerWheel wheel(kStart);
   EXPECT_EQ(wheel.NextDeadline(), kNever);
   EXPECT_TRUE(Due(wheel, kStart + Seconds(1000)).empty());
-  wheel.Arm({1, 0}, kNever);
+  wheel.Arm(SlotHandle{1, 0}, kNever);
   EXPECT_EQ(wheel.size(), 0u);
 }
 
 TEST(TimerWheel, Deadline_IsRoundedUpToTheSlot) {
   TimerWheel wheel(kStart);
-  wheel.Arm({1, 0}, kStart + Nanoseconds(1));
+  wheel.Arm(SlotHandle{1, 0}, kStart + Nanoseconds(1));
   EXPECT_EQ(wheel.NextDeadline(), kStart + kSlot);
   EXPECT_TRUE(Due(wheel, kStart + kSlot - Nanoseconds(1)).empty());
   EXPECT_EQ(Due(wheel, kStart + kSlot), std::vector<uint32_t>{1});
@@ -43,7 +43,7 @@ TEST(TimerWheel, Deadline_IsRoundedUpToTheSlot) {
 
 TEST(TimerWheel, DeadlineOnASlot_IsExact) {
   TimerWheel wheel(kStart);
-  wheel.Arm({1, 0}, kStart + kSlot * 10);
+  wheel.Arm(SlotHandle{1, 0}, kStart + kSlot * 10);
   EXPECT_EQ(wheel.NextDeadline(), kStart + kSlot * 10);
   EXPECT_TRUE(Due(wheel, kStart + kSlot * 10 - Nanoseconds(1)).empty());
   EXPECT_EQ(Due(wheel, kStart + kSlot * 10), std::vector<uint32_t>{1});
@@ -53,9 +53,9 @@ TEST(TimerWheel, PassedDeadline_IsDueAtOnce) {
   TimerWheel wheel(kStart);
   const TimePoint now = kStart + Seconds(1);
   EXPECT_TRUE(Due(wheel, now).empty());
-  wheel.Arm({1, 0}, kStart);
-  wheel.Arm({2, 0}, TimePoint{0});
-  wheel.Arm({3, 0}, now);
+  wheel.Arm(SlotHandle{1, 0}, kStart);
+  wheel.Arm(SlotHandle{2, 0}, TimePoint{0});
+  wheel.Arm(SlotHandle{3, 0}, now);
   EXPECT_LE(wheel.NextDeadline(), now);
   EXPECT_EQ(Due(wheel, now + kSlot), (std::vector<uint32_t>{1, 2, 3}));
 }
@@ -63,16 +63,16 @@ TEST(TimerWheel, PassedDeadline_IsDueAtOnce) {
 TEST(TimerWheel, AfterDueAgainInTheSameSlot_IsFound) {
   TimerWheel wheel(kStart);
   const TimePoint now = kStart + kSlot * 5;
-  wheel.Arm({1, 0}, now);
+  wheel.Arm(SlotHandle{1, 0}, now);
   EXPECT_EQ(Due(wheel, now), std::vector<uint32_t>{1});
-  wheel.Arm({2, 0}, now);
+  wheel.Arm(SlotHandle{2, 0}, now);
   EXPECT_EQ(Due(wheel, now), std::vector<uint32_t>{2});
 }
 
 TEST(TimerWheel, ClockGoingBack_YieldsNothing) {
   TimerWheel wheel(kStart);
   EXPECT_TRUE(Due(wheel, kStart + Seconds(2)).empty());
-  wheel.Arm({1, 0}, kStart + Seconds(2) + kSlot);
+  wheel.Arm(SlotHandle{1, 0}, kStart + Seconds(2) + kSlot);
   EXPECT_TRUE(Due(wheel, kStart + Seconds(1)).empty());
   EXPECT_TRUE(Due(wheel, TimePoint{0}).empty());
   EXPECT_EQ(Due(wheel, kStart + Seconds(3)), std::vector<uint32_t>{1});
@@ -81,16 +81,16 @@ TEST(TimerWheel, ClockGoingBack_YieldsNothing) {
 TEST(TimerWheel, ManyTurnsAway_IsDueOnTime) {
   TimerWheel wheel(kStart);
   const TimePoint far = kStart + Seconds(3600) + Nanoseconds(5);
-  wheel.Arm({7, 3}, far);
+  wheel.Arm(SlotHandle{7, 3}, far);
   TimePoint now = kStart;
   int wakes = 0;
   // A worker that sleeps until NextDeadline gets there in few steps.
   while (wheel.size() != 0 && wakes < 10) {
     now = wheel.NextDeadline();
-    std::vector<SlotHandle> due;
+    std::vector<WorkerObject> due;
     wheel.Advance(now, due);
     ++wakes;
-    for (const SlotHandle handle : due) EXPECT_EQ(handle, (SlotHandle{7, 3}));
+    for (const WorkerObject owner : due) EXPECT_EQ(owner.slot(), (SlotHandle{7, 3}));
   }
   EXPECT_EQ(wheel.size(), 0u);
   EXPECT_EQ(wakes, 1);
@@ -100,7 +100,7 @@ TEST(TimerWheel, ManyTurnsAway_IsDueOnTime) {
 
 TEST(TimerWheel, LatestDeadline_DoesNotOverflow) {
   TimerWheel wheel(TimePoint{-5});
-  wheel.Arm({1, 0}, TimePoint{kNever.ns - 1});
+  wheel.Arm(SlotHandle{1, 0}, TimePoint{kNever.ns - 1});
   EXPECT_GT(wheel.NextDeadline(), TimePoint{0} + Seconds(1'000'000'000));
   EXPECT_LT(wheel.NextDeadline(), kNever);
   EXPECT_TRUE(Due(wheel, TimePoint{0} + Seconds(1'000'000)).empty());
@@ -134,7 +134,7 @@ TEST(TimerWheel, RandomUse_IsThatOfAList) {
       for (size_t i = random.Below(4); i != 0; --i) {
         const TimePoint deadline =
             random.Below(10) == 0 ? now - some_duration() : now + some_duration();
-        wheel.Arm({next_index, 1}, deadline);
+        wheel.Arm(SlotHandle{next_index, 1}, deadline);
         model.push_back({next_index++, deadline});
       }
       ASSERT_EQ(wheel.size(), model.size());

@@ -81,7 +81,9 @@ class ChannelEnd final : public channel::Owner {
   void OnArrived(const flow::Carrier&, const flow::FrameRef& frame) override {
     arrived.push_back(frame.message);
   }
-  void OnTurn(const flow::Carrier&, SlotHandle qp) override { turns.push_back(qp.index); }
+  void OnTurn(const flow::Carrier&, WorkerObject qp) override {
+    turns.push_back(qp.slot().index);
+  }
   void OnChannelGone(const flow::Carrier& carrier, bool was_open,
                      wire::ChannelReason reason) override {
     opened = was_open;
@@ -125,10 +127,10 @@ class ChannelEnd final : public channel::Owner {
   // window.
   bool Send(channel::Channel& channel, uint32_t message, TimePoint now, uint32_t qp = 1,
             uint32_t tenant = 0, uint32_t bytes = 0) {
-    const flow::LineMember who{{qp, 0}, tenant};
+    const flow::LineMember who{SlotHandle{qp, 0}, tenant};
     flow::LinePlace& place = Place(qp);
     if (!channel.MaySend(who, place, bytes, now)) return false;
-    const flow::FrameRef ref{.owner = {qp, 0},
+    const flow::FrameRef ref{.owner = SlotHandle{qp, 0},
                              .message = message,
                              .kind = static_cast<uint8_t>(wire::FrameKind::kReadRequest)};
     SendFrameAs(channel.address(), message, channel.OnSent(who, place, ref, bytes, now));

@@ -18,7 +18,7 @@ SlotHandle Qp(uint32_t index) { return {index, 1}; }
 std::vector<uint32_t> Turns(Line& line, size_t count, uint64_t bytes) {
   std::vector<uint32_t> out;
   for (size_t i = 0; i < count; ++i) {
-    const SlotHandle qp = line.Pop();
+    const SlotHandle qp = line.Pop().slot();
     out.push_back(qp.index);
     line.Charge(qp.index / 100, bytes);
     line.Push(qp.index / 100, qp);
@@ -32,7 +32,7 @@ TEST(Line, Nobody_Empty) {
   EXPECT_TRUE(line.empty());
   line.Push(1, Qp(100));
   EXPECT_FALSE(line.empty());
-  EXPECT_EQ(line.Pop().index, 100u);
+  EXPECT_EQ(line.Pop().slot().index, 100u);
   EXPECT_TRUE(line.empty());
 }
 
@@ -55,7 +55,7 @@ TEST(Line, TurnsOfDifferentLength_CountAsBytes) {
   line.Push(2, Qp(200));
   uint64_t sent[3] = {};
   for (int i = 0; i < 600; ++i) {
-    const SlotHandle qp = line.Pop();
+    const SlotHandle qp = line.Pop().slot();
     const uint32_t tenant = qp.index / 100;
     const uint64_t bytes = tenant == 1 ? 16384 : 64;
     sent[tenant] += bytes;
@@ -89,14 +89,14 @@ TEST(Line, BetweenItsTurns_ATenantKeepsItsAccount) {
   Line line;
   line.Push(1, Qp(100));
   line.Push(2, Qp(200));
-  ASSERT_EQ(line.Pop().index, 100u);
+  ASSERT_EQ(line.Pop().slot().index, 100u);
   line.Charge(1, 50000);
   // Leaving the queue for a moment clears no debt.
-  ASSERT_EQ(line.Pop().index, 200u);
+  ASSERT_EQ(line.Pop().slot().index, 200u);
   line.Charge(2, 1000);
   line.Push(2, Qp(200));
   line.Push(1, Qp(100));
-  EXPECT_EQ(line.Pop().index, 200u);
+  EXPECT_EQ(line.Pop().slot().index, 200u);
 }
 
 // The queue is never empty meanwhile, so its account is kept; that must not be worth much.
@@ -105,7 +105,7 @@ TEST(Line, WhoWasAwayForLong_GetsNoMoreThanWhoWaits) {
   line.Push(1, Qp(100));
   line.Push(2, Qp(200));
   line.Push(3, Qp(300));
-  while (line.Pop().index != 300) {
+  while (line.Pop().slot().index != 300) {
   }
   line.Push(1, Qp(100));
   line.Push(2, Qp(200));
@@ -125,7 +125,7 @@ TEST(Line, ChargeOfATenantThatIsNotThere_ChangesNothing) {
   EXPECT_TRUE(line.empty());
   line.Push(1, Qp(100));
   line.Charge(7, 1000);
-  EXPECT_EQ(line.Pop().index, 100u);
+  EXPECT_EQ(line.Pop().slot().index, 100u);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace rocegw::channel {
 namespace {
 
 constexpr TimePoint kNow{1000};
-constexpr flow::LineMember kQp{{7, 1}, 3};
-constexpr flow::LineMember kOther{{8, 1}, 3};
-constexpr SlotHandle kStaged{99, 5};
+constexpr flow::LineMember kQp{SlotHandle{7, 1}, 3};
+constexpr flow::LineMember kOther{SlotHandle{8, 1}, 3};
+constexpr WorkerObject kStaged{WorkerObject::Kind::kStagedCarrier, {99, 5}};
 
 class FakeChannel final : public flow::Carrier {
  public:
@@ -31,7 +31,7 @@ class FakeChannel final : public flow::Carrier {
   Qpn number() const override { return Qpn{5}; }
   uint32_t max_payload() const override { return 4096; }
   bool MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t, TimePoint) override {
-    EXPECT_EQ(who.qp, kStaged);
+    EXPECT_EQ(who.object, kStaged);
     place.waiting = !open;
     return open;
   }
@@ -64,7 +64,7 @@ class StagedCarrierTest : public ::testing::Test {
   StagedFrame& Enter(uint32_t message, uint16_t length, uint8_t value,
                      const flow::LineMember& who = kQp) {
     StagedFrame& packet = staged_.NewFrame(length);
-    flow::FrameRef ref{.owner = who.qp, .message = message, .length = length};
+    flow::FrameRef ref{.owner = who.object, .message = message, .length = length};
     flow::LinePlace place;
     const Psn psn = staged_.OnSent(who, place, ref, length, kNow);
     wire::ChannelFrame frame{.kind = wire::FrameKind::kSend,
@@ -135,7 +135,7 @@ TEST_F(StagedCarrierTest, LostFrame_IsSentAgainFromWhatWasKept) {
   const uint32_t number = channel_.sent[0].message;
   ASSERT_NE(staged_.Sent(number), nullptr);
   EXPECT_EQ(staged_.Sent(number)->message, 1u);
-  EXPECT_EQ(staged_.Sent(number)->owner, kQp.qp);
+  EXPECT_EQ(staged_.Sent(number)->owner, kQp.object);
   staged_.SendAgain(number, Psn(1000), packet_);
   EXPECT_EQ(std::vector<uint8_t>(packet_.data, packet_.data + packet_.length), first);
   channel_.arrived = 1;
@@ -190,12 +190,12 @@ TEST_F(StagedCarrierTest, WithoutRoom_WaitsForWhatArrives) {
   channel_.arrived = 3;
   staged_.Forget();
   ASSERT_TRUE(staged_.HasTurn(0));
-  EXPECT_EQ(staged_.NextTurn(), kQp.qp);
+  EXPECT_EQ(staged_.NextTurn(), kQp.object);
   EXPECT_FALSE(staged_.HasTurn(1)) << "room for one turn";
   channel_.arrived = entered;
   staged_.Forget();
   ASSERT_TRUE(staged_.HasTurn(1));
-  EXPECT_EQ(staged_.NextTurn(), kOther.qp);
+  EXPECT_EQ(staged_.NextTurn(), kOther.object);
 }
 
 TEST_F(StagedCarrierTest, SessionWithoutRoom_WaitsOnOtherChannelsToo) {

@@ -24,7 +24,7 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
   }
   void Send(uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
-      const FrameRef frame{.owner = {1, 2},
+      const FrameRef frame{.owner = SlotHandle{1, 2},
                            .message = 5,
                            .offset = flow.next().value,
                            .length = 9,
@@ -89,7 +89,7 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
   void OnFrameAcked(Psn psn, const FrameRef& frame) override {
     ++acked[psn.value];
     EXPECT_EQ(frame.offset, psn.value);
-    EXPECT_EQ(frame.owner, (SlotHandle{1, 2}));
+    EXPECT_EQ(frame.owner, (WorkerObject(SlotHandle{1, 2})));
     EXPECT_EQ(frame.message, 5u);
     EXPECT_EQ(frame.length, 9);
     EXPECT_EQ(frame.kind, 3);

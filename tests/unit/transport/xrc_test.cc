@@ -49,7 +49,7 @@ struct Owner {
     region.iova = region.address = QpHost::kBase + base;
     region.length = 0x10000;
     EXPECT_TRUE(target.regions().Link(region));
-    EXPECT_TRUE(domain.Add({&receives, &cq, this}));
+    EXPECT_TRUE(domain.Add({&receives, &cq, SessionIndex{session}}));
   }
   static SharedOptions Options(uint32_t session, SharedOptions options) {
     options.session = session;

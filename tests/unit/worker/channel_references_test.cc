@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Channels that queue pairs of a pool use, and the pool's limit: two real gateways, of which the
 // other has several workers, so that there are several channels to it.
-#include "gateway/worker/channel_references.h"
+#include "gateway/worker/channels/channel_references.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IPv4 IDs that count as strays: those near no other ID of their source, before and after.
-#include "gateway/worker/ip_id_watch.h"
+#include "gateway/worker/receive/ip_id_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Division of a worker's time, with a clock that moves only when the test works.
-#include "gateway/worker/scheduler.h"
+#include "gateway/worker/schedule/scheduler.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/worker/time_share.h"
+#include "gateway/worker/schedule/time_share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs of one worker: slots with generations, so that a stale handle finds nothing, and the
+// map from QPNs to slots. Belongs to the worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gateway/base/containers/key_map.h"
+#include "gateway/base/ids.h"
+#include "gateway/base/time.h"
+#include "gateway/transport/queue_pair.h"
+
+namespace rocegw::worker {
+
+struct WorkerSession;
+
+// Fits one cache line.
+struct alignas(64) QpSlot {
+  std::unique_ptr<transport::QueuePair> qp;  // nullptr: unused
+  uint32_t generation = 0;
+  bool runnable = false;             // the scheduler has it
+  WorkerSession* session = nullptr;  // nullptr while the queue pair waits in a pool's reserve
+  int64_t bytes_left = 0;            // rest of its quantum; negative: sent in advance
+  TimePoint armed = kNever;          // time of its earliest timer
+};
+
+class QpTable {
+ public:
+  // Return nullptr if there is no such queue pair.
+  QpSlot* Find(SlotHandle handle) {
+    if (handle.index >= slots_.size()) return nullptr;
+    QpSlot& slot = slots_[handle.index];
+    return slot.generation == handle.generation && slot.qp != nullptr ? &slot : nullptr;
+  }
+  QpSlot* Find(Qpn qpn) {
+    const SlotHandle* const handle = HandleOf(qpn);
+    return handle == nullptr ? nullptr : Find(*handle);
+  }
+  // Like Find, but only queue pairs of sessions.
+  QpSlot* FindLinked(SlotHandle handle) {
+    QpSlot* const slot = Find(handle);
+    return slot != nullptr && slot->session != nullptr ? slot : nullptr;
+  }
+  const SlotHandle* HandleOf(Qpn qpn) const { return by_qpn_.Find(qpn.value); }
+
+  // Gives a QPN a slot, whose queue pair the caller makes. The QPN must not be in use.
+  SlotHandle Add(Qpn qpn);
+  // Destroys the queue pair.
+  void Remove(Qpn qpn, QpSlot& slot);
+
+  // All slots, unused ones included.
+  std::span<QpSlot> slots() { return slots_; }
+  std::span<const QpSlot> slots() const { return slots_; }
+  // Number of queue pairs.
+  size_t size() const { return by_qpn_.size(); }
+
+ private:
+  std::vector<QpSlot> slots_;
+  std::vector<uint32_t> free_;
+  KeyMap<SlotHandle> by_qpn_;
+};
+
+}  // namespace rocegw::worker

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/worker/receive/demultiplexer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gateway/transport/message/frame_packet.h"
+#include "gateway/wire/gateway_mad.h"
+
+namespace rocegw::worker {
+
+using metrics::DropReason;
+
+void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
+  wire::RxPacket packet;
+  DropReason reason = wire::Decode(datagram, packet);
+  if (reason == DropReason::kNone) {
+    const wire::RxMeta& meta = packet.meta;
+    if (!meta.ip_id_known && meta.source.IsV4())
+      uses_.counters.icrc_id_jump_packets.Add(ip_ids_.Observe(meta.source.V4(), meta.ip_id, now));
+    if ((meta.traffic_class & wire::kEcnMask) == wire::kEcnCe)
+      uses_.counters.rx_ce_marked_packets.Add();
+    reason = Dispatch(device, packet, now);
+  }
+  if (reason != DropReason::kNone) uses_.counters.Drop(reason);
+}
+
+DropReason Demultiplexer::Dispatch(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
+  const Qpn qpn = packet.headers.bth.dest_qpn;
+  if (qpn == kGsiQpn) return ToControl(device, packet, now);
+  if (qpn == kMulticastQpn) return ToGroup(device, packet, now);
+  if (packet.traits->service == wire::Service::kChannel) return ToChannel(device, packet, now);
+  return ToQueuePairOrLater(device, packet, now);
+}
+
+DropReason Demultiplexer::ToQueuePairOrLater(uint32_t device, const wire::RxPacket& packet,
+                                             TimePoint now) {
+  const DropReason reason = ToQueuePair(device, packet, now);
+  const bool too_early = reason == DropReason::k_qp_state || reason == DropReason::k_unknown_qpn;
+  if (!too_early || !uses_.handler.has_messages()) return reason;
+  // The session may have told its program about a change that is still in the ring, and the peer may
+  // rely on it.
+  uses_.handler.Apply();
+  return ToQueuePair(device, packet, now);
+}
+
+DropReason Demultiplexer::ToQueuePair(uint32_t device, const wire::RxPacket& packet,
+                                      TimePoint now) {
+  const SlotHandle* const found = uses_.qps.HandleOf(packet.headers.bth.dest_qpn);
+  if (found == nullptr) return DropReason::k_unknown_qpn;
+  const SlotHandle handle = *found;
+  QpSlot* const slot = uses_.qps.FindLinked(handle);
+  if (slot == nullptr || slot->qp->context().config.device != device)
+    return DropReason::k_unknown_qpn;
+  if (slot->session->failed) return DropReason::k_qp_state;
+  if (slot->session->backlogged) return DropReason::k_write_pending;
+  uses_.scheduler.Note(*slot->session->account, 1, packet.payload.size());
+  const DropReason reason = slot->qp->OnPacket(uses_.outbox, packet, now);
+  uses_.activity.AfterEvent(*slot, handle);
+  return reason;
+}
+
+DropReason Demultiplexer::ToControl(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
+  if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
+  if (packet.headers.deth.qkey != wire::kGsiQkey) return DropReason::k_wrong_qkey;
+  MadReceived mad;
+  if (packet.payload.size() != mad.mad.size()) return DropReason::k_mad_malformed;
+  const wire::Gid& source = packet.meta.source;
+  if (wire::IsVendorMad(packet.payload) &&
+      !uses_.discovery.Take(source, uses_.channels.IsMember(source), now)) {
+    return DropReason::k_mad_rate;
+  }
+  mad.device = device;
+  mad.meta = packet.meta;
+  mad.source_qpn = packet.headers.deth.source_qpn;
+  std::memcpy(mad.mad.data(), packet.payload.data(), mad.mad.size());
+  if (!uses_.control.SendDatagram(mad)) return DropReason::k_mad_rate;
+  uses_.counters.mad_rx_packets.Add();
+  return DropReason::kNone;
+}
+
+DropReason Demultiplexer::ToGroup(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
+  if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
+  const std::vector<Qpn>* const members =
+      uses_.multicast.Members(device, packet.meta.destination);
+  if (members == nullptr) return DropReason::k_unknown_qpn;
+  for (const Qpn member : *members) {
+    if (uses_.steering.WorkerOf(member) != uses_.worker) continue;
+    const DropReason reason = ToMember(member, device, packet, now);
+    if (reason != DropReason::kNone) uses_.counters.Drop(reason);
+  }
+  return DropReason::kNone;
+}
+
+// Gives a copy to an attached queue pair, but never to the sender.
+DropReason Demultiplexer::ToMember(Qpn member, uint32_t device, const wire::RxPacket& packet,
+                                   TimePoint now) {
+  QpSlot* const slot = uses_.qps.Find(member);
+  if (slot != nullptr && packet.headers.deth.source_qpn == member) {
+    const verbs::GidTable* const own = slot->qp->context().rare.gids;
+    const bool from_us = own != nullptr && std::find(own->entries.begin(), own->entries.end(),
+                                                     packet.meta.source) != own->entries.end();
+    if (from_us) return DropReason::kNone;
+  }
+  wire::RxPacket copy = packet;
+  copy.headers.bth.dest_qpn = member;
+  return ToQueuePair(device, copy, now);
+}
+
+DropReason Demultiplexer::ToChannel(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
+  channel::Delivery delivery;
+  const DropReason reason = uses_.channels.OnPacket(device, packet, now, delivery);
+  return delivery.channel == nullptr ? reason : Deliver(delivery, now);
+}
+
+// Returns the slot of the frame's queue pair; for a group, of the chosen member.
+QpSlot* Demultiplexer::ReceiverOf(const channel::Delivery& delivery) {
+  const wire::ChannelFrame& frame = delivery.frame;
+  if (const SlotHandle* const found = uses_.qps.HandleOf(frame.destination))
+    return uses_.qps.Find(*found);
+  transport::EndpointGroup* const group = uses_.groups.Find(frame.destination);
+  if (group == nullptr || !frame.has(wire::kFrameEndpoint)) return nullptr;
+  transport::QueuePair* const member =
+      group->Choose({delivery.channel, frame.source.value, frame.message, frame.attempt}, frame);
+  return member == nullptr ? nullptr : uses_.qps.Find(member->context().handle);
+}
+
+DropReason Demultiplexer::Deliver(const channel::Delivery& delivery, TimePoint now) {
+  const wire::ChannelFrame& frame = delivery.frame;
+  const auto refuse = [&](DropReason reason) {
+    uses_.channels.RefuseEndpoint(delivery, now);
+    return reason;
+  };
+  QpSlot* const slot = ReceiverOf(delivery);
+  if (slot == nullptr || slot->session == nullptr || slot->session->failed)
+    return refuse(DropReason::k_endpoint_not_ready);
+  const transport::QpContext& qp = slot->qp->context();
+  const SlotHandle handle = qp.handle;
+  // A frame for a queue pair must come from the peer that it is connected to; a frame for an
+  // endpoint from a peer that its pool may talk to.
+  channel::Channel& by = *delivery.channel;
+  bool welcome = qp.receives();
+  if (qp.config.type == verbs::QpType::kEndpoint) {
+    welcome = welcome && (frame.has(wire::kFrameEndpoint) || transport::IsAnswer(frame.kind)) &&
+              (qp.rare.peers == nullptr || qp.rare.peers->Allow(by.peer()));
+  } else {
+    // The queue pair's own channel was selected by these addresses.
+    const wire::Path& path = qp.attributes.path;
+    const bool between_us =
+        qp.carrier == &by || (path.destination == by.peer() && path.source == by.key().source);
+    welcome = welcome && qp.config.type == verbs::QpType::kRc && !frame.has(wire::kFrameEndpoint) &&
+              qp.attributes.dest_qpn == frame.source && between_us;
+  }
+  if (!welcome) return refuse(DropReason::k_endpoint_not_ready);
+  if (frame.tenant != qp.config.tenant_tag && !frame.not_ready())
+    return refuse(DropReason::k_wrong_tenant);
+  uses_.scheduler.Note(*slot->session->account, 1, delivery.payload.size());
+  const DropReason reason =
+      slot->qp->OnFrame(uses_.outbox, uses_.bindings.CarrierFor(qp, by), frame, delivery.payload,
+                        slot->session->backlogged, now);
+  uses_.activity.AfterEvent(*slot, handle);
+  return reason;
+}
+
+}  // namespace rocegw::worker

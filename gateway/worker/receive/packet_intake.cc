@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/worker/receive/packet_intake.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+
+namespace rocegw::worker {
+
+using metrics::DropReason;
+
+namespace {
+
+constexpr size_t kBurst = 64;
+// Limits with several active pools, so that no pool waits long for another's packets.
+constexpr size_t kContendedBurst = 32;
+constexpr int kContendedBursts = 8;
+constexpr Duration kContendedTime = Microseconds(10);
+
+}  // namespace
+
+PacketIntake::PacketIntake(const Uses& uses) : uses_(uses), received_(kBurst) {}
+
+bool PacketIntake::ReceiveAll(TimePoint now) {
+  bool busy = false;
+  for (uint32_t device = 0; device < uses_.ports.size(); ++device) {
+    if (!uses_.scheduler.contended()) {
+      busy |= ReceiveBurst(device, received_, now) != 0;
+      continue;
+    }
+    const std::span burst = std::span(received_).first(kContendedBurst);
+    for (int i = 0; i < kContendedBursts; ++i) {
+      const size_t count = ReceiveBurst(device, burst, now);
+      busy |= count != 0;
+      if (count < burst.size() || uses_.scheduler.charged() > kContendedTime.ns) break;
+    }
+  }
+  return busy;
+}
+
+size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst,
+                                  TimePoint now) {
+  uses_.scheduler.Mark();
+  const size_t count = uses_.ports[device]->Receive(burst);
+  if (uses_.scheduler.contended()) {
+    TakeByPool(device, burst.first(count), now);
+  } else {
+    for (const wire::RxDatagram& datagram : burst.first(count)) Take(device, datagram, now);
+  }
+  uses_.scheduler.ChargeNoted();
+  // The port may use the payloads' memory again at the next Receive.
+  if (count != 0) uses_.memory.Flush();
+  return count;
+}
+
+// Processes the burst pool by pool and charges each pool its own time. Cache warmth of the queue
+// pair, not packet length, dominates the cost.
+void PacketIntake::TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst,
+                              TimePoint now) {
+  std::array<const Account*, kContendedBurst> pools;
+  uint32_t left = 0;
+  for (size_t i = 0; i < burst.size(); ++i) {
+    const QpSlot* const slot = uses_.qps.Find(port::DestinationQpn(burst[i].bytes));
+    Account* const pool =
+        slot == nullptr || slot->session == nullptr ? nullptr : slot->session->account;
+    pools[i] = pool;
+    left |= 1u << i;
+    if (pool == nullptr) continue;
+    __builtin_prefetch(slot->qp.get());
+    uses_.scheduler.Note(*pool, 1, burst[i].bytes.size());
+  }
+  // Charges the time to receive the burst.
+  uses_.scheduler.ChargeNoted();
+  while (left != 0) {
+    // Only compared, never dereferenced: processing a packet may close its session.
+    const Account* const pool = pools[static_cast<size_t>(std::countr_zero(left))];
+    for (uint32_t others = left; others != 0; others &= others - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(others));
+      if (pools[i] != pool) continue;
+      left &= ~(1u << i);
+      Take(device, burst[i], now);
+    }
+    uses_.scheduler.ChargeNoted();
+  }
+}
+
+void PacketIntake::Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
+  uses_.counters.rx_packets.Add();
+  uses_.counters.rx_bytes.Add(datagram.bytes.size());
+  const Qpn qpn = port::DestinationQpn(datagram.bytes);
+  if (qpn == kMulticastQpn) return TakeMulticast(device, datagram, now);
+  const WorkerIndex owner = uses_.steering.WorkerOf(qpn);
+  if (owner == uses_.worker || owner >= uses_.inboxes.size())
+    return uses_.demultiplexer.OnDatagram(device, datagram, now);
+  HandOver(owner, device, datagram);
+}
+
+// Handles a datagram that the port delivered once: hands it to every worker with receivers.
+void PacketIntake::TakeMulticast(uint32_t device, const wire::RxDatagram& datagram,
+                                 TimePoint now) {
+  const std::vector<Qpn>* const members =
+      uses_.multicast.Members(device, datagram.meta.destination);
+  if (members == nullptr) return uses_.counters.Drop(DropReason::k_unknown_qpn);
+  std::vector<bool> receives(uses_.inboxes.size());
+  for (const Qpn member : *members) {
+    const WorkerIndex owner = uses_.steering.WorkerOf(member);
+    if (owner < receives.size()) receives[owner] = true;
+  }
+  for (size_t owner = 0; owner < receives.size(); ++owner) {
+    if (receives[owner] && owner != uses_.worker)
+      HandOver(static_cast<WorkerIndex>(owner), device, datagram);
+  }
+  if (receives[uses_.worker]) uses_.demultiplexer.OnDatagram(device, datagram, now);
+}
+
+void PacketIntake::HandOver(WorkerIndex owner, uint32_t device,
+                            const wire::RxDatagram& datagram) {
+  WorkerInbox& other = *uses_.inboxes[owner];
+  if (!other.from[uses_.worker].Push(device, datagram))
+    return uses_.counters.Drop(DropReason::k_handoff_full);
+  uses_.counters.handoff_tx_packets.Add();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (other.sleeping.load(std::memory_order_relaxed)) {
+    const uint64_t one = 1;
+    // A write to an eventfd with a full counter also wakes the reader.
+    [[maybe_unused]] const ssize_t n = write(other.wake_fd, &one, sizeof one);
+  }
+}
+
+bool PacketIntake::ReceiveHandedOver(TimePoint now) {
+  bool busy = false;
+  for (HandoffRing& ring : uses_.inboxes[uses_.worker]->from) {
+    const uint32_t count = ring.size();
+    if (count == 0) continue;
+    uses_.scheduler.Mark();
+    for (uint32_t i = 0; i < count; ++i) {
+      uint32_t device = 0;
+      const wire::RxDatagram datagram = ring.At(i, device);
+      uses_.demultiplexer.OnDatagram(device, datagram, now);
+    }
+    uses_.scheduler.ChargeNoted();
+    uses_.counters.handoff_rx_packets.Add(count);
+    ring.Pop(count, uses_.memory.Flush());
+    busy = true;
+  }
+  return busy;
+}
+
+}  // namespace rocegw::worker

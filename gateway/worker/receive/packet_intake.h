@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datagrams from the ports and from other workers. Those of other workers' queue pairs are handed to
+// their workers. Payloads lie in the port's or ring's memory, so each burst ends with the memory
+// operations that place them. Belongs to one worker.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gateway/worker/handoff.h"
+#include "gateway/worker/memory/memory_executor.h"
+#include "gateway/worker/receive/demultiplexer.h"
+
+namespace rocegw::worker {
+
+class PacketIntake {
+ public:
+  // Parts of the worker that the intake uses; they must outlive it.
+  struct Uses {
+    WorkerIndex worker = 0;
+    const port::SteeringTable& steering;
+    const std::vector<WorkerInbox*>& inboxes;  // of all workers, by index
+    const Ports& ports;
+    QpTable& qps;
+    Scheduler& scheduler;
+    const MulticastGroups& multicast;
+    MemoryExecutor& memory;
+    Demultiplexer& demultiplexer;
+    metrics::WorkerCounters& counters;
+  };
+  explicit PacketIntake(const Uses& uses);
+
+  // Return true if there was something.
+  bool ReceiveAll(TimePoint now);
+  bool ReceiveHandedOver(TimePoint now);
+
+ private:
+  size_t ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now);
+  void TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now);
+  void Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
+  void TakeMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
+  void HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram);
+
+  const Uses uses_;
+  std::vector<wire::RxDatagram> received_;
+};
+
+}  // namespace rocegw::worker

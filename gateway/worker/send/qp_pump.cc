@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/worker/send/qp_pump.h"
+
+#include <algorithm>
+
+namespace rocegw::worker {
+namespace {
+
+// Limit of packets that all queue pairs together send in an iteration.
+constexpr uint32_t kPacketsPerIteration = 256;
+// Limit of packets of one session that wait for its memory. The port has a thousand buffers for all
+// sessions of the worker (port_config.h), and a client can make its memory wait for ever.
+constexpr size_t kMostHeld = 128;
+
+}  // namespace
+
+// Returns the number of packets sent.
+uint32_t QpPump::RunTurn(QpSlot& slot, const Scheduler::Turn& turn, TimePoint now) {
+  slot.runnable = false;
+  if (slot.session->failed) return 0;
+  slot.bytes_left = std::min(slot.bytes_left + Scheduler::kBytesPerTurn, Scheduler::kBytesPerTurn);
+  const int64_t bytes = std::min(slot.bytes_left, turn.bytes);
+  transport::PumpBudget budget{turn.packets, bytes};
+  const transport::PumpResult result = slot.qp->Pump(uses_.outbox, now, budget);
+  slot.bytes_left -= bytes - budget.bytes;
+  turn.account->unpaid_bytes += budget.asked;
+  uses_.scheduler.EndTurn(now, turn);
+  if (result == transport::PumpResult::kMore) {
+    slot.runnable = true;
+    uses_.scheduler.PushAgain(*turn.account, turn.qp);
+  } else {
+    slot.bytes_left = std::min<int64_t>(slot.bytes_left, 0);
+  }
+  uses_.activity.ArmDeadline(slot, turn.qp);
+  return turn.packets - budget.packets;
+}
+
+bool QpPump::Run(TimePoint now) {
+  bool busy = false;
+  uint32_t sent = 0;
+  Scheduler::Turn turn;
+  uses_.transmit.ForgetPortFull();
+  uses_.scheduler.Mark();
+  while (sent < kPacketsPerIteration && !uses_.transmit.port_full() &&
+         uses_.scheduler.NextTurn(now, turn)) {
+    busy = true;
+    QpSlot* const slot = uses_.qps.Find(turn.qp);
+    if (slot == nullptr) continue;
+    if (slot->session->backlogged || slot->session->packets_held >= kMostHeld) {
+      held_back_.push_back(turn.qp);
+      continue;
+    }
+    sent += RunTurn(*slot, turn, now);
+  }
+  for (const SlotHandle handle : held_back_) {
+    if (QpSlot* const slot = uses_.qps.Find(handle))
+      uses_.scheduler.PushAgain(*slot->session->account, handle);
+  }
+  held_back_.clear();
+  for (const RateReached& reached : uses_.scheduler.TakeHeldBack())
+    uses_.control.Notify({0, reached});
+  return busy;
+}
+
+}  // namespace rocegw::worker
