@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashed timer wheel of one worker: coarse deadlines for many objects, O(1) to arm. Entries name their
-// owner by a slot, not a pointer, so an object may be destroyed while its timer is pending. Arming is
-// lazy: an owner that moves its deadline later leaves its entry and re-arms when it fires early.
-// Not thread-safe: belongs to one worker.
+// Hashed timer wheel of one worker: coarse deadlines for many objects, O(1) to arm. Entries name
+// their owner by a slot, not a pointer, so an object may be destroyed while its timer is pending.
+// Arming is lazy: an owner that moves its deadline later leaves its entry and re-arms when it fires
+// early. Not thread-safe: belongs to one worker.
 #pragma once
 
 #include <array>

@@ -571,11 +571,12 @@ void ChannelSet::RefuseEndpoint(const Delivery& delivery, TimePoint now) {
     return;
   }
   Channel& channel = *delivery.channel;
-  const flow::FrameRef refusal{.owner = {WorkerObject::Kind::kRefusal, {frame.destination.value, 0}},
-                               .message = frame.message,
-                               .offset = frame.source.value,
-                               .kind = static_cast<uint8_t>(FrameKind::kReply),
-                               .extra = static_cast<uint8_t>(frame.attempt + 1)};
+  const flow::FrameRef refusal{
+      .owner = {WorkerObject::Kind::kRefusal, {frame.destination.value, 0}},
+      .message = frame.message,
+      .offset = frame.source.value,
+      .kind = static_cast<uint8_t>(FrameKind::kReply),
+      .extra = static_cast<uint8_t>(frame.attempt + 1)};
   flow::LinePlace place{.credit = INT16_MAX};
   if (!channel.out().MaySend(0, now)) return;
   const Psn psn = channel.OnSent({}, place, refusal, 0, now);

@@ -26,7 +26,7 @@ struct GidTable {
 };
 
 // Addresses that a queue pair may talk to: they must match both lists. Outlives queue pairs.
-// Changed rules are a new object (worker/worker_peers.cc).
+// Changed rules are a new object (worker/control/queue_pair_control.h).
 struct PeerRules {
   std::vector<wire::Prefix> tenant;
   std::vector<wire::Prefix> pool;

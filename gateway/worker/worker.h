@@ -4,8 +4,8 @@
 // around it (worker_thread.h) owns clock and sleep. Exactly one thread at a time calls RunOnce.
 //
 // The worker owns its parts and names their order in an iteration (RunOnce). Each part has one job:
-//   objects/   tables of queue pairs and sessions, their activity, completion and asynchronous events
-//   receive/   from a port's datagram to a queue pair, a channel or the connection manager
+//   objects/   tables of queue pairs and sessions, their activity, completion and asynchronous
+//   events receive/   from a port's datagram to a queue pair, a channel or the connection manager
 //   send/      doorbells, turns of queue pairs, packets on their way to the ports
 //   memory/    execution of memory operations
 //   channels/  use of channels by queue pairs

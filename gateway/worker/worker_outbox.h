@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Effects of a worker's queue pairs (transport/outbox.h), each handed to the part of the worker that
-// carries it out. Belongs to one worker.
+// Effects of a worker's queue pairs (transport/outbox.h), each handed to the part of the worker
+// that carries it out. Belongs to one worker.
 #pragma once
 
 #include "gateway/transport/outbox.h"

@@ -16,7 +16,7 @@ constexpr uint64_t DescriptorsOfSession(size_t workers) { return 8 + 2 * uint64_
 inline constexpr uint64_t kDescriptorsOfPart = 2;
 
 // Heap of a copier per worker: bytes in progress, bytes that wait, and one burst
-// (worker/worker_memory.cc).
+// (worker/memory/memory_executor.cc).
 constexpr uint64_t HeapOfCopier(size_t workers) { return uint64_t{workers} * (uint64_t{5} << 19); }
 // Heap of a remapped region: mappings and rows.
 inline constexpr uint64_t kHeapOfRegion = 2048;

@@ -24,8 +24,7 @@ flow::Carrier* ChannelBindings::Beside(transport::QpContext& qp, const flow::Car
   channel::ChannelSet& channels = uses_.channels;
   channel::Channel* const known = channels.KnownBeside(carrier, paths);
   if (!channels.HasBeside(carrier, paths) || !MayUse(qp, known)) return nullptr;
-  return BeginUse(qp,
-                  known != nullptr ? known : channels.Beside(carrier, paths, uses_.round.now));
+  return BeginUse(qp, known != nullptr ? known : channels.Beside(carrier, paths, uses_.round.now));
 }
 
 void ChannelBindings::Bind(transport::QueuePair& queue_pair, const verbs::ChannelTarget& target) {
@@ -37,11 +36,10 @@ void ChannelBindings::Bind(transport::QueuePair& queue_pair, const verbs::Channe
     qp.declined = wire::ChannelReason::kNotAllowed;
     return;
   }
-  flow::Carrier* const carrier =
-      BeginUse(qp, known != nullptr
-                       ? known
-                       : uses_.channels.Reach(target, path, number, qp.config.device,
-                                              uses_.round.now));
+  flow::Carrier* const carrier = BeginUse(
+      qp, known != nullptr
+              ? known
+              : uses_.channels.Reach(target, path, number, qp.config.device, uses_.round.now));
   if (carrier == nullptr) {
     qp.declined = wire::ChannelReason::kNoResources;
     return;

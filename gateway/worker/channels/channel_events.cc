@@ -8,8 +8,7 @@ using Kind = WorkerObject::Kind;
 flow::Resend ChannelEvents::BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                                        Psn psn) {
   const SlotHandle handle = frame.owner.slot();
-  if (frame.owner.kind() == Kind::kStagedCarrier)
-    return uses_.staged.SendAgain(handle, frame, psn);
+  if (frame.owner.kind() == Kind::kStagedCarrier) return uses_.staged.SendAgain(handle, frame, psn);
   QpSlot* const slot = uses_.qps.FindLinked(handle);
   if (slot == nullptr || slot->session->failed) return flow::Resend::kVoid;
   const flow::Resend result = slot->qp->Again(uses_.outbox, carrier, frame, psn);

@@ -64,10 +64,9 @@ void ControlHandler::Dispatch(const ControlMessage& message) {
         } else if constexpr (requires { uses_.region_control.Do(body, message.cookie); }) {
           uses_.region_control.Do(body, message.cookie);
         } else {
-          uses_.control.Reply(message.cookie,
-                              DoByOne(body, uses_.session_control, uses_.queue_pair_control,
-                                      uses_.queue_control, uses_.region_control,
-                                      uses_.network_control));
+          uses_.control.Reply(message.cookie, DoByOne(body, uses_.session_control,
+                                                      uses_.queue_pair_control, uses_.queue_control,
+                                                      uses_.region_control, uses_.network_control));
         }
       },
       message.body);

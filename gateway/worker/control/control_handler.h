@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages of a worker: taken from the ring between bursts, applied by the handlers of their
-// objects, answered when the worker no longer uses what they remove. Belongs to one worker.
+// Control messages of a worker: taken from the ring between bursts, applied by the handlers of
+// their objects, answered when the worker no longer uses what they remove. Belongs to one worker.
 #pragma once
 
 #include "gateway/metrics/worker_counters.h"
@@ -33,8 +33,8 @@ class ControlHandler {
 
   // Returns true if messages wait.
   bool has_messages() const { return !uses_.link.to_worker.empty(); }
-  // Applies messages, after the memory operations that may concern what they remove. Returns true if
-  // there was one, or if an answer that waited was sent.
+  // Applies messages, after the memory operations that may concern what they remove. Returns true
+  // if there was one, or if an answer that waited was sent.
   bool Apply();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages from a worker to the control thread. Messages that do not fit into the ring wait here, in
-// order, and datagrams never displace them. Belongs to one worker.
+// Messages from a worker to the control thread. Messages that do not fit into the ring wait here,
+// in order, and datagrams never displace them. Belongs to one worker.
 #pragma once
 
 #include <cstdint>

@@ -165,8 +165,7 @@ ControlReply QueuePairControl::Do(const ModifyQp& body) {
   if (slot == nullptr) return Failed(ENOENT);
   const transport::QpContext& context = slot->qp->context();
   const ChannelBindings::Slots before = uses_.bindings.SlotsOf(context);
-  const int error =
-      slot->qp->Modify(uses_.outbox, body.mask, body.attributes, uses_.round.now);
+  const int error = slot->qp->Modify(uses_.outbox, body.mask, body.attributes, uses_.round.now);
   uses_.bindings.EndUnused(*slot, before);
   if (error == 0 && body.channel.has_value() && context.state() == verbs::QpState::kRtr &&
       context.config.type == verbs::QpType::kRc) {
@@ -194,8 +193,8 @@ ControlReply QueuePairControl::Do(const SnapshotQps& body) {
   return reply;
 }
 
-// Moves a queue pair that is connected to a forbidden address to the error state. Returns true if it
-// was one.
+// Moves a queue pair that is connected to a forbidden address to the error state. Returns true if
+// it was one.
 bool QueuePairControl::FailIfForbidden(QpSlot& slot, const verbs::PeerRules* rules) {
   transport::QpContext& qp = slot.qp->context();
   const verbs::QpType type = qp.config.type;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages for memory regions and windows. Removal is answered when no operation can use the
-// object any more. Belongs to one worker.
+// Control messages for memory regions and windows. Removal is answered when no operation can use
+// the object any more. Belongs to one worker.
 #pragma once
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages for sessions: a session is added to, and removed from, all parts of a worker that
-// keep something of it. Belongs to one worker.
+// Control messages for sessions: a session is added to, and removed from, all parts of a worker
+// that keep something of it. Belongs to one worker.
 #pragma once
 
 #include "gateway/worker/channels/channel_bindings.h"

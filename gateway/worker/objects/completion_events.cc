@@ -35,7 +35,8 @@ void CompletionEvents::SendIfDue(verbs::CompletionQueue& cq) {
 }
 
 void CompletionEvents::Send() {
-  // A channel holds some hundred events; queues whose event does not fit wait in unsent_, once each.
+  // A channel holds some hundred events; queues whose event does not fit wait in unsent_, once
+  // each.
   if (!unsent_.empty()) {
     std::erase_if(unsent_, [&](verbs::CompletionQueue* cq) {
       if (!TrySend(*cq)) return false;

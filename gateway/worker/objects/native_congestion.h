@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Class of native connections of a worker: what its congestion control observes, and the switch when
-// the policy chooses another algorithm. Belongs to one worker.
+// Class of native connections of a worker: what its congestion control observes, and the switch
+// when the policy chooses another algorithm. Belongs to one worker.
 #pragma once
 
 #include "gateway/flow/cc_class.h"

@@ -13,8 +13,8 @@ bool QpActivity::OnTimer(SlotHandle handle, transport::Outbox& outbox, TimePoint
     return false;
   }
   slot->qp->OnDeadline(outbox, now);
-  // The deadline is armed after the queue pair was pumped: for a paced queue pair it depends on what
-  // is sent. An entry armed now would only become stale.
+  // The deadline is armed after the queue pair was pumped: for a paced queue pair it depends on
+  // what is sent. An entry armed now would only become stale.
   MakeRunnable(*slot, handle);
   scheduler_.ChargeTo(*slot->session->account);
   return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tombstones of destroyed endpoints, which still answer for messages that had arrived: programs often
-// exit as soon as they have got what they waited for. Belongs to one worker.
+// Tombstones of destroyed endpoints, which still answer for messages that had arrived: programs
+// often exit as soon as they have got what they waited for. Belongs to one worker.
 #pragma once
 
 #include <cstddef>

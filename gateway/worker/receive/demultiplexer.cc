@@ -38,8 +38,8 @@ DropReason Demultiplexer::ToQueuePairOrLater(uint32_t device, const wire::RxPack
   const DropReason reason = ToQueuePair(device, packet, now);
   const bool too_early = reason == DropReason::k_qp_state || reason == DropReason::k_unknown_qpn;
   if (!too_early || !uses_.handler.has_messages()) return reason;
-  // The session may have told its program about a change that is still in the ring, and the peer may
-  // rely on it.
+  // The session may have told its program about a change that is still in the ring, and the peer
+  // may rely on it.
   uses_.handler.Apply();
   return ToQueuePair(device, packet, now);
 }
@@ -81,8 +81,7 @@ DropReason Demultiplexer::ToControl(uint32_t device, const wire::RxPacket& packe
 
 DropReason Demultiplexer::ToGroup(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
   if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
-  const std::vector<Qpn>* const members =
-      uses_.multicast.Members(device, packet.meta.destination);
+  const std::vector<Qpn>* const members = uses_.multicast.Members(device, packet.meta.destination);
   if (members == nullptr) return DropReason::k_unknown_qpn;
   for (const Qpn member : *members) {
     if (uses_.steering.WorkerOf(member) != uses_.worker) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Way of a datagram of this worker to its queue pair, multicast receivers, channel or the connection
-// manager. Belongs to one worker.
+// Way of a datagram of this worker to its queue pair, multicast receivers, channel or the
+// connection manager. Belongs to one worker.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs of all workers that are attached to multicast groups, by device and group (IBTA 9.8.3,
-// annex A17). Each worker has all of them, because packets arrive at any worker. Belongs to one
-// worker.
+// Queue pairs of all workers that are attached to multicast groups, by device and group
+// (IBTA 9.8.3, annex A17). Each worker has all of them, because packets arrive at any worker.
+// Belongs to one worker.
 #pragma once
 
 #include <cstdint>

@@ -98,8 +98,7 @@ void PacketIntake::Take(uint32_t device, const wire::RxDatagram& datagram, TimeP
 }
 
 // Handles a datagram that the port delivered once: hands it to every worker with receivers.
-void PacketIntake::TakeMulticast(uint32_t device, const wire::RxDatagram& datagram,
-                                 TimePoint now) {
+void PacketIntake::TakeMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
   const std::vector<Qpn>* const members =
       uses_.multicast.Members(device, datagram.meta.destination);
   if (members == nullptr) return uses_.counters.Drop(DropReason::k_unknown_qpn);
@@ -115,8 +114,7 @@ void PacketIntake::TakeMulticast(uint32_t device, const wire::RxDatagram& datagr
   if (receives[uses_.worker]) uses_.demultiplexer.OnDatagram(device, datagram, now);
 }
 
-void PacketIntake::HandOver(WorkerIndex owner, uint32_t device,
-                            const wire::RxDatagram& datagram) {
+void PacketIntake::HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram) {
   WorkerInbox& other = *uses_.inboxes[owner];
   if (!other.from[uses_.worker].Push(device, datagram))
     return uses_.counters.Drop(DropReason::k_handoff_full);

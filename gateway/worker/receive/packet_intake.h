@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datagrams from the ports and from other workers. Those of other workers' queue pairs are handed to
-// their workers. Payloads lie in the port's or ring's memory, so each burst ends with the memory
+// Datagrams from the ports and from other workers. Those of other workers' queue pairs are handed
+// to their workers. Payloads lie in the port's or ring's memory, so each burst ends with the memory
 // operations that place them. Belongs to one worker.
 #pragma once
 
@@ -20,7 +20,7 @@ class PacketIntake {
   struct Uses {
     WorkerIndex worker = 0;
     const port::SteeringTable& steering;
-    const std::vector<WorkerInbox*>& inboxes;  // of all workers, by index
+    const std::vector<WorkerInbox*>& inboxes;  // inboxes of all workers, by index
     const Ports& ports;
     QpTable& qps;
     Scheduler& scheduler;

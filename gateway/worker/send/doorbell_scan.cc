@@ -60,8 +60,8 @@ bool DoorbellScan::TakeFrom(WorkerSession& session, TimePoint now, bool all) {
   return true;
 }
 
-// Requests the eventfd of a session that has been idle, then checks once more: a doorbell in between
-// must not be lost. Returns true if there was none.
+// Requests the eventfd of a session that has been idle, then checks once more: a doorbell in
+// between must not be lost. Returns true if there was none.
 bool DoorbellScan::GoesIdle(WorkerSession& session, TimePoint now) {
   __atomic_store_n(&session.link.line->need_wakeup, 1u, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -32,8 +32,8 @@ class DoorbellScan {
 
   // Takes the doorbells of active sessions. Returns true if there may be more at once.
   bool Take(TimePoint now);
-  // Makes all programs write their eventfd from now on, then checks once more. Returns true if there
-  // is work.
+  // Makes all programs write their eventfd from now on, then checks once more. Returns true if
+  // there is work.
   bool TakeLast(TimePoint now);
   // Handles a write to the session's eventfd.
   void OnWake(SessionId session, TimePoint now);

@@ -152,7 +152,8 @@ class SelectivePath : private flow::AckedSink {
       }
       if (again) {
         sender.OnResent(psn, now_);
-        if (bytes != kPacketBytes || frame.owner.slot().index != static_cast<uint32_t>(InOrderPlace(psn)))
+        if (bytes != kPacketBytes ||
+            frame.owner.slot().index != static_cast<uint32_t>(InOrderPlace(psn)))
           ++faults;
         ++resent[frame.owner.slot().index];
         ++resent_count;

@@ -81,9 +81,7 @@ class ChannelEnd final : public channel::Owner {
   void OnArrived(const flow::Carrier&, const flow::FrameRef& frame) override {
     arrived.push_back(frame.message);
   }
-  void OnTurn(const flow::Carrier&, WorkerObject qp) override {
-    turns.push_back(qp.slot().index);
-  }
+  void OnTurn(const flow::Carrier&, WorkerObject qp) override { turns.push_back(qp.slot().index); }
   void OnChannelGone(const flow::Carrier& carrier, bool was_open,
                      wire::ChannelReason reason) override {
     opened = was_open;
