@@ -18,15 +18,15 @@ enum class StateKind : uint16_t {
 };
 
 struct StateKindInfo {
-  StateKind kind;
   const char* name;
+  StateKind kind;
   uint16_t version;  // written and read
   uint16_t oldest;   // oldest version written and read
 };
 
 inline constexpr StateKindInfo kStateKinds[] = {
 #define ROCEGW_STATE_KIND(name, number, version, oldest) \
-  {StateKind::k##name, #name, (version), (oldest)},
+  {#name, StateKind::k##name, (version), (oldest)},
 #include "gateway/hand_over/state_kinds.def"
 #undef ROCEGW_STATE_KIND
 };
