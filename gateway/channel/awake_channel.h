@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "gateway/base/containers/shelf.h"
+#include "gateway/base/containers/free_list.h"
 #include "gateway/base/fleet_keys.h"
-#include "gateway/channel/line.h"
 #include "gateway/channel/local_addresses.h"
 #include "gateway/channel/owner.h"
+#include "gateway/channel/wait_queue.h"
 #include "gateway/flow/receive_window.h"
 #include "gateway/flow/selective_flow.h"
 #include "gateway/metrics/worker_counters.h"
@@ -42,7 +42,7 @@ struct alignas(64) AwakeChannel {
   TimePoint armed = kNever;  // deadline in the worker's timer wheel
   flow::SelectiveFlow out;
 
-  Line line;
+  WaitQueue wait_queue;
   TimePoint handshake_at = kNever;
   // Time since when no queue pair uses the channel, or a later time; creation time until the
   // channel opens. kNever: not noted yet.
@@ -72,7 +72,7 @@ struct ChannelShared {
   uint32_t window = 0;    // packets that each receiver accepts ahead of a gap
   flow::CcConfig cc;      // for every channel, except its kind
   flow::LedgerPool ledgers;
-  Shelf<AwakeChannel> awake;
+  FreeList<AwakeChannel> awake;
   LocalAddresses sources;
   ChannelLists lists;
 };

@@ -156,13 +156,13 @@ void Channel::ChangePath() {
 
 void Channel::Follow(const Channel& other) { Pin(port::PathHashIn(other.source_port_)); }
 
-bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
+bool Channel::MaySend(const flow::WindowWaiter& waiter, flow::WaitEntry& entry, uint32_t bytes,
                       TimePoint now) {
   Wake(now);
   if (state_ == ChannelState::kOpen && awake_->out.MaySend(bytes, now)) {
     // A queue pair that used up its quantum lets the others go first.
-    if (!crowded() || place.credit > 0) {
-      if (place.credit <= 0) place.credit = kQuantum;
+    if (!crowded() || entry.credit > 0) {
+      if (entry.credit <= 0) entry.credit = kQuantum;
       return true;
     }
   }
@@ -170,11 +170,11 @@ bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint3
     in_waiting = true;
     shared_.lists.waiting.push_back(slot_);
   }
-  if (!place.waiting) {
-    place.waiting = true;
-    // A queue pair with credit left keeps its place at the front of its tenant.
-    awake_->line.Push(who.tenant, who.object, place.credit > 0);
-    if (place.credit <= 0) place.credit = kQuantum;
+  if (!entry.waiting) {
+    entry.waiting = true;
+    // A queue pair with credit left stays at the front of its tenant.
+    awake_->wait_queue.Push(waiter.tenant, waiter.object, entry.credit > 0);
+    if (entry.credit <= 0) entry.credit = kQuantum;
   }
   return false;
 }
@@ -184,11 +184,11 @@ bool Channel::MaySendLast(TimePoint now) {
   return state_ == ChannelState::kOpen && awake_->out.HasPlace();
 }
 
-Psn Channel::OnSent(const flow::LineMember& who, flow::LinePlace& place,
+Psn Channel::OnSent(const flow::WindowWaiter& waiter, flow::WaitEntry& entry,
                     const flow::FrameRef& frame, uint32_t bytes, TimePoint now) {
   const uint32_t cost = bytes + kFrameCost;
-  place.credit = static_cast<int16_t>(place.credit - static_cast<int>(cost));
-  if (crowded()) awake_->line.Charge(who.tenant, cost);
+  entry.credit = static_cast<int16_t>(entry.credit - static_cast<int>(cost));
+  if (crowded()) awake_->wait_queue.Charge(waiter.tenant, cost);
   Due();
   const Psn psn = awake_->out.OnSent(shared_.ledgers, frame, bytes, now);
   asks_ack_ = awake_->out.AsksForAck();
@@ -246,7 +246,7 @@ void Channel::OnAck(Psn next, const wire::ChannelAck& ack, flow::CcCounts& count
   Wake(now);
   confirmed_ = true;
   awake_->probes_heard = 0;
-  Sink sink(counts, tells_arrivals_ ? this : nullptr);
+  Sink sink(counts, reports_arrivals_ ? this : nullptr);
   awake_->out.OnAck(shared_.ledgers,
                     {.next = next,
                      .bitmap = ack.arrived(),
@@ -279,7 +279,7 @@ ChannelSnapshot Channel::Snapshot() const {
   }
   row.window = state_ == ChannelState::kOpen ? out().cc_window() : 0;
   row.in_flight = out().in_flight();
-  row.waiting = awake_->line.size();
+  row.waiting = awake_->wait_queue.size();
   row.lost = out().lost();
   row.resent = out().resent();
   row.spurious = out().spurious();

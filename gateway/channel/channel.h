@@ -101,13 +101,13 @@ class Channel final : public flow::Carrier {
   const wire::Gid& peer() const override { return peer_; }
   Qpn number() const override { return Qpn{number_}; }
   uint32_t max_payload() const override { return payload_units_ * kPayloadUnit; }
-  bool MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
+  bool MaySend(const flow::WindowWaiter& waiter, flow::WaitEntry& entry, uint32_t bytes,
                TimePoint now) override;
   bool MaySendLast(TimePoint now) override;
-  Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
+  Psn OnSent(const flow::WindowWaiter& waiter, flow::WaitEntry& entry, const flow::FrameRef& frame,
              uint32_t bytes, TimePoint now) override;
   bool HasArrived(Psn psn) const override { return rests() || PsnBefore(psn, out().una()); }
-  void TellArrivals() override { tells_arrivals_ = true; }
+  void ReportArrivals() override { reports_arrivals_ = true; }
   Duration round_trip() const override { return rtt().smoothed(); }
   void Hold() override { ++users_; }
   void Release() override;
@@ -143,9 +143,9 @@ class Channel final : public flow::Carrier {
   // Returns true if a waiting queue pair may send now. `given`: queue pairs already released in
   // this call, each with a quantum.
   bool HasTurn(TimePoint now, int given) const;
-  WorkerObject NextTurn() { return awake_->line.Pop(); }
-  bool crowded() const { return in_waiting && !rests() && !awake_->line.empty(); }
-  size_t line_bytes() const { return awake_ == nullptr ? 0 : awake_->line.bytes(); }
+  WorkerObject NextTurn() { return awake_->wait_queue.Pop(); }
+  bool crowded() const { return in_waiting && !rests() && !awake_->wait_queue.empty(); }
+  size_t wait_queue_bytes() const { return awake_ == nullptr ? 0 : awake_->wait_queue.bytes(); }
 
   ChannelKey key() const {
     return {shared_.sources[source_], peer_, peer_worker_, wire::WithoutEcn(class_),
@@ -271,7 +271,7 @@ class Channel final : public flow::Carrier {
   uint16_t source_port_ = 0;
   uint8_t payload_units_;
   ChannelState state_ : 2 = ChannelState::kOpening;
-  bool tells_arrivals_ : 1 = false;
+  bool reports_arrivals_ : 1 = false;
   bool confirmed_ : 1 = false;  // the peer has answered what only its address was sent
   bool asks_ack_ : 1 = false;   // the next frame asks for an acknowledgement
   bool authenticated_ : 1 = false;

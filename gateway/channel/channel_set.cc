@@ -55,10 +55,10 @@ void ChannelSet::SetMember(const wire::Gid& peer, bool member) {
 // Counts limits per network where one host may own all addresses of it: an IPv6 subnet, except
 // link-local addresses.
 uint32_t ChannelSet::PlaceOf(const wire::Gid& peer) const {
-  wire::Gid place = peer;
+  wire::Gid prefix = peer;
   if (!peer.IsV4() && !(peer.bytes[0] == 0xFE && (peer.bytes[1] & 0xC0) == 0x80))
-    std::fill(place.bytes.begin() + 8, place.bytes.end(), uint8_t{0});
-  return HashOf(place, {});
+    std::fill(prefix.bytes.begin() + 8, prefix.bytes.end(), uint8_t{0});
+  return HashOf(prefix, {});
 }
 
 ChannelBytes ChannelSet::MeasureBytes() const {
@@ -66,7 +66,7 @@ ChannelBytes ChannelSet::MeasureBytes() const {
   for (const auto& channel : slots_) {
     if (channel == nullptr) continue;
     ++bytes.channels;
-    bytes.awake += channel->line_bytes();
+    bytes.awake += channel->wait_queue_bytes();
   }
   bytes.objects = bytes.channels * sizeof(Channel);
   const ChannelLists& lists = shared_.lists;
@@ -279,7 +279,7 @@ bool ChannelSet::Resend(Channel& channel, TimePoint now) {
     } else {
       result = owner_.BuildAgain(channel, frame, psn);
       wire::ChannelFrame answer;
-      if (result == flow::Resend::kVoid && owner_.AnswerOfDeparted(frame, answer))
+      if (result == flow::Resend::kVoid && owner_.AnswerFromTombstone(frame, answer))
         result = channel.SendFrame(psn, answer) ? flow::Resend::kDone : flow::Resend::kPortFull;
     }
     if (result == flow::Resend::kPortFull) return false;
@@ -441,7 +441,7 @@ void ChannelSet::Bury(Channel& channel) {
   KeepTraffic(channel);
   slots_[slot].reset();
   free_.push_back(slot);
-  owner_.OnPlaceFree(slot);
+  owner_.OnSlotFree(slot);
 }
 
 // Keeps the traffic sums of a closed channel. Forged addresses create many channels: one that
@@ -577,9 +577,9 @@ void ChannelSet::RefuseEndpoint(const Delivery& delivery, TimePoint now) {
       .offset = frame.source.value,
       .kind = static_cast<uint8_t>(FrameKind::kReply),
       .extra = static_cast<uint8_t>(frame.attempt + 1)};
-  flow::LinePlace place{.credit = INT16_MAX};
+  flow::WaitEntry entry{.credit = INT16_MAX};
   if (!channel.out().MaySend(0, now)) return;
-  const Psn psn = channel.OnSent({}, place, refusal, 0, now);
+  const Psn psn = channel.OnSent({}, entry, refusal, 0, now);
   SendRefusal(channel, refusal, psn);
   channel.Due();
 }

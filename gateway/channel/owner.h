@@ -26,10 +26,10 @@ class Owner {
                                   Psn psn) = 0;
   // Fills in the lost frame of a destroyed queue pair; such a frame has no payload. Returns false
   // if it is not known any more.
-  virtual bool AnswerOfDeparted(const flow::FrameRef&, wire::ChannelFrame& /*frame*/) {
+  virtual bool AnswerFromTombstone(const flow::FrameRef&, wire::ChannelFrame& /*frame*/) {
     return false;
   }
-  // Reports that the peer acknowledged a frame; called for channels after TellArrivals.
+  // Reports that the peer acknowledged a frame; called for channels after ReportArrivals.
   virtual void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) = 0;
   // Reports that a queue pair left the wait queue and may send now.
   virtual void OnTurn(const flow::Carrier& carrier, WorkerObject member) = 0;
@@ -39,7 +39,7 @@ class Owner {
                              wire::ChannelReason why) = 0;
   // Reports that a slot is free, after OnChannelGone and also for an unused channel. The next
   // channel may take the slot.
-  virtual void OnPlaceFree(uint32_t /*slot*/) {}
+  virtual void OnSlotFree(uint32_t /*slot*/) {}
   // Arms a timer: ChannelSet::OnTimer(slot) is called at that time or a little later. A new time
   // does not cancel an earlier one.
   virtual void ArmChannel(uint32_t slot, TimePoint when) = 0;

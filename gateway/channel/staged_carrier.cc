@@ -19,7 +19,7 @@ size_t RoomFor(uint32_t payload) {
 
 }  // namespace
 
-StagedCarrier::StagedCarrier(flow::Carrier& channel, const flow::LineMember& me, uint32_t device,
+StagedCarrier::StagedCarrier(flow::Carrier& channel, const flow::WindowWaiter& me, uint32_t device,
                              StagedOfSession& all)
     : channel_(&channel), me_(me), device_(device), all_(&all) {}
 
@@ -53,12 +53,12 @@ bool StagedCarrier::HasRoom(size_t bytes) const {
          all_->bytes + bytes <= kMostOfSession;
 }
 
-bool StagedCarrier::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
-                            TimePoint) {
+bool StagedCarrier::MaySend(const flow::WindowWaiter& waiter, flow::WaitEntry& entry,
+                            uint32_t bytes, TimePoint) {
   if (HasRoom(RoomFor(bytes))) return true;
-  if (!place.waiting) {
-    place.waiting = true;
-    waiting_.push_back(who.object);
+  if (!entry.waiting) {
+    entry.waiting = true;
+    waiting_.push_back(waiter.object);
     BeBusy();
   }
   return false;
@@ -81,7 +81,7 @@ StagedFrame& StagedCarrier::NewFrame(uint32_t payload) {
   return *fresh_;
 }
 
-Psn StagedCarrier::OnSent(const flow::LineMember&, flow::LinePlace&, const flow::FrameRef& frame,
+Psn StagedCarrier::OnSent(const flow::WindowWaiter&, flow::WaitEntry&, const flow::FrameRef& frame,
                           uint32_t, TimePoint) {
   fresh_->ref = frame;
   used_ += fresh_->room;

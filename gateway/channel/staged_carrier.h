@@ -53,7 +53,7 @@ class StagedCarrier final : public flow::Carrier {
 
   // `me`: owner of the frames and member of the channel's wait queue. `all` lives until
   // OnSessionGone.
-  StagedCarrier(flow::Carrier& channel, const flow::LineMember& me, uint32_t device,
+  StagedCarrier(flow::Carrier& channel, const flow::WindowWaiter& me, uint32_t device,
                 StagedOfSession& all);
   ~StagedCarrier();
   StagedCarrier(const StagedCarrier&) = delete;
@@ -65,15 +65,15 @@ class StagedCarrier final : public flow::Carrier {
   const wire::Gid& peer() const override { return channel_->peer(); }
   Qpn number() const override { return channel_->number(); }
   uint32_t max_payload() const override { return channel_->max_payload(); }
-  bool MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
+  bool MaySend(const flow::WindowWaiter& waiter, flow::WaitEntry& entry, uint32_t bytes,
                TimePoint now) override;
   // Staged frames leave in order even if their queue pair is closing.
   bool MaySendLast(TimePoint now) override;
-  Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
+  Psn OnSent(const flow::WindowWaiter& waiter, flow::WaitEntry& entry, const flow::FrameRef& frame,
              uint32_t bytes, TimePoint now) override;
   bool HasArrived(Psn psn) const override { return PsnBefore(psn, Oldest()); }
-  void TellArrivals() override {
-    if (channel_ != nullptr) channel_->TellArrivals();
+  void ReportArrivals() override {
+    if (channel_ != nullptr) channel_->ReportArrivals();
   }
   Duration round_trip() const override {
     return channel_ == nullptr ? Duration{} : channel_->round_trip();
@@ -144,11 +144,11 @@ class StagedCarrier final : public flow::Carrier {
   void Copy(const StagedFrame& frame, Psn psn, port::TxPacket& packet) const;
 
   flow::Carrier* channel_;  // nullptr: the channel is gone
-  flow::LineMember me_;
+  flow::WindowWaiter me_;
   uint32_t device_;
   StagedOfSession* all_;  // nullptr: the session is gone
   flow::CarrierAddress address_;
-  flow::LinePlace place_;
+  flow::WaitEntry place_;
   uint32_t holds_ = 0;
   bool keeps_ = false;   // holds the channel
   bool listed_ = false;  // in the busy list

@@ -38,13 +38,13 @@ enum class Resend : uint8_t {
 
 // Member of a carrier's wait queue: a queue pair, or the staged carrier in front of a channel, and
 // the tag of its tenant.
-struct LineMember {
+struct WindowWaiter {
   WorkerObject object;
   uint32_t tenant = 0;
 };
 
 // Entry of a queue pair in a carrier's wait queue; lives in the queue pair.
-struct LinePlace {
+struct WaitEntry {
   bool waiting = false;
   int16_t credit = 0;  // bytes that it may still send before it must wait again
 };
@@ -67,18 +67,19 @@ class Carrier {
   // Returns true if a frame with `bytes` of payload may leave now. If not, the queue pair is in the
   // wait queue, and the worker pumps it when its turn comes. The permission is used at once or not
   // at all.
-  virtual bool MaySend(const LineMember& who, LinePlace& place, uint32_t bytes, TimePoint now) = 0;
+  virtual bool MaySend(const WindowWaiter& waiter, WaitEntry& entry, uint32_t bytes,
+                       TimePoint now) = 0;
   // Returns true if a frame without payload may leave now. For a closing queue pair: it bypasses
   // the wait queue and pacing.
   virtual bool MaySendLast(TimePoint now) = 0;
   // Records a frame that leaves now and returns its PSN.
-  virtual Psn OnSent(const LineMember& who, LinePlace& place, const FrameRef& frame, uint32_t bytes,
-                     TimePoint now) = 0;
+  virtual Psn OnSent(const WindowWaiter& waiter, WaitEntry& entry, const FrameRef& frame,
+                     uint32_t bytes, TimePoint now) = 0;
   // Returns true if the frame with that PSN and all before it are acknowledged, so none is rebuilt.
   virtual bool HasArrived(Psn psn) const = 0;
 
   // From now on the carrier reports each frame that arrives to its owner (channel/owner.h).
-  virtual void TellArrivals() = 0;
+  virtual void ReportArrivals() = 0;
 
   // Returns the smoothed round trip; 0: unknown.
   virtual Duration round_trip() const { return {}; }

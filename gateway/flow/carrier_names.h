@@ -23,8 +23,8 @@ class CarrierNames {
 
 // Writes or reads a reference to a carrier, which may be nullptr. The reader counts no use of it.
 void HandOver(hand_over::StateStream& state, CarrierNames& names, Carrier*& carrier);
-inline void HandOver(hand_over::StateStream& state, LinePlace& place) {
-  auto& [waiting, credit] = place;
+inline void HandOver(hand_over::StateStream& state, WaitEntry& entry) {
+  auto& [waiting, credit] = entry;
   state(waiting, credit);
 }
 

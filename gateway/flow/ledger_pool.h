@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gateway/base/containers/shelf.h"
+#include "gateway/base/containers/free_list.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/psn.h"
 #include "gateway/base/time.h"
@@ -73,8 +73,8 @@ class LedgerPool {
   size_t bytes_held() const;
 
  private:
-  Shelf<RecordChunk> chunks_;
-  Shelf<LedgerPage> pages_;
+  FreeList<RecordChunk> chunks_;
+  FreeList<LedgerPage> pages_;
 };
 
 }  // namespace rocegw::flow

@@ -26,9 +26,9 @@ PairPort::PairPort(const PairConfig& config, const SteeringTable& remote_steerin
 PortLimits PairPort::limits() const { return {.max_datagram = max_datagram_, .burst = kPairBurst}; }
 
 void PairPort::Reclaim() {
-  for (Lane* lane : out_) {
+  for (PacketRings* rings : out_) {
     Slot* slot = nullptr;
-    while (lane->back.Pop(slot)) pool_.Put(slot);
+    while (rings->returned.Pop(slot)) pool_.Put(slot);
   }
 }
 
@@ -54,7 +54,7 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
     // The ID advances only when the packet is taken: a packet offered again is sealed again.
     slot->ip_id = next_ip_id_;
     wire::SealIcrc(slot->path, slot->ip_id, slot->data, slot->length, slot->known_crc);
-    if (!out_[queue]->there.Push(static_cast<Slot*>(packet))) {
+    if (!out_[queue]->packets.Push(static_cast<Slot*>(packet))) {
       counters_.tx_pushback.Add();
       break;
     }
@@ -69,17 +69,17 @@ size_t PairPort::Receive(std::span<wire::RxDatagram> into) {
   // Early, so that the few buffers in use are reused while they are in the cache.
   Reclaim();
   for (Borrowed& borrowed : borrowed_) {
-    const bool fits = borrowed.lane->back.Push(static_cast<Slot*>(borrowed.slot));
+    const bool fits = borrowed.rings->returned.Push(static_cast<Slot*>(borrowed.slot));
     (void)ROCEGW_INVARIANT(fits, "port-pair-return");
   }
   borrowed_.clear();
   const size_t wanted = std::min(into.size(), kPairBurst);
   size_t count = 0;
   for (size_t visited = 0; visited < in_.size() && count < wanted; ++visited) {
-    Lane* lane = in_[next_in_];
+    PacketRings* rings = in_[next_in_];
     next_in_ = (next_in_ + 1) % in_.size();
     Slot* slot = nullptr;
-    while (count < wanted && lane->there.Pop(slot)) {
+    while (count < wanted && rings->packets.Pop(slot)) {
       wire::RxDatagram& datagram = into[count++];
       const wire::Path& path = slot->path;
       datagram.meta = {.source = path.source,
@@ -90,7 +90,7 @@ size_t PairPort::Receive(std::span<wire::RxDatagram> into) {
                        .ip_id_known = ip_id_visible_ && path.destination.IsV4(),
                        .ip_id = ip_id_visible_ ? slot->ip_id : uint16_t{0}};
       datagram.bytes = {slot->data, slot->length + wire::kIcrcLength};
-      borrowed_.push_back({slot, lane});
+      borrowed_.push_back({slot, rings});
     }
   }
   if (count != 0) counters_.rx_calls.Add();
@@ -103,13 +103,13 @@ PairLink::PairLink(const PairConfig& config) {
       ports_[side].emplace_back(new PairPort(config, config.steering[1 - side]));
     }
   }
-  const size_t depth = config.lane_depth != 0 ? config.lane_depth : config.packets_per_queue;
+  const size_t depth = config.queue_depth != 0 ? config.queue_depth : config.packets_per_queue;
   for (size_t side = 0; side < 2; ++side) {
     for (auto& sender : ports_[side]) {
       for (auto& receiver : ports_[1 - side]) {
-        lanes_.push_back(std::make_unique<PairPort::Lane>(depth, config.packets_per_queue));
-        sender->out_.push_back(lanes_.back().get());
-        receiver->in_.push_back(lanes_.back().get());
+        rings_.push_back(std::make_unique<PairPort::PacketRings>(depth, config.packets_per_queue));
+        sender->out_.push_back(rings_.back().get());
+        receiver->in_.push_back(rings_.back().get());
       }
     }
   }

@@ -24,7 +24,7 @@ struct PairConfig {
   // A side has steering[side].worker_count() queues.
   SteeringTable steering[2] = {SteeringTable(1), SteeringTable(1)};
   size_t packets_per_queue = 1024;
-  size_t lane_depth = 0;      // limit of packets between two queues; 0: the pool only
+  size_t queue_depth = 0;     // limit of packets between two queues; 0: the pool only
   size_t mtu = 4200;          // MTU of the simulated interface, IP header included
   bool ip_id_visible = true;  // false: the receiver does not see the IPv4 ID, as with UDP sockets
   uint16_t first_ip_id = 0;
@@ -49,14 +49,14 @@ class PairPort final : public PacketPort {
     uint16_t ip_id = 0;
   };
   // Rings from one queue to one queue of the other side.
-  struct Lane {
-    Lane(size_t depth, size_t packets) : there(depth), back(packets) {}
-    SpscRing<Slot*> there;
-    SpscRing<Slot*> back;
+  struct PacketRings {
+    PacketRings(size_t depth, size_t pool_size) : packets(depth), returned(pool_size) {}
+    SpscRing<Slot*> packets;
+    SpscRing<Slot*> returned;
   };
   struct Borrowed {
     Slot* slot;
-    Lane* lane;
+    PacketRings* rings;
   };
 
   PairPort(const PairConfig& config, const SteeringTable& remote_steering);
@@ -67,8 +67,8 @@ class PairPort final : public PacketPort {
   const SteeringTable remote_steering_;
   uint16_t next_ip_id_;
   PacketPool<Slot> pool_;
-  std::vector<Lane*> out_;  // indexed by queue of the other side
-  std::vector<Lane*> in_;
+  std::vector<PacketRings*> out_;  // indexed by queue of the other side
+  std::vector<PacketRings*> in_;
   size_t next_in_ = 0;
   std::vector<Borrowed> borrowed_;  // returned by the last Receive
   PortCounters counters_;
@@ -83,7 +83,7 @@ class PairLink {
   size_t queues(size_t side) const { return ports_[side].size(); }
 
  private:
-  std::vector<std::unique_ptr<PairPort::Lane>> lanes_;
+  std::vector<std::unique_ptr<PairPort::PacketRings>> rings_;
   std::vector<std::unique_ptr<PairPort>> ports_[2];
 };
 

@@ -35,14 +35,14 @@ EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
 }  // namespace
 
 ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer,
-                             MessageSink& sink, std::shared_ptr<ClientLane> lane)
+                             MessageSink& sink, std::shared_ptr<ClientCallQueue> call_queue)
     : id_(id),
       services_(services),
       pool_(pool),
       trusted_(pool.settings().trusted),
       peer_(std::move(peer)),
       sink_(sink),
-      lane_(std::move(lane)),
+      call_queue_(std::move(call_queue)),
       attached_ns_(WallClockNs()),
       reserve_(services.reserves.Of(pool)),
       segment_(0, reserve_.get()),
@@ -231,14 +231,15 @@ Status ClientSession::AddDoorbellPage(WorkerIndex worker) {
 }
 
 void ClientSession::RunBlocking(std::function<void()> call, std::function<void()> done) {
-  blocking_ = services_.lane_returns->Expect([this, done = std::move(done)] {
+  blocking_ = services_.returned_calls->Expect([this, done = std::move(done)] {
     blocking_ = 0;
     done();
   });
-  lane_->Run([call = std::move(call), returns = services_.lane_returns, number = blocking_] {
-    call();
-    returns->Report(number);
-  });
+  call_queue_->Run(
+      [call = std::move(call), returns = services_.returned_calls, number = blocking_] {
+        call();
+        returns->Report(number);
+      });
 }
 
 void ClientSession::JudgeMemory(ClientFd memory,
@@ -340,13 +341,13 @@ Status ClientSession::StartCopier() {
     return Status(error, "copier: limit of the pool");
   // The report may arrive after the pools are destroyed, so it does not hold the charges.
   const uint64_t number =
-      services_.lane_returns->Expect([weak = std::weak_ptr(remains), &services = services_] {
+      services_.returned_calls->Expect([weak = std::weak_ptr(remains), &services = services_] {
         if (const auto known = weak.lock()) known->ended = true;
         if (services.on_copier_ended) services.on_copier_ended();
       });
   // Destroyed, and so reported, when the thread has released client memory for good.
   const std::shared_ptr<void> keepalive(
-      nullptr, [parts = memory_parts_, returns = services_.lane_returns, number](void*) {
+      nullptr, [parts = memory_parts_, returns = services_.returned_calls, number](void*) {
         returns->Report(number);
       });
   auto copier = memory::Copier::Start(memory_, keepalive, {workers, 64, services_.wake_fds});

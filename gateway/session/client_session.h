@@ -45,7 +45,7 @@ class ClientSession {
  public:
   // Counts as one session of the pool until its owner's Reap, so the pool outlives it.
   ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer, MessageSink& sink,
-                std::shared_ptr<ClientLane> lane);
+                std::shared_ptr<ClientCallQueue> call_queue);
   ~ClientSession();
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
@@ -152,7 +152,7 @@ class ClientSession {
   SessionId LinkedAs(const Qp& qp) const {
     return qp.xrcd == 0 ? id_ : objects_.xrcds.Find(qp.xrcd)->domain->id;
   }
-  // Runs a call that the program may block on the session's lane, then `done` on the control
+  // Runs a call that the program may block on the session's call queue, then `done` on the control
   // thread, unless the session ends before. `done` answers the current request.
   void RunBlocking(std::function<void()> call, std::function<void()> done);
   // Checks a memory descriptor. `judged` gets the descriptor, or the error.
@@ -241,7 +241,7 @@ class ClientSession {
   const bool trusted_;
   Peer peer_;
   MessageSink& sink_;
-  const std::shared_ptr<ClientLane> lane_;
+  const std::shared_ptr<ClientCallQueue> call_queue_;
   uint64_t blocking_ = 0;  // pending call of RunBlocking
   int64_t attached_ns_;
   bool greeted_ = false;

@@ -13,7 +13,7 @@
 
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/port/steering.h"
-#include "gateway/session/attach/client_lane.h"
+#include "gateway/session/attach/client_call_queue.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/heap_return.h"
@@ -61,7 +61,7 @@ struct Services {
 
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
-  const std::shared_ptr<LaneReturns> lane_returns = std::make_shared<LaneReturns>();
+  const std::shared_ptr<ReturnedCalls> returned_calls = std::make_shared<ReturnedCalls>();
   // Called when a copier of an ended session has released client memory; for the attach server.
   std::function<void()> on_copier_ended;
   const port::SteeringTable steering;

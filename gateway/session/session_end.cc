@@ -258,7 +258,7 @@ void ClientSession::End(const std::string& reason) {
   if (memory_) memory_->Revoke();
   // The program decides when this call returns, so it is abandoned without an answer.
   if (const uint64_t out = std::exchange(blocking_, 0); out != 0) {
-    services_.lane_returns->Abandon(out);
+    services_.returned_calls->Abandon(out);
     pending_.reset();
   }
   services_.cm->DropSession(*this);

@@ -100,8 +100,8 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
       (void)!::read(fd, &value, sizeof value);
     }));
   }
-  watches_.push_back(loop.Watch(services_.lane_returns->fd(), EPOLLIN,
-                                [this](uint32_t) { services_.lane_returns->TakeAll(); }));
+  watches_.push_back(loop.Watch(services_.returned_calls->fd(), EPOLLIN,
+                                [this](uint32_t) { services_.returned_calls->TakeAll(); }));
   loop.LookAt(&services_.workers);
   loop.AfterRound([this] { AfterRound(); });
 }

@@ -12,41 +12,41 @@
 namespace rocegw::session {
 
 WorkerRequests::WorkerRequests(const std::vector<worker::WorkerLink*>& links) {
-  lanes_.reserve(links.size());
+  links_.reserve(links.size());
   for (worker::WorkerLink* link : links)
-    lanes_.push_back({.link = link, .waiting = {}, .heard = {}});
+    links_.push_back({.worker = link, .waiting = {}, .heard = {}});
 }
 
-bool WorkerRequests::Push(Lane& lane, const worker::ControlMessage& message) {
-  return lane.link->to_worker.Push(worker::ControlMessage(message));
+bool WorkerRequests::Push(Link& link, const worker::ControlMessage& message) {
+  return link.worker->to_worker.Push(worker::ControlMessage(message));
 }
 
 void WorkerRequests::Queue(WorkerIndex worker, const worker::ControlMessage& message) {
-  Lane& lane = lanes_[worker];
-  if (!lane.waiting.empty() || !Push(lane, message)) {
-    lane.waiting.push_back(message);
+  Link& link = links_[worker];
+  if (!link.waiting.empty() || !Push(link, message)) {
+    link.waiting.push_back(message);
   }
-  lane.wake = true;
+  link.wake = true;
 }
 
 void WorkerRequests::Send(WorkerIndex worker, const Body& body, Continuation done) {
   const uint64_t cookie = next_cookie_++;
   continuations_.emplace(cookie, std::move(done));
-  if (lanes_[worker].owed++ == 0) lanes_[worker].heard = ControlLoop::Now();
+  if (links_[worker].owed++ == 0) links_[worker].heard = ControlLoop::Now();
   Queue(worker, {cookie, body});
 }
 
 bool WorkerRequests::TryTell(WorkerIndex worker, const Body& body, Haste haste) {
-  Lane& lane = lanes_[worker];
-  if (!lane.waiting.empty() || !Push(lane, {0, body})) return false;
-  lane.wake = lane.wake || haste == Haste::kNow;
+  Link& link = links_[worker];
+  if (!link.waiting.empty() || !Push(link, {0, body})) return false;
+  link.wake = link.wake || haste == Haste::kNow;
   return true;
 }
 
 void WorkerRequests::Tell(WorkerIndex worker, const Body& body) { Queue(worker, {0, body}); }
 
 void WorkerRequests::TellAll(const Body& body) {
-  for (size_t i = 0; i < lanes_.size(); ++i) Tell(static_cast<WorkerIndex>(i), body);
+  for (size_t i = 0; i < links_.size(); ++i) Tell(static_cast<WorkerIndex>(i), body);
 }
 
 void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
@@ -55,8 +55,8 @@ void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
     worker::ControlReply total;
     Continuation done;
   };
-  auto gathering = std::make_shared<Gathering>(Gathering{lanes_.size(), {}, std::move(done)});
-  for (size_t i = 0; i < lanes_.size(); ++i) {
+  auto gathering = std::make_shared<Gathering>(Gathering{links_.size(), {}, std::move(done)});
+  for (size_t i = 0; i < links_.size(); ++i) {
     const auto index = static_cast<WorkerIndex>(i);
     Send(index, body_for(index), [gathering](worker::ControlReply reply) {
       worker::ControlReply& total = gathering->total;
@@ -77,7 +77,7 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
   if (auto* reply = std::get_if<worker::ControlReply>(&message.body)) {
     auto node = continuations_.extract(message.cookie);
     if (node.empty()) return;
-    if (--lanes_[worker].owed != 0) lanes_[worker].heard = ControlLoop::Now();
+    if (--links_[worker].owed != 0) links_[worker].heard = ControlLoop::Now();
     node.mapped()(std::move(*reply));
   } else if (const auto* mad = std::get_if<worker::MadReceived>(&message.body)) {
     if (on_mad) on_mad(worker, *mad);
@@ -95,21 +95,21 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
 }
 
 Duration WorkerRequests::silent(WorkerIndex worker, TimePoint now) const {
-  const Lane& lane = lanes_[worker];
-  return lane.owed == 0 ? Duration{} : now - lane.heard;
+  const Link& link = links_[worker];
+  return link.owed == 0 ? Duration{} : now - link.heard;
 }
 
 bool WorkerRequests::HasWork() const {
-  return std::any_of(lanes_.begin(), lanes_.end(),
-                     [](const Lane& lane) { return !lane.link->to_control.empty(); });
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const Link& link) { return !link.worker->to_control.empty(); });
 }
 
 void WorkerRequests::Work() {
   worker::WorkerMessage message;
-  for (size_t i = 0; i < lanes_.size(); ++i) {
+  for (size_t i = 0; i < links_.size(); ++i) {
     // At most one ring full per worker, so that a busy worker does not hold up the control thread.
-    size_t budget = lanes_[i].link->to_control.capacity();
-    while (budget != 0 && lanes_[i].link->to_control.Pop(message)) {
+    size_t budget = links_[i].worker->to_control.capacity();
+    while (budget != 0 && links_[i].worker->to_control.Pop(message)) {
       Take(static_cast<WorkerIndex>(i), message);
       --budget;
     }
@@ -117,25 +117,25 @@ void WorkerRequests::Work() {
 }
 
 void WorkerRequests::SetAwake(bool awake) {
-  for (Lane& lane : lanes_) lane.link->control_awake.store(awake, std::memory_order_relaxed);
+  for (Link& link : links_) link.worker->control_awake.store(awake, std::memory_order_relaxed);
   // Orders the store before the next look at the ring.
   if (!awake) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 bool WorkerRequests::Flush() {
   bool full = false;
-  for (Lane& lane : lanes_) {
-    while (!lane.waiting.empty() && Push(lane, lane.waiting.front())) {
-      lane.waiting.pop_front();
-      lane.wake = true;
+  for (Link& link : links_) {
+    while (!link.waiting.empty() && Push(link, link.waiting.front())) {
+      link.waiting.pop_front();
+      link.wake = true;
     }
-    full = full || !lane.waiting.empty();
-    if (!lane.wake) continue;
-    lane.wake = false;
+    full = full || !link.waiting.empty();
+    if (!link.wake) continue;
+    link.wake = false;
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (lane.link->worker_awake.load(std::memory_order_relaxed)) continue;
+    if (link.worker->worker_awake.load(std::memory_order_relaxed)) continue;
     const uint64_t one = 1;
-    (void)!::write(lane.link->worker_wake_fd, &one, sizeof one);
+    (void)!::write(link.worker->worker_wake_fd, &one, sizeof one);
   }
   return full;
 }

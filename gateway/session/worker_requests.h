@@ -25,7 +25,7 @@ class WorkerRequests final : public LoopSource {
   // Links stay the caller's and outlive this object.
   explicit WorkerRequests(const std::vector<worker::WorkerLink*>& links);
 
-  size_t worker_count() const { return lanes_.size(); }
+  size_t worker_count() const { return links_.size(); }
 
   void Send(WorkerIndex worker, const Body& body, Continuation done);
   // Sends a message without an answer and without allocating. Returns false, and sends nothing, if
@@ -64,19 +64,19 @@ class WorkerRequests final : public LoopSource {
   std::function<void(const worker::PeerChanged&)> on_peer_changed;
 
  private:
-  struct Lane {
-    worker::WorkerLink* link;
+  struct Link {
+    worker::WorkerLink* worker;
     std::deque<worker::ControlMessage> waiting;
     bool wake = false;
     size_t owed = 0;  // number of owed answers
     TimePoint heard;  // while it owes answers: time of the first request or the last answer
   };
 
-  static bool Push(Lane& lane, const worker::ControlMessage& message);
+  static bool Push(Link& link, const worker::ControlMessage& message);
   void Queue(WorkerIndex worker, const worker::ControlMessage& message);
   void Take(WorkerIndex worker, worker::WorkerMessage& message);
 
-  std::vector<Lane> lanes_;
+  std::vector<Link> links_;
   uint64_t next_cookie_ = 1;
   std::unordered_map<uint64_t, Continuation> continuations_;
 };

@@ -15,8 +15,8 @@
 #include "gateway/memory/memory_op.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/transport/endpoint/peer.h"
+#include "gateway/transport/in_flight.h"
 #include "gateway/transport/qp_context.h"
-#include "gateway/transport/under_way.h"
 
 namespace rocegw::transport {
 
@@ -45,7 +45,7 @@ class Outbox {
   virtual ~Outbox() = default;
 
   // Pool of receive-side state, shared by all queue pairs of the outbox.
-  UnderWay under_way;
+  InFlight in_flight;
 
   // Returns a packet to fill, or nullptr if the port has no buffer. The queue pair tries again at
   // its next Pump.

@@ -69,7 +69,7 @@ struct QpContext {
   // Memory operations: tickets are issued in order and reported done in order.
   uint32_t tickets_issued = 0;
   uint32_t tickets_done = 0;
-  flow::LinePlace line;              // entry in the wait queue of its own carrier
+  flow::WaitEntry wait_entry;        // entry in the wait queue of its own carrier
   uint8_t connection = 0;            // counts resets, to recognise frames of an earlier connection
   bool flushed : 1 = false;          // in the error state, and all posted requests are completed
   bool report_drained : 1 = false;   // report once the send queue has drained (SQD)
@@ -110,8 +110,8 @@ struct QpContext {
   // Channels beside its carrier; nullptr: none, as for every queue pair that asks for order.
   std::unique_ptr<Multipath> multipath;
   uint64_t retransmits = 0;
-  uint32_t under_way = 0;  // bounded: payload bytes on channels that have not arrived
-  // Part of under_way behind the last frame that asked for an acknowledgement.
+  uint32_t in_flight = 0;  // bounded: payload bytes on channels that have not arrived
+  // Part of in_flight behind the last frame that asked for an acknowledgement.
   uint32_t unasked = 0;
   uint32_t first_ticket = 1;           // tickets before it were issued before the last reset
   bool last_receive_reported = false;  // kLastWqeReached was reported (srq, error state)
@@ -137,15 +137,15 @@ struct QpContext {
     return receive_completions.With(carried.receives_completed);
   }
 
-  flow::LineMember line_member() const { return {handle, config.tenant_tag}; }
+  flow::WindowWaiter window_waiter() const { return {handle, config.tenant_tag}; }
   bool IsBeside(const flow::Carrier& by) const {
     return &by != carrier && multipath != nullptr && multipath->Has(by);
   }
   // Returns the entry in the wait queue of the channel that a frame is to leave by.
-  flow::LinePlace& PlaceAt(const flow::Carrier& by) {
-    if (&by == carrier) return line;
-    flow::LinePlace* const beside = multipath == nullptr ? nullptr : multipath->PlaceOf(by);
-    return beside == nullptr ? line : *beside;
+  flow::WaitEntry& WaitEntryAt(const flow::Carrier& by) {
+    if (&by == carrier) return wait_entry;
+    flow::WaitEntry* const beside = multipath == nullptr ? nullptr : multipath->WaitEntryOf(by);
+    return beside == nullptr ? wait_entry : *beside;
   }
 
   // Sets the shared receive queue; nullptr: the queue pair has a receive queue of its own.
@@ -175,15 +175,15 @@ struct QpContext {
   // Returns true if the pool's window has space. Connected queue pairs only; an endpoint has a
   // window for each peer (peer_channels.h).
   bool HasRoom(uint32_t bytes) {
-    // A queue pair without a window must not touch the cache line of `under_way`.
-    if (!bounded || Fits(under_way, bytes)) return true;
+    // A queue pair without a window must not touch the cache line of `in_flight`.
+    if (!bounded || Fits(in_flight, bytes)) return true;
     wants_room = true;
     return false;
   }
   void OnFrameLeaves(flow::Carrier& by, uint32_t bytes) {
     if (!bounded) return;
-    by.TellArrivals();
-    under_way += bytes;
+    by.ReportArrivals();
+    in_flight += bytes;
     unasked += bytes;
     asks_ack = AsksAck(unasked);
     if (asks_ack) unasked = 0;

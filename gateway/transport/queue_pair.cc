@@ -32,7 +32,7 @@ void QueuePair::Bind(const verbs::QpConfig& config) {
 
 bool QueuePair::OnArrived(const flow::Carrier&, const flow::FrameRef& frame) {
   if (!qp_.bounded || !IsOfConnection(qp_.connection, frame)) return false;
-  qp_.under_way -= std::min<uint32_t>(qp_.under_way, frame.length);
+  qp_.in_flight -= std::min<uint32_t>(qp_.in_flight, frame.length);
   const bool waited = qp_.wants_room;
   qp_.wants_room = false;
   return waited;

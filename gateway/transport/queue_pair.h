@@ -74,7 +74,7 @@ class alignas(64) QueuePair {
   // pair lacked window before and has some now.
   virtual bool OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame);
   // Handles its turn in the channel's wait queue: it may send now.
-  virtual void OnTurn(const flow::Carrier&) { qp_.line.waiting = false; }
+  virtual void OnTurn(const flow::Carrier&) { qp_.wait_entry.waiting = false; }
   // Handles the loss of a channel. If the peer cannot have received anything by it, the queue pair
   // goes on as plain RoCEv2; otherwise its requests in flight are lost. `opened`: frames may have
   // left by it.

@@ -67,7 +67,7 @@ class RcQueuePair final : public QueuePair {
   uint32_t outstanding() const override { return send_.size(); }
   size_t channel_bytes() const override {
     return sizeof message_requester_ + sizeof message_responder_ + message_responder_.idle_bytes() +
-           sizeof qp_.line + 2 * sizeof(void*);  // carrier and multipath
+           sizeof qp_.wait_entry + 2 * sizeof(void*);  // carrier and multipath
   }
 
   void GiveBackReceives() override { (void)receives_.Reset(qp_); }
@@ -129,7 +129,7 @@ class RcQueuePair final : public QueuePair {
     message_requester_.CountResent(qp_);
   }
 
-  void OnTurn(const flow::Carrier& carrier) override { qp_.PlaceAt(carrier).waiting = false; }
+  void OnTurn(const flow::Carrier& carrier) override { qp_.WaitEntryAt(carrier).waiting = false; }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool opened,
                      wire::ChannelReason why, TimePoint now) override {
     const bool mine = qp_.carrier == &carrier;
@@ -139,7 +139,7 @@ class RcQueuePair final : public QueuePair {
       // The path never opened, so nothing was sent on it.
       if (!opened) return;
     } else {
-      qp_.line.waiting = false;
+      qp_.wait_entry.waiting = false;
     }
     if (mine) ReleaseCarrier();
     // The channel led to an earlier run of the peer gateway. If nothing was answered on it, the
@@ -173,11 +173,11 @@ class RcQueuePair final : public QueuePair {
     ReleaseCarrier();
     qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
     qp_.multipath.reset();
-    qp_.line.waiting = false;
+    qp_.wait_entry.waiting = false;
     qp_.declined = wire::ChannelReason::kNone;
     qp_.hears_native = false;
     ++qp_.connection;
-    qp_.under_way = qp_.unasked = 0;
+    qp_.in_flight = qp_.unasked = 0;
     qp_.wants_room = qp_.asks_ack = false;
     return sends && receives;
   }

@@ -26,7 +26,7 @@ constexpr Duration kOwnerBusy = Microseconds(100);
 constexpr uint32_t kMostSrqs = 1u << 20;
 
 // Part of a QpContext that belongs to the owner of a shared receive queue.
-struct Belongings {
+struct OwnerValues {
   SessionId session;
   uint32_t handle = 0;
   uint32_t pd = 0;
@@ -41,7 +41,7 @@ struct Belongings {
   SessionIndex owner;
 };
 
-Belongings BelongingsOf(const QpContext& qp) {
+OwnerValues OwnerValuesOf(const QpContext& qp) {
   const verbs::QpMessageConfig& c = qp.config;
   return {c.session,
           c.qp_handle,
@@ -57,14 +57,14 @@ Belongings BelongingsOf(const QpContext& qp) {
           qp.owner};
 }
 
-Belongings BelongingsOf(const XrcReceiver& receiver) {
+OwnerValues OwnerValuesOf(const XrcReceiver& receiver) {
   const verbs::SrqConfig& c = receiver.receives->config();
   return {c.session,       c.srq_handle,      c.pd,        c.srq_handle,
           c.payload_slots, c.max_sge,         c.stride,    c.payload_stride,
           c.payload,       receiver.receives, receiver.cq, receiver.owner};
 }
 
-void Give(const Belongings& from, QpContext& qp) {
+void Give(const OwnerValues& from, QpContext& qp) {
   verbs::QpMessageConfig& c = qp.config;
   c.session = from.session;
   c.qp_handle = from.handle;
@@ -233,7 +233,7 @@ class XrcTarget final : public QueuePair, private SrqSelector, private XrcMember
   // A shared receive queue that requests have named.
   struct NamedSrq {
     uint32_t number = 0;
-    Belongings belongings;
+    OwnerValues owner_values;
     ReceiveQueue receives;
     bool listed = false;
   };
@@ -260,7 +260,7 @@ class XrcTarget final : public QueuePair, private SrqSelector, private XrcMember
     if (receiver == nullptr) return nullptr;
     auto named = std::make_unique<NamedSrq>();
     named->number = number;
-    named->belongings = BelongingsOf(*receiver);
+    named->owner_values = OwnerValuesOf(*receiver);
     return srqs_.emplace(number, std::move(named)).first->second.get();
   }
 
@@ -275,13 +275,13 @@ class XrcTarget final : public QueuePair, private SrqSelector, private XrcMember
   void SwitchTo(NamedSrq* to) {
     if (to == at_) return;
     NoteTickets();
-    if (at_ == nullptr) domain_values_ = BelongingsOf(qp_);
-    Give(to != nullptr ? to->belongings : domain_values_, qp_);
+    if (at_ == nullptr) domain_values_ = OwnerValuesOf(qp_);
+    Give(to != nullptr ? to->owner_values : domain_values_, qp_);
     at_ = to;
   }
 
   void NoteTickets() {
-    if (at_ != nullptr) tickets_.Add(at_->belongings.session, at_->number, qp_.tickets_issued);
+    if (at_ != nullptr) tickets_.Add(at_->owner_values.session, at_->number, qp_.tickets_issued);
   }
 
   void List(NamedSrq& named) {
@@ -318,7 +318,7 @@ class XrcTarget final : public QueuePair, private SrqSelector, private XrcMember
   std::unordered_map<uint32_t, std::unique_ptr<NamedSrq>> srqs_;
   std::vector<NamedSrq*> waiting_;  // queues with completions that wait for memory operations
   NamedSrq* at_ = nullptr;          // owner of the context's current values; nullptr: the domain
-  Belongings domain_values_;        // the domain's values while a queue's owner has the context
+  OwnerValues domain_values_;       // the domain's values while a queue's owner has the context
   TicketRuns tickets_;
   ReceiveQueue no_receives_;
   Responder responder_{no_receives_, *this};

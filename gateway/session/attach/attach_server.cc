@@ -149,13 +149,13 @@ void AttachServer::Pause(Listener& listener) {
   });
 }
 
-const std::shared_ptr<ClientLane>& AttachServer::StrangersOf(const tenant::Pool& pool) {
+const std::shared_ptr<ClientCallQueue>& AttachServer::StrangersOf(const tenant::Pool& pool) {
   std::erase_if(strangers_, [&](const auto& entry) {
     return entry.first != pool.id() && entry.second.use_count() == 1;
   });
-  std::shared_ptr<ClientLane>& lane = strangers_[pool.id()];
-  if (lane == nullptr) lane = ClientLane::Make();
-  return lane;
+  std::shared_ptr<ClientCallQueue>& call_queue = strangers_[pool.id()];
+  if (call_queue == nullptr) call_queue = ClientCallQueue::Make();
+  return call_queue;
 }
 
 void AttachServer::AcceptSome(Listener& listener) {
@@ -193,7 +193,7 @@ void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason)
   reply.error = error;
   reason.copy(refusal.reason, sizeof refusal.reason - 1);
   // Unread input at close would be another error for the client.
-  MessageSocket connection(socket.Release(), socket.lane());
+  MessageSocket connection(socket.Release(), socket.call_queue());
   const MessageSocket::Received greeting = connection.Receive();
   if (greeting.bytes.size() >= sizeof(rocegw_request))
     reply.request_id = DecodeAs<rocegw_request>(greeting.bytes).request_id;
@@ -234,7 +234,7 @@ void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string&
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
   connection->session = std::make_unique<ClientSession>(
-      SessionId{id}, services_, pool, std::move(peer), connection->socket, connection->lane);
+      SessionId{id}, services_, pool, std::move(peer), connection->socket, connection->call_queue);
   connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
   connection->session->event_backlog().on_fewer = [this, connection] {
@@ -404,7 +404,7 @@ void AttachServer::Reap() {
     const auto it = connections_.find(id);
     Close(*it->second);
     ClientSession& session = *it->second->session;
-    blocked_.push_back({&session.pool(), it->second->lane, session.copier_remains(),
+    blocked_.push_back({&session.pool(), it->second->call_queue, session.copier_remains(),
                         std::move(it->second->charges), session.Row()});
     connections_.erase(it);
     services_.heap.Destroyed(kObjectsOfSession);

@@ -83,8 +83,10 @@ class AttachServer {
  private:
   struct Connection {
     Connection(UniqueFd fd, std::string by)
-        : lane(ClientLane::Make()), socket(std::move(fd), lane), path(std::move(by)) {}
-    const std::shared_ptr<ClientLane> lane;
+        : call_queue(ClientCallQueue::Make()),
+          socket(std::move(fd), call_queue),
+          path(std::move(by)) {}
+    const std::shared_ptr<ClientCallQueue> call_queue;
     MessageSocket socket;
     const std::string path;  // attach socket; empty: none
     std::unique_ptr<ClientSession> session;
@@ -111,8 +113,8 @@ class AttachServer {
 
   void AcceptSome(Listener& listener);
   void Pause(Listener& listener);
-  // Returns the lane of the pool's connections that are not sessions yet.
-  const std::shared_ptr<ClientLane>& StrangersOf(const tenant::Pool& pool);
+  // Returns the call queue of the pool's connections that are not sessions yet.
+  const std::shared_ptr<ClientCallQueue>& StrangersOf(const tenant::Pool& pool);
   void GiveWhenIdle();
   void Close(const std::string& path, Listener& listener);
   void Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
@@ -138,17 +140,18 @@ class AttachServer {
   uint32_t next_id_ = 1;
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<uint32_t> ended_;
-  std::unordered_map<uint64_t, std::shared_ptr<ClientLane>> strangers_;  // by pool
+  std::unordered_map<uint64_t, std::shared_ptr<ClientCallQueue>> strangers_;  // by pool
   // Ended sessions of which only calls that their programs block remain. They count in their pools.
   struct Blocked {
     tenant::Pool* pool;
-    std::shared_ptr<ClientLane> lane;
+    std::shared_ptr<ClientCallQueue> call_queue;
     std::shared_ptr<CopierRemains> copier;  // nullptr: the session had none
     std::vector<tenant::Charge> charges;
     SessionRow row;
 
     uint32_t CallsOut() const {
-      return static_cast<uint32_t>(lane->held()) + (copier != nullptr && !copier->ended ? 1 : 0);
+      return static_cast<uint32_t>(call_queue->held()) +
+             (copier != nullptr && !copier->ended ? 1 : 0);
     }
   };
   std::vector<Blocked> blocked_;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gateway/base/time.h"
-#include "gateway/session/attach/client_lane.h"
+#include "gateway/session/attach/client_call_queue.h"
 #include "gateway/session/attach/peer.h"
 #include "gateway/session/state/state_rows.h"
 

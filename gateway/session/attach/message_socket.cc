@@ -18,10 +18,11 @@ namespace {
 // Most descriptors that one message can carry (SCM_MAX_FD of the kernel). With less space the
 // kernel would close the rest inside the receiving call.
 constexpr size_t kMostDescriptors = 253;
-// Messages that the thread of a lane reads from a connection that ends. The close drops the rest.
+// Messages that the thread of a call queue reads from a connection that ends. The close drops the
+// rest.
 constexpr int kMessagesTaken = 64;
-// Threshold of calls that wait in lanes, mostly closes of one descriptor each. Beyond it a message
-// is peeked at before its descriptors are received.
+// Threshold of calls that wait in call queues, mostly closes of one descriptor each. Beyond it a
+// message is peeked at before its descriptors are received.
 constexpr size_t kManyCalls = 512;
 constexpr char kManyDescriptors[] = "more than one descriptor in a message";
 
@@ -29,7 +30,7 @@ struct Arrival {
   ssize_t length = 0;
   int flags = 0;
   ClientFd fd;             // first descriptor
-  size_t descriptors = 0;  // number of descriptors; the others are with the lane already
+  size_t descriptors = 0;  // number of descriptors; the others are with the call queue already
 };
 
 // Returns true if the next message carries more than one descriptor. Leaves the message in the
@@ -77,8 +78,8 @@ bool HasMessage(int socket) {
   return length > 0 || (length == 0 && header.msg_controllen > 0);
 }
 
-// Reads the messages of a socket whose input is shut down. Runs on the thread of a lane, because
-// the kernel closes the messages' descriptors here, which may block.
+// Reads the messages of a socket whose input is shut down. Runs on the thread of a call queue,
+// because the kernel closes the messages' descriptors here, which may block.
 void Empty(int socket) {
   for (int i = 0; i < kMessagesTaken && HasMessage(socket); ++i) {
     uint8_t ignored = 0;
@@ -86,7 +87,8 @@ void Empty(int socket) {
   }
 }
 
-Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<ClientLane>& lane) {
+Arrival Take(int socket, std::span<uint8_t> buffer,
+             const std::shared_ptr<ClientCallQueue>& call_queue) {
   Arrival arrival;
   iovec part{buffer.data(), buffer.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)];
@@ -107,7 +109,7 @@ Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<Client
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(message) + i * sizeof fd, sizeof fd);
-      ClientFd owned(UniqueFd(fd), lane);
+      ClientFd owned(UniqueFd(fd), call_queue);
       if (arrival.descriptors++ == 0) arrival.fd = std::move(owned);
     }
   }
@@ -116,35 +118,35 @@ Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<Client
 
 }  // namespace
 
-void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane) {
+void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientCallQueue>& call_queue) {
   if (!socket.valid()) return;
   ::shutdown(socket.get(), SHUT_RD);      // stops further input
   if (!HasMessage(socket.get())) return;  // no message: closing does not block
   ::shutdown(socket.get(), SHUT_WR);      // the program sees the end at once
   // A function must be copyable, a descriptor is not.
-  lane->Run([owned = std::make_shared<UniqueFd>(std::move(socket))] {
+  call_queue->Run([owned = std::make_shared<UniqueFd>(std::move(socket))] {
     Empty(owned->get());
     owned->Reset();
   });
 }
 
-MessageSocket::MessageSocket(UniqueFd socket, std::shared_ptr<ClientLane> lane)
-    : socket_(std::move(socket)), lane_(std::move(lane)), buffer_(ROCEGW_MESSAGE_MAX) {}
+MessageSocket::MessageSocket(UniqueFd socket, std::shared_ptr<ClientCallQueue> call_queue)
+    : socket_(std::move(socket)), call_queue_(std::move(call_queue)), buffer_(ROCEGW_MESSAGE_MAX) {}
 
 void MessageSocket::Close() {
-  CloseConnection(std::move(socket_), lane_);
+  CloseConnection(std::move(socket_), call_queue_);
   backlog_.clear();
   waits_for_descriptors_ = false;
 }
 
 MessageSocket::Received MessageSocket::Receive() {
   Received received;
-  if (ClientLane::HeldByAll() > kManyCalls && HasManyDescriptors(socket_.get())) {
+  if (ClientCallQueue::HeldByAll() > kManyCalls && HasManyDescriptors(socket_.get())) {
     received.outcome = Outcome::kBroken;
     received.reason = kManyDescriptors;
     return received;
   }
-  Arrival arrival = Take(socket_.get(), buffer_, lane_);
+  Arrival arrival = Take(socket_.get(), buffer_, call_queue_);
   if (arrival.length < 0) {
     received.outcome =
         errno == EAGAIN || errno == EWOULDBLOCK ? Outcome::kNothing : Outcome::kClosed;

@@ -3,9 +3,9 @@
 // blocking. Messages that do not fit the socket wait here in order. So does a message whose
 // descriptor the kernel refuses because too many descriptors of the daemon's user are in unread
 // sockets (ETOOMANYREFS, unix(7)). Received descriptors are never closed here, nor by the kernel in
-// a call made here: the program's lane closes them. While lanes have many calls, a message with
-// more than one descriptor stays in its socket, so that messages cannot use up the daemon's
-// descriptor numbers. Control thread.
+// a call made here: the program's call queue closes them. While call queues have many calls, a
+// message with more than one descriptor stays in its socket, so that messages cannot use up the
+// daemon's descriptor numbers. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/attach/client_lane.h"
+#include "gateway/session/attach/client_call_queue.h"
 
 namespace rocegw::session {
 
@@ -26,9 +26,9 @@ class MessageSink {
   virtual void Send(std::span<const uint8_t> message, int fd) = 0;
 };
 
-// Closes a connection to a program. Unread messages may hold descriptors, so the lane reads them
-// and closes the socket. Their descriptors get no numbers in the daemon.
-void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane);
+// Closes a connection to a program. Unread messages may hold descriptors, so the call queue reads
+// them and closes the socket. Their descriptors get no numbers in the daemon.
+void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientCallQueue>& call_queue);
 
 class MessageSocket final : public MessageSink {
  public:
@@ -45,7 +45,7 @@ class MessageSocket final : public MessageSink {
     const char* reason = "";
   };
 
-  MessageSocket(UniqueFd socket, std::shared_ptr<ClientLane> lane);
+  MessageSocket(UniqueFd socket, std::shared_ptr<ClientCallQueue> call_queue);
   ~MessageSocket() override { Close(); }
   MessageSocket(const MessageSocket&) = delete;
   MessageSocket& operator=(const MessageSocket&) = delete;
@@ -74,7 +74,7 @@ class MessageSocket final : public MessageSink {
   bool TrySend(std::span<const uint8_t> message, int fd);
 
   UniqueFd socket_;
-  const std::shared_ptr<ClientLane> lane_;
+  const std::shared_ptr<ClientCallQueue> call_queue_;
   std::vector<uint8_t> buffer_;
   std::deque<Message> backlog_;
   bool failed_ = false;

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "gateway/abi/rocegw_abi.h"
-#include "gateway/session/attach/client_lane.h"
+#include "gateway/session/attach/client_call_queue.h"
 
 namespace rocegw::session {
 

@@ -135,8 +135,8 @@ EventChannel::Unread EventChannel::ReadUnread(int client_end) {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     unread.emplace_back(buffer.begin(), buffer.begin() + got);
-    // Limited to what a socket holds, so that a program that adds records cannot keep its lane
-    // busy.
+    // Limited to what a socket holds, so that a program that adds records cannot keep its call
+    // queue busy.
     if (unread.size() == kMostUnread) break;
   }
   return unread;

@@ -17,7 +17,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/status.h"
-#include "gateway/session/attach/client_lane.h"
+#include "gateway/session/attach/client_call_queue.h"
 #include "gateway/tenant/registry.h"
 
 namespace rocegw::session {

@@ -12,10 +12,10 @@
 
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/transport/endpoint/endpoint_tombstone.h"
+#include "gateway/transport/in_flight.h"
 #include "gateway/transport/message/peer_channels.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/transport/pump.h"
-#include "gateway/transport/under_way.h"
 
 namespace rocegw::transport {
 

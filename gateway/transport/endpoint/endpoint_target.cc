@@ -31,7 +31,7 @@ bool IsRead(FrameKind kind) {
 }  // namespace
 
 void EndpointTarget::Reset() {
-  under_way_.clear();
+  in_flight_.clear();
   spare_.clear();
   replies_.clear();
   answers_.Reset();
@@ -60,14 +60,14 @@ void EndpointTarget::GiveBack(Record& record) {
 }
 
 void EndpointTarget::ListBegun(std::vector<MessageName>& begun) const {
-  for (const auto& [key, record] : under_way_)
+  for (const auto& [key, record] : in_flight_)
     if (record.for_group) begun.push_back({key.carrier, key.source, key.message, record.attempt});
 }
 
 // Takes receives from idle messages, because their senders may have died. A message that continues
 // after all is refused and begins again.
 void EndpointTarget::TakeFromIdle(TimePoint now) {
-  for (auto& [key, record] : under_way_) {
+  for (auto& [key, record] : in_flight_) {
     if (!record.has_receive || record.touched + kIdle >= now) continue;
     GiveBack(record);
     record.message.refused = true;
@@ -76,16 +76,16 @@ void EndpointTarget::TakeFromIdle(TimePoint now) {
 
 // Drops records of messages that made no progress for kOld: they will never be whole.
 void EndpointTarget::ForgetOld(TimePoint now) {
-  for (auto at = under_way_.begin(); at != under_way_.end();) {
+  for (auto at = in_flight_.begin(); at != in_flight_.end();) {
     const bool old = at->second.touched + kOld < now;
     if (old) GiveBack(at->second);
-    at = old ? under_way_.erase(at) : std::next(at);
+    at = old ? in_flight_.erase(at) : std::next(at);
   }
 }
 
 bool EndpointTarget::MakeRoom(TimePoint now) {
-  if (under_way_.size() >= kMostUnderWay) ForgetOld(now);
-  return under_way_.size() < kMostUnderWay;
+  if (in_flight_.size() >= kMostUnderWay) ForgetOld(now);
+  return in_flight_.size() < kMostUnderWay;
 }
 
 DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
@@ -102,13 +102,13 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   Record* record = &alone;
   const Key key{&carrier, frame.source.value, frame.message};
   if (!single) {
-    auto found = under_way_.find(key);
-    if (found == under_way_.end()) {
+    auto found = in_flight_.find(key);
+    if (found == in_flight_.end()) {
       if (refuse || !MakeRoom(outbox.now())) {
         RefuseForNow(qp, carrier, frame);
         return DropReason::k_rnr_wait;
       }
-      found = under_way_.try_emplace(key).first;
+      found = in_flight_.try_emplace(key).first;
     } else if (const auto newer = static_cast<int8_t>(frame.attempt - found->second.attempt);
                newer < 0) {
       return DropReason::k_rnr_wait;
@@ -136,12 +136,12 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   if (message.refused) {
     GiveBack(*record);
     RefuseForNow(qp, carrier, frame);
-    if (!single) under_way_.erase(key);
+    if (!single) in_flight_.erase(key);
     return DropReason::k_rnr_wait;
   }
   if (message.whole() || message.nak != 0) {
     Finish(qp, outbox, *record, carrier, frame);
-    if (!single) under_way_.erase(key);
+    if (!single) in_flight_.erase(key);
   }
   return DropReason::kNone;
 }
@@ -392,7 +392,7 @@ void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
     return answers_.OnMemoryFault(tag);
   const bool receive = tag.purpose == AccessPurpose::kReceive;
   const uint8_t nak = SyndromeOf(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
-  for (auto& [key, record] : under_way_) {
+  for (auto& [key, record] : in_flight_) {
     if (record.serial != tag.request) continue;
     record.message.nak = nak;
     if (receive) record.message.receive_status = WcStatus::kLocalProtection;
@@ -408,10 +408,10 @@ void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
 
 void EndpointTarget::OnCarrierLost(const flow::Carrier& carrier) {
   answers_.OnCarrierLost(carrier);
-  for (auto at = under_way_.begin(); at != under_way_.end();) {
+  for (auto at = in_flight_.begin(); at != in_flight_.end();) {
     const bool gone = at->first.carrier == &carrier;
     if (gone) GiveBack(at->second);
-    at = gone ? under_way_.erase(at) : std::next(at);
+    at = gone ? in_flight_.erase(at) : std::next(at);
   }
   for (size_t left = replies_.size(); left != 0; --left) {
     const Reply reply = replies_.front();

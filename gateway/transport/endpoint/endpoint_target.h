@@ -55,7 +55,7 @@ class EndpointTarget {
     return static_cast<uint32_t>(spare_.size()) + qp.rq().Posted();
   }
   bool HasBegun(const MessageName& message) const {
-    return under_way_.contains({message.carrier, message.source, message.message});
+    return in_flight_.contains({message.carrier, message.source, message.message});
   }
   void ListBegun(std::vector<MessageName>& begun) const;
   // Copies to the tombstone what the initiators may still ask for again.
@@ -63,7 +63,7 @@ class EndpointTarget {
   // Rebuilds the reply that `frame` describes, of the endpoint `number` in the group `group`.
   static wire::ChannelFrame ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group);
 
-  size_t under_way() const { return under_way_.size(); }
+  size_t in_flight() const { return in_flight_.size(); }
   // Writes or reads the state, after that of the receive queue and the channels.
   void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
@@ -129,7 +129,7 @@ class EndpointTarget {
 
   ReceiveQueue& receives_;
   PeerChannels& channels_;
-  std::unordered_map<Key, Record, KeyHash> under_way_;
+  std::unordered_map<Key, Record, KeyHash> in_flight_;
   std::vector<uint32_t> spare_;  // open receives that belong to no message
   GrowingRing<Reply> replies_;
   EndpointAnswers answers_;

@@ -38,8 +38,8 @@ void QpContext::HandOver(StateStream& state) {
          reports_drained, has_leftovers, takes_shared, uses_ecn, relaxes, invalidates, places,
          native, requests_go_first, has_window, lacks_room, asks, sent, received, completed_sends,
          completed_receives, message_config, attribute_set, payload_config, rare_config, high,
-         shared, peer_table, paths, resent, in_flight, not_asked, ticket_after_reset, last_reported,
-         why_declined] = *this;
+         shared, peer_table, paths, resent, unacknowledged, not_asked, ticket_after_reset,
+         last_reported, why_declined] = *this;
   // Links and configuration, which whoever makes the queue pair sets before its state is read.
   (void)own_handle, (void)by, (void)record_of_session, (void)tables, (void)cq_of_sends;
   (void)cq_of_receives, (void)control_page, (void)status_page, (void)takes_shared;
@@ -65,7 +65,7 @@ void QpContext::HandOver(StateStream& state) {
   completed_sends.HandOver(state, high.sends_completed);
   completed_receives.HandOver(state, high.receives_completed);
   verbs::HandOver(state, attribute_set);
-  state(resent, in_flight, not_asked, ticket_after_reset, last_reported);
+  state(resent, unacknowledged, not_asked, ticket_after_reset, last_reported);
   flow::HandOver(state, place);
   state.Enum(why_declined, static_cast<wire::ChannelReason>(
                                static_cast<uint8_t>(wire::ChannelReason::kCount) - 1));

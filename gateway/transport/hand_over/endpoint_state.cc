@@ -89,9 +89,9 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
 
 void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointTarget);
-  auto& [receives, channels, under_way, spare, replies, answers, serial] = *this;
+  auto& [receives, channels, in_flight, spare, replies, answers, serial] = *this;
   (void)channels;  // handed over by the endpoint
-  HandOverMap(state, under_way, kMost, [&, &queue = receives](Key& key, Record& one) {
+  HandOverMap(state, in_flight, kMost, [&, &queue = receives](Key& key, Record& one) {
     auto& [key_carrier, source, number] = key;
     auto* carrier = const_cast<flow::Carrier*>(key_carrier);
     flow::HandOver(state, names, carrier);

@@ -53,7 +53,7 @@ void HandOver(StateStream& state, IncomingMessage& message) {
   });
 }
 
-void HandOver(StateStream& state, MessagesUnderWay& work) {
+void HandOver(StateStream& state, MessagesInFlight& work) {
   auto& [ordered, replies, messages, spare_receives, answering, executed] = work;
   state(ordered);
   state.Ring(replies, kMostMessages, [&](MessageReply& reply) { HandOver(state, reply); });
@@ -76,11 +76,11 @@ void HandOver(StateStream& state, RestingRing<uint32_t>& indices, uint32_t end) 
 void PeerChannels::HandOver(StateStream& state, flow::CarrierNames& names) {
   auto& [channels] = *this;
   state.Vector(channels, kMostPaths, [&](PeerChannel& entry) {
-    auto& [carrier, place, uses, under_way, unasked, wants_room] = entry;
+    auto& [carrier, place, uses, in_flight, unasked, wants_room] = entry;
     flow::HandOver(state, names, carrier);
     if (state.reading() && carrier != nullptr) carrier->Hold();
     flow::HandOver(state, place);
-    state(uses, under_way, unasked, wants_room);
+    state(uses, in_flight, unasked, wants_room);
   });
   // An entry without a carrier, of a state that is refused, must not be released.
   if (!state.ok()) std::erase_if(channels, [](const auto& one) { return one.carrier == nullptr; });

@@ -3,14 +3,14 @@
 #pragma once
 
 #include "gateway/hand_over/state_stream.h"
-#include "gateway/transport/under_way.h"
+#include "gateway/transport/in_flight.h"
 
 namespace rocegw::transport {
 
 void HandOver(hand_over::StateStream& state, MessageReply& reply);
 void HandOver(hand_over::StateStream& state, ExecutedMessage& executed);
 void HandOver(hand_over::StateStream& state, IncomingMessage& message);
-void HandOver(hand_over::StateStream& state, MessagesUnderWay& work);
+void HandOver(hand_over::StateStream& state, MessagesInFlight& work);
 // Indices below `end`.
 void HandOver(hand_over::StateStream& state, RestingRing<uint32_t>& indices, uint32_t end);
 

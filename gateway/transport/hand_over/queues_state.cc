@@ -71,23 +71,23 @@ void SharedReceives::HandOver(StateStream& state) {
 
 void ReceiveQueue::HandOver(StateStream& state, const QpContext& qp) {
   const StateRecord record(state, StateKind::kReceiveQueue);
-  auto& [first, next, under_way, out_of_turn] = *this;
+  auto& [first, next, in_flight, out_of_turn] = *this;
   state(first, next);
   const uint32_t count =
-      state.Count(under_way == nullptr ? 0 : under_way->open.size(), 2 * kMostEntries);
+      state.Count(in_flight == nullptr ? 0 : in_flight->open.size(), 2 * kMostEntries);
   state.Require(count == next - first, "numbers of receives are impossible");
   // A completion is pending only while memory operations are outstanding.
-  state.Require(under_way == nullptr || under_way->pending.empty(), "receives are being completed");
+  state.Require(in_flight == nullptr || in_flight->pending.empty(), "receives are being completed");
   if (state.reading()) {
-    under_way.reset();
-    if (count != 0 && state.ok()) under_way = std::make_unique<ReceivesUnderWay>();
+    in_flight.reset();
+    if (count != 0 && state.ok()) in_flight = std::make_unique<ReceivesInFlight>();
   }
   for (uint32_t i = 0; state.ok() && i < count; ++i) {
     if (state.reading()) {
-      under_way->open.push_back({});
-      for (uint32_t k = Stride(qp.config.max_recv_sge); k != 0; --k) under_way->sges.push_back({});
+      in_flight->open.push_back({});
+      for (uint32_t k = Stride(qp.config.max_recv_sge); k != 0; --k) in_flight->sges.push_back({});
     }
-    auto& [request, received, status, closed] = under_way->open[i];
+    auto& [request, received, status, closed] = in_flight->open[i];
     verbs::HandOver(state, request);
     verbs::HandOver(state, SgesOf(qp, first + i).first(qp.config.max_recv_sge), request.sge_count);
     state(received);

@@ -107,15 +107,15 @@ void MessageResponder::FillReply(const QpContext& qp, const Reply& reply, Psn ps
 
 MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox,
                                                    const Reply& reply, TimePoint now, bool last) {
-  flow::LinePlace& place = qp.PlaceAt(*carrier_);
+  flow::WaitEntry& entry = qp.WaitEntryAt(*carrier_);
   const bool may =
-      last ? carrier_->MaySendLast(now) : carrier_->MaySend(qp.line_member(), place, 0, now);
+      last ? carrier_->MaySendLast(now) : carrier_->MaySend(qp.window_waiter(), entry, 0, now);
   if (!may) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewFrame(qp, *carrier_, 0);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
   ref.offset = reply.syndrome | (reply.alone ? kAloneBit : 0);
-  const Psn psn = carrier_->OnSent(qp.line_member(), place, ref, 0, now);
+  const Psn psn = carrier_->OnSent(qp.window_waiter(), entry, ref, 0, now);
   FillReply(qp, reply, psn, carrier_->address(), *packet);
   outbox.SendFrame(qp, *carrier_, packet);
   qp.worker->counters.ack_tx_packets.Add();
@@ -135,8 +135,8 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   if (!qp.HasRoom(bytes)) return Sent::kGateClosed;
   flow::Carrier* carrier = carrier_;
   if (qp.multipath != nullptr && qp.carrier != nullptr) {
-    carrier = qp.multipath->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, 0, now);
-  } else if (!carrier->MaySend(qp.line_member(), qp.PlaceAt(*carrier), bytes, now)) {
+    carrier = qp.multipath->Choose(qp.window_waiter(), *qp.carrier, qp.wait_entry, bytes, 0, now);
+  } else if (!carrier->MaySend(qp.window_waiter(), qp.WaitEntryAt(*carrier), bytes, now)) {
     carrier = nullptr;
   }
   if (carrier == nullptr) return Sent::kGateClosed;
@@ -145,7 +145,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   flow::FrameRef ref = MakeFrameRef(qp, AnswerKindOf(executed), executed.message, 0);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = carrier->OnSent(qp.line_member(), qp.PlaceAt(*carrier), ref, bytes, now);
+  const Psn psn = carrier->OnSent(qp.window_waiter(), qp.WaitEntryAt(*carrier), ref, bytes, now);
   qp.OnFrameLeaves(*carrier, bytes);
   const bool filled =
       FillAnswer(qp, outbox, executed,

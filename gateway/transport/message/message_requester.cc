@@ -179,9 +179,9 @@ flow::Carrier* MessageRequester::CarrierFor(QpContext& qp, Outbox& outbox,
   if (any && !paths_open_) OpenPaths(qp, outbox);
   if (any && qp.multipath != nullptr) {
     const uint32_t asked = request.opcode == verbs::SendOpcode::kRead ? request.length : 0;
-    return qp.multipath->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, asked, now);
+    return qp.multipath->Choose(qp.window_waiter(), *qp.carrier, qp.wait_entry, bytes, asked, now);
   }
-  return qp.carrier->MaySend(qp.line_member(), qp.line, bytes, now) ? qp.carrier : nullptr;
+  return qp.carrier->MaySend(qp.window_waiter(), qp.wait_entry, bytes, now) ? qp.carrier : nullptr;
 }
 
 MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send, Outbox& outbox,
@@ -200,7 +200,7 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send
       MakeFrameRef(qp, FrameKindOf(entry.request.opcode), NumberOf(cursor_), attempt_);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = carrier->OnSent(qp.line_member(), qp.PlaceAt(*carrier), ref, bytes, now);
+  const Psn psn = carrier->OnSent(qp.window_waiter(), qp.WaitEntryAt(*carrier), ref, bytes, now);
   qp.OnFrameLeaves(*carrier, bytes);
   entry.attempt = attempt_;
   Fill(qp, send, outbox, carrier->address(), cursor_, offset, bytes, psn, *packet);

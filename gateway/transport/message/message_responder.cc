@@ -27,7 +27,7 @@ void MessageResponder::Reset() {
 
 MessageResponder::Work& MessageResponder::Working(Outbox& outbox) {
   if (work_ == nullptr) {
-    work_ = outbox.under_way.messages.Take();
+    work_ = outbox.in_flight.messages.Take();
     work_->ordered = expected_;
   }
   return *work_;
@@ -36,7 +36,7 @@ MessageResponder::Work& MessageResponder::Working(Outbox& outbox) {
 void MessageResponder::RestIfDone(Outbox& outbox) {
   if (!work_->replies.empty() || !work_->messages.empty()) return;
   if (work_->executed.empty() && work_->spare_receives.empty()) {
-    outbox.under_way.messages.GiveBack(std::move(work_));
+    outbox.in_flight.messages.GiveBack(std::move(work_));
   } else {
     work_->replies = {};
   }

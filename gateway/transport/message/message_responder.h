@@ -67,7 +67,7 @@ class MessageResponder {
  private:
   using Reply = MessageReply;
   using Executed = ExecutedMessage;
-  using Work = MessagesUnderWay;
+  using Work = MessagesInFlight;
 
   Work& Working(Outbox& outbox);
   void RestIfDone(Outbox& outbox);

@@ -11,8 +11,8 @@ std::vector<Qpn> Multipath::Numbers() const {
   return numbers;
 }
 
-flow::Carrier* Multipath::Choose(const flow::LineMember& who, flow::Carrier& own,
-                                 flow::LinePlace& own_place, uint32_t bytes, uint32_t asked,
+flow::Carrier* Multipath::Choose(const flow::WindowWaiter& waiter, flow::Carrier& own,
+                                 flow::WaitEntry& own_entry, uint32_t bytes, uint32_t asked,
                                  TimePoint now) {
   const size_t paths = channels_.size() + 1;
   if (left_ <= 0) ++path_;
@@ -20,8 +20,8 @@ flow::Carrier* Multipath::Choose(const flow::LineMember& who, flow::Carrier& own
     path_ %= paths;
     if (tried != 0 || left_ <= 0) left_ = kQuantum;
     flow::Carrier& carrier = path_ == 0 ? own : channels_.At(path_ - 1);
-    const bool room = path_ == 0 ? own.MaySend(who, own_place, bytes, now)
-                                 : channels_.MaySend(who, carrier, bytes, now);
+    const bool room = path_ == 0 ? own.MaySend(waiter, own_entry, bytes, now)
+                                 : channels_.MaySend(waiter, carrier, bytes, now);
     if (!room) continue;
     left_ -= int64_t{bytes} + asked + int64_t{wire::kFrameBaseLength};
     return &carrier;

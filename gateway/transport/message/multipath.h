@@ -19,16 +19,18 @@ class Multipath {
   void Add(flow::Carrier& carrier) { channels_.Use(carrier); }
   void Drop(const flow::Carrier& carrier) { channels_.Drop(carrier); }
   size_t size() const { return channels_.size(); }
-  const flow::Carrier& At(size_t place) const { return channels_.At(place); }
+  const flow::Carrier& At(size_t index) const { return channels_.At(index); }
   std::vector<Qpn> Numbers() const;
 
   // Returns the path of a frame that leaves now. nullptr: no path has window, and the queue pair is
   // in every path's wait queue. `asked`: bytes that the frame requests, which come back by the same
   // path.
-  flow::Carrier* Choose(const flow::LineMember& who, flow::Carrier& own, flow::LinePlace& own_place,
-                        uint32_t bytes, uint32_t asked, TimePoint now);
+  flow::Carrier* Choose(const flow::WindowWaiter& waiter, flow::Carrier& own,
+                        flow::WaitEntry& own_entry, uint32_t bytes, uint32_t asked, TimePoint now);
   // Returns nullptr if the channel is none of the paths.
-  flow::LinePlace* PlaceOf(const flow::Carrier& carrier) { return channels_.PlaceOf(carrier); }
+  flow::WaitEntry* WaitEntryOf(const flow::Carrier& carrier) {
+    return channels_.WaitEntryOf(carrier);
+  }
   void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:

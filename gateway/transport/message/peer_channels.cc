@@ -18,9 +18,9 @@ uint32_t PeerChannels::UsesOf(const flow::Carrier& carrier) const {
   return entry == nullptr ? 0 : entry->uses;
 }
 
-flow::LinePlace* PeerChannels::PlaceOf(const flow::Carrier& carrier) {
+flow::WaitEntry* PeerChannels::WaitEntryOf(const flow::Carrier& carrier) {
   PeerChannel* const entry = Find(carrier);
-  return entry == nullptr ? nullptr : &entry->place;
+  return entry == nullptr ? nullptr : &entry->wait_entry;
 }
 
 void PeerChannels::Use(flow::Carrier& carrier) {
@@ -43,23 +43,23 @@ void PeerChannels::Leave(const flow::Carrier& carrier) {
 // Removes an unused entry. One in a wait queue stays until its turn, one with payload in flight
 // until all has arrived.
 void PeerChannels::Sweep(PeerChannel& entry) {
-  if (entry.uses != 0 || entry.place.waiting || entry.under_way != 0) return;
+  if (entry.uses != 0 || entry.wait_entry.waiting || entry.in_flight != 0) return;
   entry.carrier->Release();
   entry = channels_.back();
   channels_.pop_back();
 }
 
-bool PeerChannels::MaySend(const flow::LineMember& who, flow::Carrier& carrier, uint32_t bytes,
+bool PeerChannels::MaySend(const flow::WindowWaiter& waiter, flow::Carrier& carrier, uint32_t bytes,
                            TimePoint now) {
   PeerChannel* entry = Find(carrier);
-  return entry != nullptr && carrier.MaySend(who, entry->place, bytes, now);
+  return entry != nullptr && carrier.MaySend(waiter, entry->wait_entry, bytes, now);
 }
 
-PeerChannels::UnderWay PeerChannels::UnderWayTo(const wire::Gid& peer) const {
-  UnderWay all;
+PeerChannels::InFlight PeerChannels::UnderWayTo(const wire::Gid& peer) const {
+  InFlight all;
   for (const PeerChannel& entry : channels_) {
-    if (entry.under_way == 0 || entry.carrier->peer() != peer) continue;
-    all.bytes += entry.under_way;
+    if (entry.in_flight == 0 || entry.carrier->peer() != peer) continue;
+    all.bytes += entry.in_flight;
     all.unasked += entry.unasked;
   }
   return all;
@@ -71,27 +71,27 @@ bool PeerChannels::MaySend(QpContext& qp, flow::Carrier& carrier, uint32_t bytes
     if (PeerChannel* const entry = Find(carrier)) entry->wants_room = true;
     return false;
   }
-  return MaySend(qp.line_member(), carrier, bytes, now);
+  return MaySend(qp.window_waiter(), carrier, bytes, now);
 }
 
 Psn PeerChannels::OnSent(QpContext& qp, flow::Carrier& carrier, const flow::FrameRef& frame,
                          uint32_t bytes, TimePoint now) {
   PeerChannel& entry = *Find(carrier);
   if (qp.bounded) {
-    carrier.TellArrivals();
-    entry.under_way += bytes;
+    carrier.ReportArrivals();
+    entry.in_flight += bytes;
     entry.unasked += bytes;
     qp.asks_ack = qp.AsksAck(UnderWayTo(carrier.peer()).unasked);
     if (qp.asks_ack) entry.unasked = 0;
   }
-  return carrier.OnSent(qp.line_member(), entry.place, frame, bytes, now);
+  return carrier.OnSent(qp.window_waiter(), entry.wait_entry, frame, bytes, now);
 }
 
 bool PeerChannels::OnArrived(const flow::Carrier& carrier, uint32_t bytes) {
   PeerChannel* const from = Find(carrier);
   if (from == nullptr) return false;
-  from->under_way -= std::min(from->under_way, bytes);
-  from->unasked = std::min(from->unasked, from->under_way);
+  from->in_flight -= std::min(from->in_flight, bytes);
+  from->unasked = std::min(from->unasked, from->in_flight);
   bool waited = false;
   for (PeerChannel& entry : channels_) {
     if (!entry.wants_room || entry.carrier->peer() != carrier.peer()) continue;
@@ -105,15 +105,15 @@ bool PeerChannels::OnArrived(const flow::Carrier& carrier, uint32_t bytes) {
 void PeerChannels::OnTurn(const flow::Carrier& carrier) {
   PeerChannel* entry = Find(carrier);
   if (entry == nullptr) return;
-  entry->place.waiting = false;
+  entry->wait_entry.waiting = false;
   Sweep(*entry);
 }
 
 void PeerChannels::Drop(const flow::Carrier& carrier) {
   PeerChannel* entry = Find(carrier);
   if (entry == nullptr) return;
-  entry->uses = entry->under_way = 0;
-  entry->place.waiting = false;
+  entry->uses = entry->in_flight = 0;
+  entry->wait_entry.waiting = false;
   Sweep(*entry);
 }
 

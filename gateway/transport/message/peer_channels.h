@@ -41,7 +41,8 @@ class PeerChannels {
   // queue or for frames to arrive.
   uint32_t UsesOf(const flow::Carrier& carrier) const;
   bool Has(const flow::Carrier& carrier) const { return Find(carrier) != nullptr; }
-  bool MaySend(const flow::LineMember& who, flow::Carrier& carrier, uint32_t bytes, TimePoint now);
+  bool MaySend(const flow::WindowWaiter& waiter, flow::Carrier& carrier, uint32_t bytes,
+               TimePoint now);
   // Endpoints: as above, but within the window of the pool.
   bool MaySend(QpContext& qp, flow::Carrier& carrier, uint32_t bytes, TimePoint now);
   Psn OnSent(QpContext& qp, flow::Carrier& carrier, const flow::FrameRef& frame, uint32_t bytes,
@@ -55,24 +56,24 @@ class PeerChannels {
   void Clear();
 
   size_t size() const { return channels_.size(); }
-  flow::Carrier& At(size_t place) const { return *channels_[place].carrier; }
+  flow::Carrier& At(size_t index) const { return *channels_[index].carrier; }
   // Returns nullptr if the queue pair has no entry for the channel.
-  flow::LinePlace* PlaceOf(const flow::Carrier& carrier);
+  flow::WaitEntry* WaitEntryOf(const flow::Carrier& carrier);
   // Writes or reads the state; the reader holds the carriers.
   void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   struct PeerChannel {
     flow::Carrier* carrier = nullptr;
-    flow::LinePlace place;
+    flow::WaitEntry wait_entry;
     uint32_t uses = 0;
     // Used only if the pool has a window:
-    uint32_t under_way = 0;  // payload bytes that have not arrived
-    // Part of under_way behind the last frame that asked for an acknowledgement.
+    uint32_t in_flight = 0;  // payload bytes that have not arrived
+    // Part of in_flight behind the last frame that asked for an acknowledgement.
     uint32_t unasked = 0;
     bool wants_room = false;  // a frame for this channel did not fit into the window
   };
-  struct UnderWay {
+  struct InFlight {
     uint32_t bytes = 0;
     uint32_t unasked = 0;
   };
@@ -81,7 +82,7 @@ class PeerChannels {
   PeerChannel* Find(const flow::Carrier& carrier) {
     return const_cast<PeerChannel*>(std::as_const(*this).Find(carrier));
   }
-  UnderWay UnderWayTo(const wire::Gid& peer) const;
+  InFlight UnderWayTo(const wire::Gid& peer) const;
   void Sweep(PeerChannel& entry);
 
   std::vector<PeerChannel> channels_;

@@ -11,14 +11,14 @@ namespace rocegw::transport {
 using verbs::WcStatus;
 
 bool ReceiveQueue::Reset(QpContext& qp) {
-  if (qp.shares_receives && under_way_ != nullptr) {
-    const GrowingRing<OpenReceive>& open = under_way_->open;
-    const GrowingRing<PendingReceive>& pending = under_way_->pending;
+  if (qp.shares_receives && in_flight_ != nullptr) {
+    const GrowingRing<OpenReceive>& open = in_flight_->open;
+    const GrowingRing<PendingReceive>& pending = in_flight_->pending;
     for (size_t i = 0; i < open.size(); ++i)
       if (!open[i].closed) qp.srq->GiveBack(open[i].request.ring_slot);
     for (size_t i = 0; i < pending.size(); ++i) qp.srq->GiveBack(pending[i].cqe.ring_slot);
   }
-  under_way_.reset();
+  in_flight_.reset();
   first_ = next_ = 0;
   if (out_of_turn_ != nullptr) {
     out_of_turn_->unused.clear();
@@ -30,7 +30,7 @@ bool ReceiveQueue::Reset(QpContext& qp) {
 
 std::span<rocegw_sge> ReceiveQueue::SgesOf(const QpContext& qp, uint32_t number) {
   const uint32_t stride = Stride(qp.config.max_recv_sge);
-  return {&under_way_->sges[static_cast<size_t>(number - first_) * stride], stride};
+  return {&in_flight_->sges[static_cast<size_t>(number - first_) * stride], stride};
 }
 
 uint32_t ReceiveQueue::NewNumber(const QpContext& qp, Outbox& outbox) {
@@ -40,9 +40,9 @@ uint32_t ReceiveQueue::NewNumber(const QpContext& qp, Outbox& outbox) {
     At(number) = {};
     return number;
   }
-  if (under_way_ == nullptr) under_way_ = outbox.under_way.receives.Take();
-  under_way_->open.push_back({});
-  for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) under_way_->sges.Extend();
+  if (in_flight_ == nullptr) in_flight_ = outbox.in_flight.receives.Take();
+  in_flight_->open.push_back({});
+  for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) in_flight_->sges.Extend();
   return next_++;
 }
 
@@ -97,13 +97,13 @@ void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_
   cqe.ring_slot = in_order() ? receive.request.ring_slot : NextSlot(qp);
   receive.closed = true;
   if (!in_order()) out_of_turn_->unused.push_back(number);
-  GrowingRing<OpenReceive>& open = under_way_->open;
+  GrowingRing<OpenReceive>& open = in_flight_->open;
   while (in_order() && !open.empty() && open.front().closed) {
     open.pop_front();
-    for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) under_way_->sges.pop_front();
+    for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) in_flight_->sges.pop_front();
     ++first_;
   }
-  under_way_->pending.push_back({cqe, ticket});
+  in_flight_->pending.push_back({cqe, ticket});
 }
 
 void ReceiveQueue::Release(QpContext& qp, uint32_t slot) {
@@ -154,17 +154,17 @@ void ReceiveQueue::CloseFailed(QpContext& qp, uint32_t number, WcStatus status, 
 }
 
 void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
-  if (under_way_ != nullptr) {
-    GrowingRing<PendingReceive>& pending = under_way_->pending;
+  if (in_flight_ != nullptr) {
+    GrowingRing<PendingReceive>& pending = in_flight_->pending;
     while (!pending.empty() && qp.IsDone(pending.front().ticket)) {
       const rocegw_cqe cqe = pending.front().cqe;
       pending.pop_front();
       Release(qp, cqe.ring_slot);
       if (!PushReceive(qp, outbox, cqe)) (void)qp.EnterError();
     }
-    if (under_way_->empty()) outbox.under_way.receives.GiveBack(std::move(under_way_));
+    if (in_flight_->empty()) outbox.in_flight.receives.GiveBack(std::move(in_flight_));
   }
-  if (qp.state() == verbs::QpState::kError && under_way_ == nullptr)
+  if (qp.state() == verbs::QpState::kError && in_flight_ == nullptr)
     PostedReceives{qp}.ReportLast(outbox);
 }
 
@@ -179,10 +179,10 @@ void ReceiveQueue::OnFault(QpContext& qp, const AccessTag& tag, uint32_t ticket)
 }
 
 bool ReceiveQueue::FailFrom(uint32_t ticket, WcStatus status) {
-  if (under_way_ == nullptr) return false;
+  if (in_flight_ == nullptr) return false;
   bool found = false;
-  for (size_t i = 0; i < under_way_->pending.size(); ++i) {
-    PendingReceive& pending = under_way_->pending[i];
+  for (size_t i = 0; i < in_flight_->pending.size(); ++i) {
+    PendingReceive& pending = in_flight_->pending[i];
     if (static_cast<int32_t>(pending.ticket - ticket) < 0) continue;
     const WcStatus with = found ? WcStatus::kFlush : status;
     found = true;
@@ -192,8 +192,8 @@ bool ReceiveQueue::FailFrom(uint32_t ticket, WcStatus status) {
 }
 
 void ReceiveQueue::FailOne(uint32_t ring_slot, WcStatus status) {
-  if (under_way_ == nullptr) return;
-  GrowingRing<PendingReceive>& pending = under_way_->pending;
+  if (in_flight_ == nullptr) return;
+  GrowingRing<PendingReceive>& pending = in_flight_->pending;
   for (size_t i = 0; i < pending.size(); ++i)
     if (pending[i].cqe.ring_slot == ring_slot) pending[i].cqe.status = static_cast<uint8_t>(status);
 }

@@ -55,14 +55,14 @@ class ReceiveQueue {
   uint32_t first() const { return first_; }
   uint32_t next() const { return next_; }
   bool IsOpen(uint32_t number) const {
-    return number - first_ < next_ - first_ && !under_way_->open[number - first_].closed;
+    return number - first_ < next_ - first_ && !in_flight_->open[number - first_].closed;
   }
-  OpenReceive& At(uint32_t number) { return under_way_->open[number - first_]; }
+  OpenReceive& At(uint32_t number) { return in_flight_->open[number - first_]; }
   // kAsTheyCome: the receive that Open opened last, and the slot that the next completion releases.
   uint32_t newest() const { return out_of_turn_->newest; }
   uint32_t NextSlot(const QpContext& qp) const {
     return qp.rq().released() +
-           (under_way_ == nullptr ? 0 : static_cast<uint32_t>(under_way_->pending.size()));
+           (in_flight_ == nullptr ? 0 : static_cast<uint32_t>(in_flight_->pending.size()));
   }
 
   // Fetches the next posted receive. kReady: it is open now. kFault: the outbox has reported the
@@ -71,7 +71,7 @@ class ReceiveQueue {
   // Returns true if its buffers may be written (IBTA 10.6.3).
   bool Writable(const QpContext& qp, uint32_t number);
   // Returns true if completions wait for memory operations.
-  bool waits() const { return under_way_ != nullptr && !under_way_->pending.empty(); }
+  bool waits() const { return in_flight_ != nullptr && !in_flight_->pending.empty(); }
   // Queues the placement of message bytes and sets `ticket` to the newest ticket. Returns false if
   // the buffers are not accessible any more.
   bool Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_t offset,
@@ -140,7 +140,7 @@ class ReceiveQueue {
 
   uint32_t first_ = 0;
   uint32_t next_ = 0;
-  std::unique_ptr<ReceivesUnderWay> under_way_;  // nullptr: none is open or pending
+  std::unique_ptr<ReceivesInFlight> in_flight_;  // nullptr: none is open or pending
   std::unique_ptr<OutOfTurn> out_of_turn_;       // nullptr: all complete in ring order
 };
 

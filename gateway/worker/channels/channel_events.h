@@ -44,13 +44,13 @@ class ChannelEvents final : public channel::Owner {
   }
   flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                           Psn psn) override;
-  bool AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) override {
+  bool AnswerFromTombstone(const flow::FrameRef& lost, wire::ChannelFrame& frame) override {
     return uses_.tombstones.Answer(lost, frame);
   }
   void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) override;
   void OnTurn(const flow::Carrier& carrier, WorkerObject member) override;
   void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
-  void OnPlaceFree(uint32_t slot) override { uses_.bindings.references().OnChannelGone(slot); }
+  void OnSlotFree(uint32_t slot) override { uses_.bindings.references().OnChannelGone(slot); }
   void ArmChannel(uint32_t slot, TimePoint when) override {
     uses_.wheel.Arm({WorkerObject::Kind::kChannel, {slot, 0}}, when);
   }

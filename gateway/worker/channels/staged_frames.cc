@@ -16,23 +16,26 @@ StagedCarrier* StagedFrames::On(const WorkerSession& session, const flow::Carrie
 }
 
 StagedCarrier* StagedFrames::Find(SlotHandle slot) {
-  if (slot.index >= places_.size() || places_[slot.index].generation != slot.generation)
+  if (slot.index >= slots_.size() || slots_[slot.index].generation != slot.generation)
     return nullptr;
-  return places_[slot.index].carrier.get();
+  return slots_[slot.index].carrier.get();
 }
 
 flow::Carrier& StagedFrames::CarrierFor(WorkerSession& session, flow::Carrier& channel,
                                         uint32_t device, uint32_t tenant) {
   if (session.link.copier == nullptr) return channel;
   if (StagedCarrier* const known = On(session, channel)) return *known;
-  auto place = std::ranges::find_if(places_, [](const Place& p) { return p.carrier == nullptr; });
-  if (place == places_.end()) place = places_.emplace(place);
-  const SlotHandle slot{static_cast<uint32_t>(place - places_.begin()), place->generation};
-  const flow::LineMember me{{WorkerObject::Kind::kStagedCarrier, slot}, tenant};
-  place->session = &session;
-  place->carrier = std::make_unique<StagedCarrier>(channel, me, device, session.staged_shared);
-  session.staged.push_back(place->carrier.get());
-  return *place->carrier;
+  auto staged_slot =
+      std::ranges::find_if(slots_, [](const StagedSlot& p) { return p.carrier == nullptr; });
+  if (staged_slot == slots_.end()) staged_slot = slots_.emplace(staged_slot);
+  const SlotHandle slot{static_cast<uint32_t>(staged_slot - slots_.begin()),
+                        staged_slot->generation};
+  const flow::WindowWaiter me{{WorkerObject::Kind::kStagedCarrier, slot}, tenant};
+  staged_slot->session = &session;
+  staged_slot->carrier =
+      std::make_unique<StagedCarrier>(channel, me, device, session.staged_shared);
+  session.staged.push_back(staged_slot->carrier.get());
+  return *staged_slot->carrier;
 }
 
 // Returns true if a staged frame must still be sent. Responses are sent even if their queue pair
@@ -54,7 +57,7 @@ bool StagedFrames::Send(TimePoint now) {
 
 bool StagedFrames::Send(StagedCarrier& staged, TimePoint now) {
   if (staged.Next() == nullptr) return false;
-  const WorkerSession* const session = PlaceOf(staged).session;
+  const WorkerSession* const session = SlotOf(staged).session;
   Account* const account = session == nullptr ? nullptr : session->account;
   bool sent = false;
   uses_.scheduler.Mark();
@@ -122,34 +125,35 @@ void StagedFrames::ReleaseArrived() {
     staged.LeaveBusy();
     busy_[i] = busy_.back();
     busy_.pop_back();
-    RemoveIfOver(PlaceOf(staged));
+    RemoveIfDone(SlotOf(staged));
   }
 }
 
 void StagedFrames::OnChannelGone(const flow::Carrier& channel) {
-  for (Place& place : places_) {
-    if (place.carrier == nullptr || place.carrier->channel() != &channel) continue;
-    place.carrier->OnChannelGone();
-    RemoveIfOver(place);
+  for (StagedSlot& staged_slot : slots_) {
+    if (staged_slot.carrier == nullptr || staged_slot.carrier->channel() != &channel) continue;
+    staged_slot.carrier->OnChannelGone();
+    RemoveIfDone(staged_slot);
   }
 }
 
 void StagedFrames::RemoveSession(WorkerSession& session) {
   for (StagedCarrier* const staged : session.staged) {
-    Place& place = PlaceOf(*staged);
+    StagedSlot& staged_slot = SlotOf(*staged);
     staged->OnSessionGone();
-    place.session = nullptr;
-    RemoveIfOver(place);
+    staged_slot.session = nullptr;
+    RemoveIfDone(staged_slot);
   }
   session.staged.clear();
 }
 
-void StagedFrames::RemoveIfOver(Place& place) {
-  if (!place.carrier->over() || place.carrier->listed()) return;
-  if (place.session != nullptr) std::erase(place.session->staged, place.carrier.get());
-  place.carrier.reset();
-  place.session = nullptr;
-  ++place.generation;
+void StagedFrames::RemoveIfDone(StagedSlot& staged_slot) {
+  if (!staged_slot.carrier->over() || staged_slot.carrier->listed()) return;
+  if (staged_slot.session != nullptr)
+    std::erase(staged_slot.session->staged, staged_slot.carrier.get());
+  staged_slot.carrier.reset();
+  staged_slot.session = nullptr;
+  ++staged_slot.generation;
 }
 
 }  // namespace rocegw::worker

@@ -39,7 +39,7 @@ class StagedFrames {
   static channel::StagedCarrier* On(const WorkerSession& session, const flow::Carrier& channel);
   // Returns the staged carrier that a queue pair of an untrusted session sends by.
   channel::StagedCarrier& At(const flow::Carrier& carrier) {
-    return *places_[carrier.staged_index()].carrier;
+    return *slots_[carrier.staged_index()].carrier;
   }
 
   // Moves frames whose bytes were read into their channels. Returns true if one left.
@@ -59,20 +59,22 @@ class StagedFrames {
 
  private:
   // The generation distinguishes a carrier from earlier ones with the same index.
-  struct Place {
+  struct StagedSlot {
     std::unique_ptr<channel::StagedCarrier> carrier;  // nullptr: unused
     uint32_t generation = 0;
     WorkerSession* session = nullptr;  // nullptr: the session is closed
   };
 
   channel::StagedCarrier* Find(SlotHandle slot);
-  Place& PlaceOf(const channel::StagedCarrier& carrier) { return places_[carrier.staged_index()]; }
+  StagedSlot& SlotOf(const channel::StagedCarrier& carrier) {
+    return slots_[carrier.staged_index()];
+  }
   bool Send(channel::StagedCarrier& staged, TimePoint now);
   bool IsWanted(const channel::StagedCarrier& staged, const flow::FrameRef& frame);
-  void RemoveIfOver(Place& place);
+  void RemoveIfDone(StagedSlot& staged_slot);
 
   const Uses uses_;
-  std::vector<Place> places_;
+  std::vector<StagedSlot> slots_;
   std::vector<channel::StagedCarrier*> busy_;
   bool wants_packet_ = false;
 };

@@ -132,7 +132,7 @@ ControlReply QueuePairControl::Do(const LinkQp& body) {
   context.worker = &uses_.tables;
   context.owner = session.index;
   context.peers = &session.peers;
-  context.line = {};
+  context.wait_entry = {};
   if (!parts.queueless) session.pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
   if (parts.group != nullptr) parts.group->Join(*slot.qp);
   if (config.type == verbs::QpType::kEndpoint)

@@ -140,7 +140,7 @@ TEST_P(PairModel, RandomSteps_LoseNothingAndKeepOrderPerLane) {
   std::mt19937_64 random(GetParam());
   PairConfig config{.steering = {SteeringTable(random() % 3 + 1), SteeringTable(random() % 3 + 1)},
                     .packets_per_queue = random() % 60 + 4,
-                    .lane_depth = random() % 2 == 0 ? 0 : random() % 30 + 1,
+                    .queue_depth = random() % 2 == 0 ? 0 : random() % 30 + 1,
                     .first_ip_id = static_cast<uint16_t>(random())};
   PairSteps(GetParam(), config).Run(3000);
 }

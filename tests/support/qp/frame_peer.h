@@ -21,18 +21,18 @@ class ScriptedCarrier final : public flow::Carrier {
   const wire::Gid& peer() const override { return to.path.destination; }
   Qpn number() const override { return own; }
   uint32_t max_payload() const override { return most; }
-  bool MaySend(const flow::LineMember&, flow::LinePlace& place, uint32_t, TimePoint) override {
-    if (!open) place.waiting = true;
+  bool MaySend(const flow::WindowWaiter&, flow::WaitEntry& entry, uint32_t, TimePoint) override {
+    if (!open) entry.waiting = true;
     return open;
   }
   bool MaySendLast(TimePoint) override { return places; }
-  Psn OnSent(const flow::LineMember&, flow::LinePlace&, const flow::FrameRef& frame, uint32_t,
+  Psn OnSent(const flow::WindowWaiter&, flow::WaitEntry&, const flow::FrameRef& frame, uint32_t,
              TimePoint) override {
     refs.push_back(frame);
     return Psn(static_cast<uint32_t>(refs.size() - 1));
   }
   bool HasArrived(Psn psn) const override { return PsnBefore(psn, acknowledged); }
-  void TellArrivals() override { tells = true; }
+  void ReportArrivals() override { tells = true; }
   void Hold() override { ++users; }
   void Release() override { --users; }
 

@@ -58,8 +58,8 @@ void SessionHost::Settle() {
   // A few quiet rounds: descriptors that a round made ready show in the next.
   for (int quiet = 0; quiet < 3;) {
     loop.RunOnce({});
-    const bool blocking =
-        session::ClientLane::HeldByAll() > blocked_calls || server->blocked_count() > blocked_calls;
+    const bool blocking = session::ClientCallQueue::HeldByAll() > blocked_calls ||
+                          server->blocked_count() > blocked_calls;
     quiet =
         RunWorkers() || server->services().workers.unanswered() != 0 || blocking ? 0 : quiet + 1;
     if (blocking) ::sched_yield();

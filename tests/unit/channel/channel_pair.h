@@ -125,16 +125,16 @@ class ChannelEnd final : public channel::Owner {
   // window.
   bool Send(channel::Channel& channel, uint32_t message, TimePoint now, uint32_t qp = 1,
             uint32_t tenant = 0, uint32_t bytes = 0) {
-    const flow::LineMember who{SlotHandle{qp, 0}, tenant};
-    flow::LinePlace& place = Place(qp);
-    if (!channel.MaySend(who, place, bytes, now)) return false;
+    const flow::WindowWaiter waiter{SlotHandle{qp, 0}, tenant};
+    flow::WaitEntry& entry = Place(qp);
+    if (!channel.MaySend(waiter, entry, bytes, now)) return false;
     const flow::FrameRef ref{.owner = SlotHandle{qp, 0},
                              .message = message,
                              .kind = static_cast<uint8_t>(wire::FrameKind::kReadRequest)};
-    SendFrameAs(channel.address(), message, channel.OnSent(who, place, ref, bytes, now));
+    SendFrameAs(channel.address(), message, channel.OnSent(waiter, entry, ref, bytes, now));
     return true;
   }
-  flow::LinePlace& Place(uint32_t qp) {
+  flow::WaitEntry& Place(uint32_t qp) {
     if (places.size() <= qp) places.resize(qp + 1);
     return places[qp];
   }
@@ -176,7 +176,7 @@ class ChannelEnd final : public channel::Owner {
   std::vector<uint32_t> arrived;    // message numbers of frames
   std::vector<uint32_t> forgotten;  // message numbers of lost frames that were not rebuilt
   std::vector<channel::Channel*> held;
-  std::vector<flow::LinePlace> places;
+  std::vector<flow::WaitEntry> places;
   int gone = 0;
   // Set for the last closed channel.
   bool opened = false;

@@ -277,11 +277,11 @@ TEST_F(ChannelSetTest, AcknowledgementsPutOff_LeaveBehindTheFramesOfTheRound) {
 TEST_F(ChannelSetTest, AQuarterOfTheWindowSent_ItsLastFrameAsksForAnAcknowledgement) {
   Channel* channel = pair.a().Reach(pair.b(), pair.now);
   pair.Settle();
-  flow::LinePlace place;
+  flow::WaitEntry entry;
   std::vector<uint8_t> flags;
   for (int i = 0; i < 8; ++i) {
-    ASSERT_TRUE(channel->MaySend({}, place, 4096, pair.now));
-    channel->OnSent({}, place, {}, 4096, pair.now);
+    ASSERT_TRUE(channel->MaySend({}, entry, 4096, pair.now));
+    channel->OnSent({}, entry, {}, 4096, pair.now);
     flags.push_back(channel->address().flags);
   }
   EXPECT_EQ(std::count(flags.begin(), flags.end(), wire::kFrameAckNow), 2);
@@ -600,7 +600,7 @@ TEST_F(ChannelSetTest, ArrivedFrames_AreToldOnceToWhoAskedForIt) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Milliseconds(1));
   EXPECT_EQ(pair.a().arrived, Numbers()) << "nobody asked";
-  channel->TellArrivals();
+  channel->ReportArrivals();
   pair.a().forgotten = {10};
   bool lost = false;
   for (uint32_t message = 10; message < 20; ++message)

@@ -14,8 +14,8 @@ namespace rocegw::channel {
 namespace {
 
 constexpr TimePoint kNow{1000};
-constexpr flow::LineMember kQp{SlotHandle{7, 1}, 3};
-constexpr flow::LineMember kOther{SlotHandle{8, 1}, 3};
+constexpr flow::WindowWaiter kQp{SlotHandle{7, 1}, 3};
+constexpr flow::WindowWaiter kOther{SlotHandle{8, 1}, 3};
 constexpr WorkerObject kStaged{WorkerObject::Kind::kStagedCarrier, {99, 5}};
 
 class FakeChannel final : public flow::Carrier {
@@ -30,19 +30,20 @@ class FakeChannel final : public flow::Carrier {
   const wire::Gid& peer() const override { return peer_; }
   Qpn number() const override { return Qpn{5}; }
   uint32_t max_payload() const override { return 4096; }
-  bool MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t, TimePoint) override {
-    EXPECT_EQ(who.object, kStaged);
-    place.waiting = !open;
+  bool MaySend(const flow::WindowWaiter& waiter, flow::WaitEntry& entry, uint32_t,
+               TimePoint) override {
+    EXPECT_EQ(waiter.object, kStaged);
+    entry.waiting = !open;
     return open;
   }
   bool MaySendLast(TimePoint) override { return open; }
-  Psn OnSent(const flow::LineMember&, flow::LinePlace&, const flow::FrameRef& frame, uint32_t,
+  Psn OnSent(const flow::WindowWaiter&, flow::WaitEntry&, const flow::FrameRef& frame, uint32_t,
              TimePoint) override {
     sent.push_back(frame);
     return Psn(1000 + static_cast<uint32_t>(sent.size()) - 1);
   }
   bool HasArrived(Psn psn) const override { return PsnBefore(psn, Psn(1000 + arrived)); }
-  void TellArrivals() override {}
+  void ReportArrivals() override {}
   void Hold() override { ++holds; }
   void Release() override { --holds; }
 
@@ -62,11 +63,11 @@ class StagedCarrierTest : public ::testing::Test {
 
   // Enters a frame as a queue pair does, with payload bytes of this value.
   StagedFrame& Enter(uint32_t message, uint16_t length, uint8_t value,
-                     const flow::LineMember& who = kQp) {
+                     const flow::WindowWaiter& waiter = kQp) {
     StagedFrame& packet = staged_.NewFrame(length);
-    flow::FrameRef ref{.owner = who.object, .message = message, .length = length};
-    flow::LinePlace place;
-    const Psn psn = staged_.OnSent(who, place, ref, length, kNow);
+    flow::FrameRef ref{.owner = waiter.object, .message = message, .length = length};
+    flow::WaitEntry entry;
+    const Psn psn = staged_.OnSent(waiter, entry, ref, length, kNow);
     wire::ChannelFrame frame{.kind = wire::FrameKind::kSend,
                              .destination = Qpn{20},
                              .source = Qpn{21},
@@ -175,14 +176,14 @@ TEST_F(StagedCarrierTest, MemoryThatIsNotThere_ItsFrameNeverLeaves_AndOthersDo) 
 }
 
 TEST_F(StagedCarrierTest, WithoutRoom_WaitsForWhatArrives) {
-  flow::LinePlace place;
-  flow::LinePlace others;
+  flow::WaitEntry entry;
+  flow::WaitEntry others;
   uint32_t entered = 0;
-  while (staged_.MaySend(kQp, place, 4096, kNow)) {
+  while (staged_.MaySend(kQp, entry, 4096, kNow)) {
     staged_.OnReady(Enter(entered++, 4096, 0));
     ASSERT_LT(entered, 1000u);
   }
-  EXPECT_TRUE(place.waiting);
+  EXPECT_TRUE(entry.waiting);
   EXPECT_FALSE(staged_.MaySend(kOther, others, 4096, kNow));
   EXPECT_FALSE(staged_.HasTurn(0));
   EXPECT_LE(session_.bytes, StagedCarrier::kMostHere);
@@ -200,8 +201,8 @@ TEST_F(StagedCarrierTest, WithoutRoom_WaitsForWhatArrives) {
 
 TEST_F(StagedCarrierTest, SessionWithoutRoom_WaitsOnOtherChannelsToo) {
   session_.bytes = StagedCarrier::kMostOfSession;
-  flow::LinePlace place;
-  EXPECT_FALSE(staged_.MaySend(kQp, place, 0, kNow));
+  flow::WaitEntry entry;
+  EXPECT_FALSE(staged_.MaySend(kQp, entry, 0, kNow));
   ASSERT_EQ(busy_.size(), 1u) << "it is among those that are looked at";
   session_.bytes = 0;
   EXPECT_TRUE(staged_.HasTurn(0));
@@ -244,8 +245,8 @@ TEST_F(StagedCarrierTest, ChannelGone_NothingLeaves_AndWhatIsBeingReadHasAPlace)
   EXPECT_EQ(channel_.holds, 0);
   EXPECT_EQ(staged_.Next(), nullptr);
   EXPECT_EQ(staged_.Sent(channel_.sent[0].message), nullptr);
-  flow::LinePlace place;
-  EXPECT_FALSE(staged_.MaySend(kQp, place, 64, kNow));
+  flow::WaitEntry entry;
+  EXPECT_FALSE(staged_.MaySend(kQp, entry, 64, kNow));
   EXPECT_FALSE(staged_.over());
   std::memset(reading.data, 1, 64);
   staged_.OnReady(reading);

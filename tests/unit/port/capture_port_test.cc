@@ -208,7 +208,7 @@ TEST_F(CapturePortTest, OnlyBetweenStartAndStop) {
 }
 
 TEST_F(CapturePortTest, PushedBackPackets_AreCapturedWhenTheyLeave) {
-  PairLink narrow({.lane_depth = 2});
+  PairLink narrow({.queue_depth = 2});
   CapturePort sender(narrow.port(0), taps_);
   std::vector<TxPacket*> packets;
   for (uint32_t psn = 0; psn < 4; ++psn) {

@@ -89,8 +89,8 @@ TEST(PairPort_Acquire, DryPoolFillsAgainWhenTheReceiverIsDone) {
   EXPECT_NE(link.port(0).Acquire(), nullptr);
 }
 
-TEST(PairPort_Transmit, FullLanePushesBackAndKeepsOrder) {
-  PairLink link({.packets_per_queue = 16, .lane_depth = 4});
+TEST(PairPort_Transmit, FullRingPushesBackAndKeepsOrder) {
+  PairLink link({.packets_per_queue = 16, .queue_depth = 4});
   std::vector<TxPacket*> packets;
   for (uint32_t psn = 0; psn < 6; ++psn) {
     TxPacket* packet = link.port(0).Acquire();

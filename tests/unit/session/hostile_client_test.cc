@@ -167,14 +167,14 @@ class LingeringClient : public HostileClient {
   }
   // During the close, which must not delay others.
   void ExpectOthersGoOn() {
-    EXPECT_EQ(session::ClientLane::HeldByAll(), 1u) << "the close still waits";
+    EXPECT_EQ(session::ClientCallQueue::HeldByAll(), 1u) << "the close still waits";
     TestClient other(host);
     EXPECT_TRUE(other.Hello());
     EXPECT_NE(bystander.AllocPd(bystander_context), 0u);
-    EXPECT_EQ(session::ClientLane::HeldByAll(), 1u) << "the close still waits";
+    EXPECT_EQ(session::ClientCallQueue::HeldByAll(), 1u) << "the close still waits";
   }
   static void WaitForClose() {
-    while (session::ClientLane::HeldByAll() != 0) std::this_thread::yield();
+    while (session::ClientCallQueue::HeldByAll() != 0) std::this_thread::yield();
   }
 };
 

@@ -58,17 +58,17 @@ struct Pair {
   UniqueFd daemon;
 };
 
-// A lane with a call that does not return before the object's end.
-class BlockedLane {
+// A call queue with a call that does not return before the object's end.
+class BlockedCallQueue {
  public:
-  BlockedLane() {
-    lane->Run([until = release_.get_future().share()] { until.wait(); });
+  BlockedCallQueue() {
+    call_queue->Run([until = release_.get_future().share()] { until.wait(); });
   }
-  ~BlockedLane() {
+  ~BlockedCallQueue() {
     release_.set_value();
-    while (lane->held() != 0) std::this_thread::yield();
+    while (call_queue->held() != 0) std::this_thread::yield();
   }
-  const std::shared_ptr<ClientLane> lane = ClientLane::Make();
+  const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
 
  private:
   std::promise<void> release_;
@@ -78,25 +78,25 @@ TEST(PassedDescriptors, OfManyPrograms_TakeFewNumbers) {
   const size_t before = OpenDescriptors();
   constexpr size_t kPrograms = 32;
   std::vector<Pair> pairs(kPrograms);
-  std::vector<std::unique_ptr<BlockedLane>> lanes;
+  std::vector<std::unique_ptr<BlockedCallQueue>> call_queues;
   for (Pair& pair : pairs) {
     SendMany(pair.program.get());
-    lanes.push_back(std::make_unique<BlockedLane>());
-    MessageSocket socket(std::move(pair.daemon), lanes.back()->lane);
+    call_queues.push_back(std::make_unique<BlockedCallQueue>());
+    MessageSocket socket(std::move(pair.daemon), call_queues.back()->call_queue);
     EXPECT_EQ(socket.Receive().outcome, MessageSocket::Outcome::kBroken);
   }
   EXPECT_LE(OpenDescriptors(), before + 2 * kPrograms + 3 * kMost);
-  lanes.clear();
+  call_queues.clear();
   pairs.clear();
   EXPECT_EQ(OpenDescriptors(), before);
 }
 
 TEST(PassedDescriptors, OfOneMessage_AreClosedByOneThread) {
   const size_t threads = Entries("/proc/self/task");
-  const std::shared_ptr<ClientLane> lane = ClientLane::Make();
+  const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
   Pair pair;
   SendMany(pair.program.get());
-  MessageSocket socket(std::move(pair.daemon), lane);
+  MessageSocket socket(std::move(pair.daemon), call_queue);
   EXPECT_EQ(socket.Receive().outcome, MessageSocket::Outcome::kBroken);
   EXPECT_LE(Entries("/proc/self/task"), threads + 1);
 }
@@ -106,31 +106,31 @@ TEST(PassedDescriptors, OfUnreadMessages_TakeNoNumbers) {
   for (int i = 0; i < 8; ++i) SendMany(pair.program.get());
   const size_t before = OpenDescriptors();
   {
-    const BlockedLane blocked;
-    CloseConnection(std::move(pair.daemon), blocked.lane);
+    const BlockedCallQueue blocked;
+    CloseConnection(std::move(pair.daemon), blocked.call_queue);
     EXPECT_EQ(OpenDescriptors(), before);
-    EXPECT_EQ(blocked.lane->held(), 2u) << "the blocked call and the close";
+    EXPECT_EQ(blocked.call_queue->held(), 2u) << "the blocked call and the close";
   }
   EXPECT_EQ(OpenDescriptors(), before - 1);
 }
 
 TEST(PassedDescriptors, ConnectionWithoutMessages_IsClosedAtOnce) {
   Pair pair;
-  const BlockedLane blocked;
-  CloseConnection(std::move(pair.daemon), blocked.lane);
+  const BlockedCallQueue blocked;
+  CloseConnection(std::move(pair.daemon), blocked.call_queue);
   char byte;
   EXPECT_EQ(recv(pair.program.get(), &byte, 1, MSG_DONTWAIT), 0);
 }
 
 TEST(PassedDescriptors, UnreadMessage_DoesNotTurnTheAnswerIntoAnError) {
   Pair pair;
-  const std::shared_ptr<ClientLane> lane = ClientLane::Make();
+  const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
   ASSERT_EQ(send(pair.program.get(), "a", 1, 0), 1);
   ASSERT_EQ(send(pair.program.get(), "", 0, 0), 0);
   ASSERT_EQ(send(pair.program.get(), "b", 1, 0), 1);
   ASSERT_EQ(send(pair.daemon.get(), "answer", 6, 0), 6);
-  CloseConnection(std::move(pair.daemon), lane);
-  while (lane->held() != 0) std::this_thread::yield();
+  CloseConnection(std::move(pair.daemon), call_queue);
+  while (call_queue->held() != 0) std::this_thread::yield();
   char answer[6];
   EXPECT_EQ(recv(pair.program.get(), answer, sizeof answer, 0), 6);
   EXPECT_EQ(recv(pair.program.get(), answer, sizeof answer, 0), 0);

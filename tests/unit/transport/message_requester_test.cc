@@ -69,7 +69,7 @@ TEST(MessageRequesterSend, CarrierWithoutRoom_StopsInTheMiddleAndGoesOn) {
   peer.base().PostSend(kSource, 300);
   peer.carrier.open = false;
   EXPECT_TRUE(peer.Out().empty());
-  EXPECT_TRUE(peer.host().context().line.waiting);
+  EXPECT_TRUE(peer.host().context().wait_entry.waiting);
   peer.carrier.open = true;
   EXPECT_EQ(peer.Out().size(), 2u);
 }
@@ -553,10 +553,10 @@ TEST(MessageRequesterCarrier, GoneWhileItStoodInLine_StandsInNone) {
   peer.base().PostSend(kSource, 4);
   peer.carrier.open = false;
   peer.Out();
-  ASSERT_TRUE(peer.host().context().line.waiting);
+  ASSERT_TRUE(peer.host().context().wait_entry.waiting);
   peer.host().qp().OnCarrierLost(peer.host(), peer.carrier, true, wire::ChannelReason::kPathFailed,
                                  peer.base().now());
-  EXPECT_FALSE(peer.host().context().line.waiting);
+  EXPECT_FALSE(peer.host().context().wait_entry.waiting);
 }
 
 TEST(MessageRequesterCarrier, ResetWhileItStoodInLine_StandsInNoneAndHoldsNothing) {
@@ -565,7 +565,7 @@ TEST(MessageRequesterCarrier, ResetWhileItStoodInLine_StandsInNoneAndHoldsNothin
   peer.carrier.open = false;
   peer.Out();
   EXPECT_EQ(peer.host().ToState(QpState::kReset), 0);
-  EXPECT_FALSE(peer.host().context().line.waiting);
+  EXPECT_FALSE(peer.host().context().wait_entry.waiting);
   EXPECT_EQ(peer.carrier.users, 0);
 }
 

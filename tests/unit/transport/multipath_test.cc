@@ -71,7 +71,7 @@ TEST(Multipath, NoRoomOnOne_TakesTheOther_NoneOnBoth_StandsInBothLines) {
   paths.peer.base().PostWrite(kSource, 200, kTarget);
   EXPECT_TRUE(paths.peer.Out().empty());
   const auto waits = [&](const flow::Carrier& by) {
-    return paths.peer.host().context().PlaceAt(by).waiting;
+    return paths.peer.host().context().WaitEntryAt(by).waiting;
   };
   EXPECT_TRUE(waits(paths.peer.carrier));
   EXPECT_TRUE(waits(paths.other));

@@ -36,7 +36,7 @@ TEST(TicketRuns, Report_IsOfAllThatTheSessionHasBefore) {
   runs.Add(kOne, 7, 2);
   runs.Add(kTwo, 8, 3);
   runs.Add(kOne, 9, 5);
-  EXPECT_EQ(runs.Done(5), 2u) << "of one session, whichever lane; the other has said nothing";
+  EXPECT_EQ(runs.Done(5), 2u) << "of one session, whichever call queue; the other has said nothing";
   EXPECT_EQ(runs.Done(3), 5u);
 }
 

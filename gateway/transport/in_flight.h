@@ -31,7 +31,7 @@ struct PendingReceive {
 };
 
 // State of a receive queue.
-struct ReceivesUnderWay {
+struct ReceivesInFlight {
   GrowingRing<OpenReceive> open;
   // A power of two of entries for each open receive, so that an SGE list never wraps around.
   GrowingRing<rocegw_sge> sges;
@@ -65,7 +65,7 @@ struct ExecutedMessage {
 };
 
 // State of a responder on a channel: messages, waiting replies, and executed requests.
-struct MessagesUnderWay {
+struct MessagesInFlight {
   // Number of the first message that may still keep a later one of strong order waiting: all
   // earlier ones took effect or have no order. Never less than the next message to take effect,
   // once MessageResponder::Advance has run.
@@ -78,9 +78,9 @@ struct MessagesUnderWay {
   std::vector<ExecutedMessage> executed;  // as many as the peer may have outstanding
 };
 
-struct UnderWay {
-  ObjectPool<ReceivesUnderWay> receives;
-  ObjectPool<MessagesUnderWay> messages;
+struct InFlight {
+  ObjectPool<ReceivesInFlight> receives;
+  ObjectPool<MessagesInFlight> messages;
 };
 
 }  // namespace rocegw::transport

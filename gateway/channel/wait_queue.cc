@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/channel/line.h"
+#include "gateway/channel/wait_queue.h"
 
 #include <algorithm>
 
 namespace rocegw::channel {
 
-void Line::Push(uint32_t tenant, WorkerObject qp, bool goes_on) {
+void WaitQueue::Push(uint32_t tenant, WorkerObject qp, bool goes_on) {
   if (crowd_ == nullptr) crowd_ = std::make_unique<Crowd>();
   std::vector<Tenant>& tenants = crowd_->tenants;
   auto known = std::find_if(tenants.begin(), tenants.end(),
@@ -21,7 +21,7 @@ void Line::Push(uint32_t tenant, WorkerObject qp, bool goes_on) {
   }
 }
 
-WorkerObject Line::Pop() {
+WorkerObject WaitQueue::Pop() {
   std::vector<Tenant>& tenants = crowd_->tenants;
   size_t next = tenants.size();
   bool others = false;
@@ -40,20 +40,20 @@ WorkerObject Line::Pop() {
   return qp;
 }
 
-uint32_t Line::size() const {
+uint32_t WaitQueue::size() const {
   if (crowd_ == nullptr) return 0;
   size_t waiting = 0;
   for (const Tenant& tenant : crowd_->tenants) waiting += tenant.waiting.size();
   return static_cast<uint32_t>(waiting);
 }
 
-void Line::Charge(uint32_t tenant, uint64_t bytes) {
+void WaitQueue::Charge(uint32_t tenant, uint64_t bytes) {
   if (crowd_ == nullptr) return;
   for (Tenant& known : crowd_->tenants)
     if (known.tag == tenant) known.served += bytes;
 }
 
-size_t Line::bytes() const {
+size_t WaitQueue::bytes() const {
   return crowd_ == nullptr ? 0 : sizeof(Crowd) + crowd_->tenants.capacity() * sizeof(Tenant);
 }
 

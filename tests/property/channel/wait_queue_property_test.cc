@@ -7,7 +7,7 @@
 #include <deque>
 #include <map>
 
-#include "gateway/channel/line.h"
+#include "gateway/channel/wait_queue.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing {
@@ -16,17 +16,17 @@ namespace {
 constexpr uint32_t kTenants = 4;
 constexpr uint64_t kTurn = 16 * 1024;
 
-TEST(LineProperty, RandomComingAndGoing_FairOverEveryStretch) {
+TEST(WaitQueueProperty, RandomComingAndGoing_FairOverEveryStretch) {
   for (uint64_t round = 0; round < 300; ++round) {
     const uint64_t seed = 4000 + round;
     Random random(round == 0 ? TestSeed(seed) : seed);
-    channel::Line line;
+    channel::WaitQueue queue;
     std::map<uint32_t, std::deque<uint32_t>> waiting;  // by tenant
     // Bytes of each of a pair of tenants since both wait.
     std::map<std::pair<uint32_t, uint32_t>, std::pair<uint64_t, uint64_t>> sent;
     uint32_t next_qp = 0;
     const auto push = [&](uint32_t tenant, uint32_t qp) {
-      line.Push(tenant, SlotHandle{qp, tenant});
+      queue.Push(tenant, SlotHandle{qp, tenant});
       waiting[tenant].push_back(qp);
     };
     for (int step = 0; step < 400; ++step) {
@@ -34,14 +34,14 @@ TEST(LineProperty, RandomComingAndGoing_FairOverEveryStretch) {
         push(static_cast<uint32_t>(random.Below(kTenants)), next_qp++);
         continue;
       }
-      if (line.empty()) continue;
-      const SlotHandle turn = line.Pop().slot();
+      if (queue.empty()) continue;
+      const SlotHandle turn = queue.Pop().slot();
       const uint32_t tenant = turn.generation;
       ASSERT_FALSE(waiting[tenant].empty()) << "seed " << seed;
       ASSERT_EQ(waiting[tenant].front(), turn.index) << "seed " << seed;
       waiting[tenant].pop_front();
       const uint64_t bytes = random.Between(1, kTurn);
-      line.Charge(tenant, bytes);
+      queue.Charge(tenant, bytes);
       // The queue pair waits again, or has nothing to send for now.
       if (random.Below(3) != 0) push(tenant, turn.index);
       for (uint32_t a = 0; a < kTenants; ++a) {
@@ -61,10 +61,10 @@ TEST(LineProperty, RandomComingAndGoing_FairOverEveryStretch) {
     size_t left = 0;
     for (const auto& [tenant, qps] : waiting) left += qps.size();
     for (; left > 0; --left) {
-      ASSERT_FALSE(line.empty()) << "seed " << seed;
-      line.Pop();
+      ASSERT_FALSE(queue.empty()) << "seed " << seed;
+      queue.Pop();
     }
-    EXPECT_TRUE(line.empty()) << "seed " << seed;
+    EXPECT_TRUE(queue.empty()) << "seed " << seed;
   }
 }
 

@@ -14,7 +14,7 @@
 
 namespace rocegw::channel {
 
-class Line {
+class WaitQueue {
  public:
   bool empty() const { return crowd_ == nullptr; }
   uint32_t size() const;  // number of queue pairs

@@ -12,12 +12,12 @@
 namespace rocegw {
 
 template <typename Block>
-class Shelf {
+class FreeList {
  public:
-  Shelf() = default;
-  Shelf(const Shelf&) = delete;
-  Shelf& operator=(const Shelf&) = delete;
-  ~Shelf() {
+  FreeList() = default;
+  FreeList(const FreeList&) = delete;
+  FreeList& operator=(const FreeList&) = delete;
+  ~FreeList() {
     while (free_ != nullptr) delete TakeFree();
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/attach/client_lane.h"
+#include "gateway/session/attach/client_call_queue.h"
 
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -17,16 +17,17 @@ namespace {
 // Time after which an idle thread ends.
 constexpr std::chrono::seconds kIdle(2);
 
-class Lane;
+class ThreadedCallQueue;
 
-// Threads that serve lanes: at most one per lane with calls.
+// Threads that serve call queues: at most one per call queue with calls.
 struct Threads {
-  std::mutex mutex;  // guards the fields below and the lanes; never held during a call
+  std::mutex mutex;  // guards the fields below and the call queues; never held during a call
   std::condition_variable changed;
-  std::deque<std::shared_ptr<Lane>> ready;  // lanes with calls but without a thread
+  std::deque<std::shared_ptr<ThreadedCallQueue>>
+      ready;  // call queues with calls but without a thread
   size_t idle = 0;
-  size_t starting = 0;  // created threads that have not yet looked for a lane
-  size_t held = 0;      // calls of all lanes
+  size_t starting = 0;  // created threads that have not yet looked for a call queue
+  size_t held = 0;      // calls of all call queues
 };
 
 // Never destroyed: blocked threads use it until the process ends.
@@ -35,14 +36,15 @@ Threads& TheThreads() {
   return *threads;
 }
 
-class Lane final : public ClientLane, public std::enable_shared_from_this<Lane> {
+class ThreadedCallQueue final : public ClientCallQueue,
+                                public std::enable_shared_from_this<ThreadedCallQueue> {
  public:
   void Run(std::function<void()> call) override;
   size_t held() const override {
     const std::lock_guard lock(TheThreads().mutex);
     return calls_.size() + (running_ ? 1 : 0);
   }
-  // Runs the lane's calls until none is left. The lock is held at entry and exit.
+  // Runs the call queue's calls until none is left. The lock is held at entry and exit.
   void Serve(std::unique_lock<std::mutex>& lock);
 
  private:
@@ -51,7 +53,7 @@ class Lane final : public ClientLane, public std::enable_shared_from_this<Lane> 
   bool served_ = false;   // waits for a thread, or has one
 };
 
-void* ServeLanes(void*) {
+void* ServeCallQueues(void*) {
   Threads& threads = TheThreads();
   std::unique_lock lock(threads.mutex);
   --threads.starting;
@@ -60,21 +62,21 @@ void* ServeLanes(void*) {
     const bool more = threads.changed.wait_for(lock, kIdle, [&] { return !threads.ready.empty(); });
     --threads.idle;
     if (!more) return nullptr;
-    const std::shared_ptr<Lane> lane = std::move(threads.ready.front());
+    const std::shared_ptr<ThreadedCallQueue> call_queue = std::move(threads.ready.front());
     threads.ready.pop_front();
-    lane->Serve(lock);
+    call_queue->Serve(lock);
   }
 }
 
 bool StartThread() {
   pthread_t thread{};
-  if (::pthread_create(&thread, nullptr, ServeLanes, nullptr) != 0) return false;
+  if (::pthread_create(&thread, nullptr, ServeCallQueues, nullptr) != 0) return false;
   ::pthread_setname_np(thread, "rocegw-client");
   ::pthread_detach(thread);
   return true;
 }
 
-void Lane::Run(std::function<void()> call) {
+void ThreadedCallQueue::Run(std::function<void()> call) {
   Threads& threads = TheThreads();
   const std::lock_guard lock(threads.mutex);
   calls_.push_back(std::move(call));
@@ -90,14 +92,14 @@ void Lane::Run(std::function<void()> call) {
   }
 }
 
-void Lane::Serve(std::unique_lock<std::mutex>& lock) {
+void ThreadedCallQueue::Serve(std::unique_lock<std::mutex>& lock) {
   while (!calls_.empty()) {
     std::function<void()> call = std::move(calls_.front());
     calls_.pop_front();
     running_ = true;
     lock.unlock();
     call();
-    call = nullptr;  // the call may own the last reference to the lane
+    call = nullptr;  // the call may own the last reference to the call queue
     lock.lock();
     running_ = false;
     --TheThreads().held;
@@ -107,26 +109,28 @@ void Lane::Serve(std::unique_lock<std::mutex>& lock) {
 
 }  // namespace
 
-std::shared_ptr<ClientLane> ClientLane::Make() { return std::make_shared<Lane>(); }
+std::shared_ptr<ClientCallQueue> ClientCallQueue::Make() {
+  return std::make_shared<ThreadedCallQueue>();
+}
 
-size_t ClientLane::HeldByAll() {
+size_t ClientCallQueue::HeldByAll() {
   const std::lock_guard lock(TheThreads().mutex);
   return TheThreads().held;
 }
 
-void ClientLane::Close(UniqueFd descriptor) {
+void ClientCallQueue::Close(UniqueFd descriptor) {
   // A function must be copyable, a descriptor is not.
   Run([owned = std::make_shared<UniqueFd>(std::move(descriptor))] { owned->Reset(); });
 }
 
-LaneReturns::LaneReturns() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+ReturnedCalls::ReturnedCalls() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-uint64_t LaneReturns::Expect(std::function<void()> done) {
+uint64_t ReturnedCalls::Expect(std::function<void()> done) {
   expected_.emplace(next_, std::move(done));
   return next_++;
 }
 
-void LaneReturns::Report(uint64_t number) {
+void ReturnedCalls::Report(uint64_t number) {
   {
     const std::lock_guard lock(mutex_);
     returned_.push_back(number);
@@ -135,7 +139,7 @@ void LaneReturns::Report(uint64_t number) {
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-void LaneReturns::TakeAll() {
+void ReturnedCalls::TakeAll() {
   uint64_t value = 0;
   (void)!::read(wake_.get(), &value, sizeof value);
   std::vector<uint64_t> returned;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Thread for system calls on a program's objects that the program may block for any time: close()
 // of a lingering TCP socket or a FUSE file, statfs() of a FUSE file. The control thread never makes
-// such calls itself. The calls of one lane run one after the other, on a thread that serves no
-// other lane meanwhile, so a program can only delay its own calls. There are at most as many
-// threads as lanes with calls. The owner of a lane charges its pending calls to the session or pool
-// (attach_server.h).
+// such calls itself. The calls of one call queue run one after the other, on a thread that serves
+// no other call queue meanwhile, so a program can only delay its own calls. There are at most as
+// many threads as call queues with calls. The owner of a call queue charges its pending calls to
+// the session or pool (attach_server.h).
 //
 // The threads own what they use and may outlive all other objects: a blocked thread ends with its
 // call.
@@ -23,38 +23,38 @@
 
 namespace rocegw::session {
 
-class ClientLane {
+class ClientCallQueue {
  public:
-  static std::shared_ptr<ClientLane> Make();
-  virtual ~ClientLane() = default;
-  ClientLane(const ClientLane&) = delete;
-  ClientLane& operator=(const ClientLane&) = delete;
+  static std::shared_ptr<ClientCallQueue> Make();
+  virtual ~ClientCallQueue() = default;
+  ClientCallQueue(const ClientCallQueue&) = delete;
+  ClientCallQueue& operator=(const ClientCallQueue&) = delete;
 
-  // Runs a call on the lane's thread. The call must own what it uses. Control thread.
+  // Runs a call on the call queue's thread. The call must own what it uses. Control thread.
   virtual void Run(std::function<void()> call) = 0;
   void Close(UniqueFd descriptor);
   // Returns the number of calls that have not returned. Any thread.
   virtual size_t held() const = 0;
-  // Returns the same for all lanes of the process.
+  // Returns the same for all call queues of the process.
   static size_t HeldByAll();
 
  protected:
-  ClientLane() = default;
+  ClientCallQueue() = default;
 };
 
-// Descriptor that a program passed, or a socket that may contain such descriptors. The lane closes
-// it. Movable. Without a lane it must be invalid.
+// Descriptor that a program passed, or a socket that may contain such descriptors. The call queue
+// closes it. Movable. Without a call queue it must be invalid.
 class ClientFd {
  public:
   ClientFd() = default;
-  ClientFd(UniqueFd descriptor, std::shared_ptr<ClientLane> lane)
-      : descriptor_(std::move(descriptor)), lane_(std::move(lane)) {}
+  ClientFd(UniqueFd descriptor, std::shared_ptr<ClientCallQueue> call_queue)
+      : descriptor_(std::move(descriptor)), call_queue_(std::move(call_queue)) {}
   ClientFd(ClientFd&& other) noexcept = default;
   ClientFd& operator=(ClientFd&& other) noexcept {
     if (this != &other) {
       Reset();
       descriptor_ = std::move(other.descriptor_);
-      lane_ = std::move(other.lane_);
+      call_queue_ = std::move(other.call_queue_);
     }
     return *this;
   }
@@ -62,23 +62,23 @@ class ClientFd {
 
   int get() const { return descriptor_.get(); }
   bool valid() const { return descriptor_.valid(); }
-  const std::shared_ptr<ClientLane>& lane() const { return lane_; }
+  const std::shared_ptr<ClientCallQueue>& call_queue() const { return call_queue_; }
   // Releases a descriptor that was checked, so that closing it does not block.
   UniqueFd Release() { return std::move(descriptor_); }
   void Reset() {
-    if (descriptor_.valid()) lane_->Close(std::move(descriptor_));
+    if (descriptor_.valid()) call_queue_->Close(std::move(descriptor_));
   }
 
  private:
   UniqueFd descriptor_;
-  std::shared_ptr<ClientLane> lane_;
+  std::shared_ptr<ClientCallQueue> call_queue_;
 };
 
-// Reports returned calls to the control thread. Shared with the lanes' threads, which may outlive
-// the loop: code for the control thread stays in this object.
-class LaneReturns {
+// Reports returned calls to the control thread. Shared with the call queues' threads, which may
+// outlive the loop: code for the control thread stays in this object.
+class ReturnedCalls {
  public:
-  LaneReturns();
+  ReturnedCalls();
 
   // Descriptor that is readable after a call has returned; then call TakeAll.
   int fd() const { return wake_.get(); }
@@ -88,7 +88,7 @@ class LaneReturns {
   void Abandon(uint64_t number) { expected_.erase(number); }
   // Runs the functions of returned calls. Control thread.
   void TakeAll();
-  // Reports a returned call. Called on the lane's thread.
+  // Reports a returned call. Called on the call queue's thread.
   void Report(uint64_t number);
 
  private:
