@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "gateway/client/rings/map_rings.h"
 #include "gateway/wire/crc/icrc.h"
+#include "tests/bench/library_program.h"
 #include "tests/bench/measurement.h"
 #include "tests/support/network/gateway_pair.h"
 
@@ -39,54 +39,6 @@ class Stopwatch {
  private:
   double& sum_;
   double begin_;
-};
-
-// The rings of one queue pair, as the library holds them.
-class Program {
- public:
-  Program(GatewayPair& gateways, RingEnd& end) {
-    const verbs::QpConfig qp = end.Qp();
-    client::RegisteredRange range{gateways.Base(0), gateways.memory(0).size(), gateways.Base(0), 1,
-                                  IBV_ACCESS_LOCAL_WRITE};
-    if (keys_.Insert(GatewayPair::kKey[0], range) != 0) std::abort();
-    rings_.handle = qp.qp_handle;
-    rings_.qpn = qp.qpn.value;
-    client::SendRing& send = rings_.send;
-    send.mask = qp.sq_entries - 1;
-    send.stride = qp.sq_stride;
-    send.slots = const_cast<uint8_t*>(qp.sq);
-    send.payload = const_cast<uint8_t*>(qp.sq_payload);
-    send.payload_stride = qp.sq_payload_stride;
-    send.max_sge = qp.max_send_sge;
-    send.max_inline = qp.sq_payload_stride;
-    send.max_message = 1u << 30;
-    send.control = qp.control;
-    send.status = qp.status;
-    send.bell = {gateways.page(0, 0), gateways.line(0, 0), -1, nullptr, qp.doorbell_bit};
-    send.keys = &keys_;
-    send.pd = 1;
-    send.state = IBV_QPS_RTS;
-    send.qp_type = IBV_QPT_RC;
-    const verbs::CqConfig cq = end.Cq();
-    if (cq_.Init(cq.control, cq.ring, cq.entries, 1) != 0 || cq_.Add(&rings_, true, true) != 0)
-      std::abort();
-    cq_.set_yield_after(0, false);
-  }
-  ~Program() {
-    cq_.Destroy();
-    keys_.Clear();
-  }
-
-  int Post(ibv_send_wr* wr) {
-    ibv_send_wr* bad;
-    return client::PostSend(rings_.send, wr, &bad);
-  }
-  int Poll(int count, ibv_wc* wc) { return cq_.Poll(count, wc); }
-
- private:
-  client::KeyTable keys_{};
-  client::QpRings rings_{};
-  client::CompletionRings cq_{};
 };
 
 struct Setting {
@@ -121,7 +73,7 @@ Result Run(const Setting& setting) {
   ring.qpn = 78;
   RingEnd& b = gateways.AddQp(1, ring);
   gateways.Connect(a, b);
-  Program program(gateways, a);
+  LibraryProgram program(gateways, a);
 
   std::vector<ibv_sge> sges(setting.depth);
   std::vector<ibv_send_wr> wrs(setting.depth);
