@@ -27,6 +27,7 @@ void TimerWheel::Insert(WorkerObject owner, uint64_t tick) {
   const size_t slot = tick % kSlots;
   slots_[slot].push_back(owner);
   occupied_[slot / 64] |= uint64_t{1} << (slot % 64);
+  occupied_words_ |= uint64_t{1} << (slot / 64);
 }
 
 void TimerWheel::Arm(WorkerObject owner, TimePoint deadline) {
@@ -47,22 +48,20 @@ void TimerWheel::Drain(size_t slot, std::vector<WorkerObject>& due) {
   size_ -= owners.size();
   owners.clear();
   occupied_[slot / 64] &= ~(uint64_t{1} << (slot % 64));
+  if (occupied_[slot / 64] == 0) occupied_words_ &= ~(uint64_t{1} << (slot / 64));
 }
 
 size_t TimerWheel::FirstOccupied() const {
   const size_t start = current_tick_ % kSlots;
-  // The current slot's word is visited twice: its later bits first, its earlier bits last.
-  for (size_t i = 0; i <= kWords; ++i) {
-    const size_t word = (start / 64 + i) % kWords;
-    uint64_t bits = occupied_[word];
-    if (i == 0) bits &= ~uint64_t{0} << (start % 64);
-    if (i == kWords) bits &= ~(~uint64_t{0} << (start % 64));
-    if (bits != 0) {
-      const size_t slot = word * 64 + static_cast<size_t>(std::countr_zero(bits));
-      return (slot + kSlots - start) % kSlots;
-    }
-  }
-  return kSlots;
+  const size_t current = start / 64;
+  const uint64_t later = occupied_[current] >> (start % 64);
+  if (later != 0) return static_cast<size_t>(std::countr_zero(later));
+  // The current word comes last: only slots before `start` are left in it.
+  const uint64_t words = std::rotr(occupied_words_, static_cast<int>(current + 1));
+  if (words == 0) return kSlots;
+  const size_t word = (current + 1 + static_cast<size_t>(std::countr_zero(words))) % kWords;
+  const size_t slot = word * 64 + static_cast<size_t>(std::countr_zero(occupied_[word]));
+  return (slot + kSlots - start) % kSlots;
 }
 
 void TimerWheel::BringNear(std::vector<WorkerObject>& due) {

@@ -42,6 +42,7 @@ class TimerWheel {
   };
   static constexpr size_t kSlots = 4096;
   static constexpr size_t kWords = kSlots / 64;
+  static_assert(kWords == 64, "occupied_words_ has one bit for each word");
 
   uint64_t TickAfter(TimePoint deadline) const;
   TimePoint TimeOf(uint64_t tick) const;
@@ -56,6 +57,7 @@ class TimerWheel {
   // All slots before it are drained; the wheel holds [current_tick_, current_tick_ + kSlots).
   uint64_t current_tick_ = 0;
   size_t size_ = 0;
+  uint64_t occupied_words_ = 0;  // bit for each word of occupied_ that is not zero
   std::array<uint64_t, kWords> occupied_{};
   std::array<std::vector<WorkerObject>, kSlots> slots_;
   std::vector<FarEntry> far_;
