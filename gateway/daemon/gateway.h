@@ -23,7 +23,7 @@
 #include "gateway/service/gateway_metrics.h"
 #include "gateway/service/grpc_server.h"
 #include "gateway/service/identity.h"
-#include "gateway/service/state_source.h"
+#include "gateway/service/sources/state_source.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/session_server.h"
 

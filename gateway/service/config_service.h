@@ -4,7 +4,7 @@
 // gRPC headers are heavy.
 #pragma once
 
-#include "gateway/service/config_source.h"
+#include "gateway/service/sources/config_source.h"
 #include "rocegw/gateway/v1/config.grpc.pb.h"
 
 namespace rocegw::service {

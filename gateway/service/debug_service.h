@@ -4,11 +4,11 @@
 // gRPC headers are heavy.
 #pragma once
 
-#include "gateway/service/capture_source.h"
-#include "gateway/service/config_source.h"
-#include "gateway/service/diagnosis_source.h"
 #include "gateway/service/identity.h"
-#include "gateway/service/state_source.h"
+#include "gateway/service/sources/capture_source.h"
+#include "gateway/service/sources/config_source.h"
+#include "gateway/service/sources/diagnosis_source.h"
+#include "gateway/service/sources/state_source.h"
 #include "rocegw/gateway/v1/debug.grpc.pb.h"
 
 namespace rocegw::service {

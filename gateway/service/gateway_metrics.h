@@ -12,7 +12,7 @@
 
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/service/identity.h"
-#include "gateway/service/state_source.h"
+#include "gateway/service/sources/state_source.h"
 
 namespace rocegw::service {
 

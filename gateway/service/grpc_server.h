@@ -10,12 +10,12 @@
 #include <string>
 
 #include "gateway/base/status.h"
-#include "gateway/service/attach_source.h"
-#include "gateway/service/capture_source.h"
-#include "gateway/service/config_source.h"
-#include "gateway/service/diagnosis_source.h"
 #include "gateway/service/identity.h"
-#include "gateway/service/state_source.h"
+#include "gateway/service/sources/attach_source.h"
+#include "gateway/service/sources/capture_source.h"
+#include "gateway/service/sources/config_source.h"
+#include "gateway/service/sources/diagnosis_source.h"
+#include "gateway/service/sources/state_source.h"
 
 namespace rocegw::service {
 

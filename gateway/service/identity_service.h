@@ -4,7 +4,7 @@
 // grpc_server.cc only: gRPC headers are heavy.
 #pragma once
 
-#include "gateway/service/attach_source.h"
+#include "gateway/service/sources/attach_source.h"
 #include "rocegw/gateway/v1/identity.grpc.pb.h"
 
 namespace rocegw::service {

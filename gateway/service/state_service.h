@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "gateway/service/identity.h"
-#include "gateway/service/state_source.h"
+#include "gateway/service/sources/state_source.h"
 #include "rocegw/gateway/v1/state.grpc.pb.h"
 
 namespace rocegw::service {

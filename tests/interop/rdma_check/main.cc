@@ -20,7 +20,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/failure.h"
 
 namespace rocegw::interop {

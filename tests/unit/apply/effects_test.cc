@@ -52,24 +52,25 @@ const std::map<std::string, Known> kPool = {
     {"gateways.names", {Effect::kElsewhere, "unit/controllers placement"}},
     {"gateways.all", {Effect::kElsewhere, "unit/controllers placement"}},
     {"weight", {Effect::kSetting, "unit/worker Weights_DivideTenantsThenPools"}},
-    {"slots", {Effect::kSetting, "unit/session slot_sockets_test"}},
-    {"attach.socket_mode", {Effect::kSetting, "unit/session slot_sockets_test"}},
-    {"attach.socket_owner", {Effect::kSetting, "unit/session slot_sockets_test"}},
-    {"attach.identity", {Effect::kSetting, "unit/session attach_hold_test, e2e/pools Identity"}},
+    {"slots", {Effect::kSetting, "unit/session_attach slot_sockets_test"}},
+    {"attach.socket_mode", {Effect::kSetting, "unit/session_attach slot_sockets_test"}},
+    {"attach.socket_owner", {Effect::kSetting, "unit/session_attach slot_sockets_test"}},
+    {"attach.identity",
+     {Effect::kSetting, "unit/session_attach attach_gate_test, e2e/pools Identity"}},
     {"attach.service_accounts", {Effect::kElsewhere, "unit/kube slot_keeper_test"}},
-    {"ready_qps", {Effect::kSetting, "unit/session ready_reserve_test, e2e/pools Ready"}},
+    {"ready_qps", {Effect::kSetting, "unit/session_objects ready_reserve_test, e2e/pools Ready"}},
     {"cc_policy", {Effect::kElsewhere, "unit/apply engine_test: the pool's window"}},
     {"addresses", {Effect::kSetting, "e2e/pools AddressesAndPeers"}},
     {"allowed_peers", {Effect::kSetting, "e2e/pools AddressesAndPeers"}},
     {"memory.trusted", {Effect::kSetting, "unit/session threads_test"}},
-    {"memory.placement", {Effect::kSetting, "unit/session placement_test PoolPlacement"}},
-    {"memory.remap", {Effect::kSetting, "unit/session attach_test: the greeting"}},
+    {"memory.placement", {Effect::kSetting, "unit/session_objects placement_test PoolPlacement"}},
+    {"memory.remap", {Effect::kSetting, "unit/session_attach attach_test: the greeting"}},
 };
 
 const std::map<std::string, Known> kTenant = {
     {"display_name", {Effect::kElsewhere, "for people: rocegwctl"}},
     {"weight", {Effect::kSetting, "unit/worker Weights_DivideTenantsThenPools"}},
-    {"allowed_peers", {Effect::kSetting, "unit/session pools_test"}},
+    {"allowed_peers", {Effect::kSetting, "unit/session_attach pools_test"}},
 };
 
 // Lists the paths of all fields with values.

@@ -17,7 +17,7 @@
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/port_counters.h"
 #include "gateway/service/identity.h"
-#include "gateway/service/state_source.h"
+#include "gateway/service/sources/state_source.h"
 
 namespace rocegw::service {
 

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/client/remap_fixture.h"
+#include "tests/unit/client/remap/remap_fixture.h"
 
 namespace rocegw::testing {
 namespace {

@@ -3,7 +3,7 @@
 // fenced, mixed.
 #include <array>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/failure.h"
 #include "tests/interop/rdma_check/transfer.h"
 

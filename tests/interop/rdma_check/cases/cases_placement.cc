@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/connection.h"
 #include "tests/interop/rdma_check/failure.h"
 #include "tests/interop/rdma_check/transfer.h"

@@ -3,7 +3,7 @@
 // 8 or less: each step waits for its answer.
 #include <gtest/gtest.h>
 
-#include "tests/unit/client/cm_fixture.h"
+#include "tests/unit/client/cm/cm_fixture.h"
 
 namespace rocegw::testing {
 namespace {

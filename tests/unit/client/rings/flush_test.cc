@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "tests/unit/client/ring_memory.h"
+#include "tests/unit/client/rings/ring_memory.h"
 
 namespace rocegw::client {
 namespace {

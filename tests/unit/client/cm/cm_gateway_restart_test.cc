@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
-#include "tests/unit/client/cm_fixture.h"
+#include "tests/unit/client/cm/cm_fixture.h"
 
 namespace rocegw::testing {
 namespace {

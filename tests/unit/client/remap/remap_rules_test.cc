@@ -17,7 +17,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/unit/client/remap_fixture.h"
+#include "tests/unit/client/remap/remap_fixture.h"
 
 namespace rocegw::testing {
 namespace {

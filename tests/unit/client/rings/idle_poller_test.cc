@@ -9,7 +9,7 @@
 
 #include "gateway/client/rings/monotonic_time.h"
 #include "gateway/shm/sleepers.h"
-#include "tests/unit/client/ring_memory.h"
+#include "tests/unit/client/rings/ring_memory.h"
 
 namespace rocegw::client {
 namespace {

@@ -58,6 +58,11 @@ struct Pair {
   UniqueFd daemon;
 };
 
+// Waits for the end of all calls of a call queue: the next test counts descriptors.
+void AwaitCalls(const ClientCallQueue& call_queue) {
+  while (call_queue.held() != 0) std::this_thread::yield();
+}
+
 // A call queue with a call that does not return before the object's end.
 class BlockedCallQueue {
  public:
@@ -66,7 +71,7 @@ class BlockedCallQueue {
   }
   ~BlockedCallQueue() {
     release_.set_value();
-    while (call_queue->held() != 0) std::this_thread::yield();
+    AwaitCalls(*call_queue);
   }
   const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
 
@@ -99,6 +104,7 @@ TEST(PassedDescriptors, OfOneMessage_AreClosedByOneThread) {
   MessageSocket socket(std::move(pair.daemon), call_queue);
   EXPECT_EQ(socket.Receive().outcome, MessageSocket::Outcome::kBroken);
   EXPECT_LE(Entries("/proc/self/task"), threads + 1);
+  AwaitCalls(*call_queue);
 }
 
 TEST(PassedDescriptors, OfUnreadMessages_TakeNoNumbers) {
@@ -130,7 +136,7 @@ TEST(PassedDescriptors, UnreadMessage_DoesNotTurnTheAnswerIntoAnError) {
   ASSERT_EQ(send(pair.program.get(), "b", 1, 0), 1);
   ASSERT_EQ(send(pair.daemon.get(), "answer", 6, 0), 6);
   CloseConnection(std::move(pair.daemon), call_queue);
-  while (call_queue->held() != 0) std::this_thread::yield();
+  AwaitCalls(*call_queue);
   char answer[6];
   EXPECT_EQ(recv(pair.program.get(), answer, sizeof answer, 0), 6);
   EXPECT_EQ(recv(pair.program.get(), answer, sizeof answer, 0), 0);

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/connection.h"
 #include "tests/interop/rdma_check/failure.h"
 #include "tests/interop/rdma_check/foreign_memory.h"

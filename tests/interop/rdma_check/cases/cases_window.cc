@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/connection.h"
 #include "tests/interop/rdma_check/failure.h"
 #include "tests/interop/rdma_check/place.h"

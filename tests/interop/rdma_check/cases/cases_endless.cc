@@ -7,7 +7,7 @@
 #include <chrono>
 #include <iostream>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/cm_channel.h"
 #include "tests/interop/rdma_check/failure.h"
 #include "tests/interop/rdma_check/transfer.h"

@@ -3,7 +3,7 @@
 // when its events are sent.
 #include <chrono>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/connection.h"
 #include "tests/interop/rdma_check/failure.h"
 

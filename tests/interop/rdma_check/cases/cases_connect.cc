@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/cm_channel.h"
 #include "tests/interop/rdma_check/connection.h"
 #include "tests/interop/rdma_check/failure.h"

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "tests/interop/rdma_check/arena.h"
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/device.h"
 #include "tests/interop/rdma_check/failure.h"
 

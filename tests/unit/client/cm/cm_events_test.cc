@@ -9,7 +9,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/unit/client/cm_fixture.h"
+#include "tests/unit/client/cm/cm_fixture.h"
 
 namespace rocegw::testing {
 namespace {

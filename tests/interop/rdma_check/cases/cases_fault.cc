@@ -4,7 +4,7 @@
 #include <chrono>
 #include <functional>
 
-#include "tests/interop/rdma_check/cases.h"
+#include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/failure.h"
 #include "tests/interop/rdma_check/transfer.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gateway/client/rings/address_handle.h"
-#include "tests/unit/client/ring_memory.h"
+#include "tests/unit/client/rings/ring_memory.h"
 
 namespace rocegw::client {
 namespace {
