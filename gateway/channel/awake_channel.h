@@ -18,6 +18,10 @@
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/wire/congestion_hint.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::channel {
 
 // Control packets and acknowledgements that the channel must send next; one bit each.
@@ -30,6 +34,7 @@ enum DueBit : uint8_t {
 };
 
 inline constexpr Duration kFirstOpenResend = Milliseconds(5);
+inline constexpr Duration kLastOpenResend = Milliseconds(160);
 
 // Fields in order of use: frames and acknowledgements touch the first three cache lines, up to the
 // sender's congestion control. The fourth holds losses, probes, the handshake and the wait queue.
@@ -50,6 +55,10 @@ struct alignas(64) AwakeChannel {
   Duration open_resend = kFirstOpenResend;
   uint32_t probe_answer = 0;  // probe number to echo
   Psn first;                  // first PSN of our frames
+
+  // Writes the state, or reads it into a new block (gateway/hand_over).
+  void HandOver(hand_over::StateStream& state, flow::LedgerPool& pool,
+                const flow::CcProfile& profile);
 };
 static_assert(sizeof(AwakeChannel) == 256 && offsetof(AwakeChannel, out) == 48);
 

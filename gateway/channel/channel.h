@@ -20,6 +20,10 @@
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::channel {
 
 enum class ChannelState : uint8_t { kOpening, kOpen, kClosing, kGone };
@@ -181,6 +185,9 @@ class Channel final : public flow::Carrier {
   // Takes over the path of a working channel.
   void Follow(const Channel& other);
   ChannelSnapshot Snapshot() const;
+  // Writes the state, or reads it into a new channel that the set has made from the same key and
+  // options. Users are not written: those that are handed over hold the channel.
+  void HandOver(hand_over::StateStream& state);
 
   void Due() {
     if (in_due) return;
@@ -201,7 +208,6 @@ class Channel final : public flow::Carrier {
   // Fixed cost of a frame in its quantum. Every frame takes a slot in the receiver's window, which
   // may have only a hundred, and costs CPU time at both ends.
   static constexpr uint32_t kFrameCost = 1024;
-  static constexpr Duration kLastOpenResend = Milliseconds(160);
   static constexpr Duration kIdleTime = Seconds(60);
   // Number of repeated probes without an answer of ours that makes us suspect our path.
   static constexpr uint8_t kProbesInVain = 6;
@@ -227,6 +233,7 @@ class Channel final : public flow::Carrier {
   void Wake(TimePoint now);
   void Rest();
   TimePoint RestsAt() const;
+  bool IsPossible() const;
   bool quiet() const { return users_ == 0 && (rests() || out().idle()); }
   TimePoint IdleUntil() const;
   bool SendControl(wire::ControlKind kind, Qpn to);

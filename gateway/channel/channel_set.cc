@@ -20,12 +20,9 @@ namespace {
 constexpr uint8_t kNotReadyTimer = 14;
 // Waiting queue pairs released at once when window opens; the next follow when these have sent.
 constexpr int kTurnsAtOnce = 8;
-constexpr double kResetBurst = 64;
 // Grace time of a stranger's channel that no queue pair here uses, before it may be closed for
 // others.
 constexpr Duration kIdleGrace = Seconds(5);
-// Limit of the sequence windows of peers with a key: 64 workers of each of 1024 gateways.
-constexpr size_t kMostHeard = 65536;
 }  // namespace
 
 void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,

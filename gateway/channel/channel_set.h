@@ -25,6 +25,10 @@
 #include "gateway/verbs/channel_target.h"
 #include "gateway/wire/gateway_mad.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::channel {
 
 struct ChannelOptions {
@@ -123,6 +127,15 @@ class ChannelSet {
   // Returns sums per peer address, closed channels included.
   std::vector<PeerTraffic> Traffic() const;
 
+  // Writes the state, or reads it into a set that Use has enabled with the same acceptor, instance
+  // and numbers, and that has no channel. Members and keys of the fleet are not written: the
+  // control thread reports them. The users of the channels are handed over next, then ArmTimers.
+  void HandOver(hand_over::StateStream& state);
+  // Arms the timers of channels that were read.
+  void ArmTimers(TimePoint now);
+  // Returns the channel with that number; nullptr: there is none.
+  Channel* Find(Qpn number) { return ByNumber(number); }
+
   // Returns true if work is due that no timer announces.
   bool busy() const { return !shared_.lists.due.empty(); }
   ChannelBytes MeasureBytes() const;
@@ -209,6 +222,16 @@ class ChannelSet {
                    const wire::ChannelControl& control, wire::ChannelReason why, TimePoint now);
   void Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
               const wire::ChannelControl& control);
+  // hand_over/channel_set_state.cc:
+  void HandOverChannel(hand_over::StateStream& state, uint32_t slot);
+  void HandOverNumbers(hand_over::StateStream& state);
+  void HandOverLists(hand_over::StateStream& state);
+  void HandOverLimits(hand_over::StateStream& state);
+  void HandOverPeers(hand_over::StateStream& state);
+
+  static constexpr double kResetBurst = 64;
+  // Limit of the sequence windows of peers with a key: 64 workers of each of 1024 gateways.
+  static constexpr uint32_t kMostHeard = 65536;
 
   ChannelOptions options_;
   std::optional<flow::CcClass> class_;  // set if the policy has rules

@@ -17,7 +17,7 @@ class Owner {
   // Returns a packet to fill, or nullptr if the device's port has no buffer.
   virtual port::TxPacket* NewChannelPacket(uint32_t device) = 0;
   // Returns the longest datagram in bytes, ICRC included, that the device's port sends to that
-  // peer.
+  // peer; 0: there is no such device.
   virtual size_t MaxDatagram(uint32_t device, const wire::Gid& peer) const = 0;
   // Takes ownership of the packet.
   virtual void SendChannelPacket(uint32_t device, port::TxPacket* packet) = 0;

@@ -5,6 +5,10 @@
 
 #include <cstdint>
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::channel {
 
 class ReplayWindow {
@@ -25,6 +29,8 @@ class ReplayWindow {
     taken_ |= uint64_t{1} << behind;
     return true;
   }
+  // Writes or reads the state (gateway/hand_over).
+  void HandOver(hand_over::StateStream& state);
 
  private:
   uint64_t highest_ = 0;

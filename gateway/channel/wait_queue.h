@@ -12,6 +12,10 @@
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/base/ids.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::channel {
 
 class WaitQueue {
@@ -27,6 +31,8 @@ class WaitQueue {
   void Charge(uint32_t tenant, uint64_t bytes);
   // Bytes of memory.
   size_t bytes() const;
+  // Writes or reads the state (gateway/hand_over).
+  void HandOver(hand_over::StateStream& state);
 
  private:
   struct Tenant {

@@ -53,6 +53,9 @@ class CcClass {
     return true;
   }
 
+  // Writes or reads the state (gateway/hand_over).
+  void HandOver(hand_over::StateStream& state);
+
  private:
   static constexpr size_t kSamples = 32;   // per evaluation
   static constexpr size_t kChanges = 256;  // per call

@@ -14,6 +14,10 @@
 #include "gateway/base/time.h"
 #include "gateway/flow/cc_profile.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::flow {
 
 enum class CcSign : uint8_t {
@@ -61,6 +65,9 @@ struct CcCounts {
   uint64_t losses = 0;
   Duration rtt;       // 0: unknown
   Duration shortest;  // 0: unknown
+
+  // Writes or reads the counts (gateway/hand_over).
+  void HandOver(hand_over::StateStream& state);
 };
 
 class CcSelector {
@@ -79,6 +86,8 @@ class CcSelector {
     return reason_ < policy_.count ? &policy_.rules[reason_] : nullptr;
   }
   uint32_t switches() const { return switches_; }
+  // Writes or reads the observations. If the reader has other rules, it begins to observe anew.
+  void HandOver(hand_over::StateStream& state);
 
  private:
   static bool Holds(const CcRule& rule, const CcCounts& since, const CcCounts& counts);

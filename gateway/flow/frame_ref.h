@@ -18,4 +18,20 @@ struct FrameRef {
   uint8_t extra = 0;    // attempt
 };
 
+// Writes or reads a description (gateway/hand_over).
+template <typename Stream>
+void HandOver(Stream& state, WorkerObject& object) {
+  auto kind = object.kind();
+  SlotHandle slot = object.slot();
+  state.Enum(kind, WorkerObject::Kind::kRefusal);
+  state(slot);
+  object = {kind, slot};
+}
+template <typename Stream>
+void HandOver(Stream& state, FrameRef& frame) {
+  auto& [owner, message, offset, length, kind, extra] = frame;
+  HandOver(state, owner);
+  state(message, offset, length, kind, extra);
+}
+
 }  // namespace rocegw::flow

@@ -13,6 +13,10 @@
 #include "gateway/base/time.h"
 #include "gateway/flow/ledger_pool.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::flow {
 
 enum class Admission : uint8_t {
@@ -26,6 +30,9 @@ struct RestingWindow {
   Psn next;
   uint32_t marked = 0;
   uint8_t duplicates = 0;
+
+  // Writes or reads the state (gateway/hand_over).
+  void HandOver(hand_over::StateStream& state);
 };
 
 class ReceiveWindow {
@@ -80,6 +87,8 @@ class ReceiveWindow {
     ack_now_ = 0;
     unacked_ = 0;
   }
+  // Writes the state, or reads it into a new window.
+  void HandOver(hand_over::StateStream& state, LedgerPool& pool);
 
   // Number of in-order packets that makes an acknowledgement due, and the delay with fewer.
   static constexpr uint8_t kAckEvery = 16;

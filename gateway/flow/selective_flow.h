@@ -26,6 +26,10 @@
 #include "gateway/flow/ledger_pool.h"
 #include "gateway/flow/rtt.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::flow {
 
 struct SelectiveConfig {
@@ -81,6 +85,8 @@ struct RestingFlow {
   uint8_t duplicates = 0;
 
   CcKind cc_kind() const { return static_cast<CcKind>(kind); }
+  // Writes or reads the state (gateway/hand_over).
+  void HandOver(hand_over::StateStream& state);
 };
 static_assert(sizeof(RestingFlow) == 40 && kCcKinds <= 32);
 
@@ -173,6 +179,11 @@ class SelectiveFlow {
   uint32_t resent() const { return resent_; }
   uint32_t spurious() const { return spurious_; }
 
+  // Returns true between Start or Resume and the end of the flow.
+  bool started() const { return cc_.profile != nullptr; }
+  // Writes the state, or reads it into a new flow that uses `profile` from now on.
+  void HandOver(hand_over::StateStream& state, LedgerPool& pool, const CcProfile& profile);
+
   // Idle time after which a flow may be reduced to a RestingFlow.
   static constexpr Duration kRestAfter = Seconds(1);
   static constexpr uint32_t kReorderPackets = 3;
@@ -204,6 +215,9 @@ class SelectiveFlow {
   void Append(List& list, uint32_t slot);
   void Remove(List& list, const SentRecord& record);
   void EnterFlight(SentRecord& record, uint32_t slot, TimePoint now);
+  // Write or read the records of one list, and one record at a PSN.
+  void HandOver(hand_over::StateStream& state, LedgerPool& pool, List& list, bool lost);
+  SentRecord* Place(LedgerPool& pool, Psn psn);
 
   void AckPiece(LedgerPool& pool, Psn first, uint32_t count, uint64_t bits, AckedSink& sink,
                 Newest& newest);

@@ -14,6 +14,8 @@ constexpr uint32_t kMostDepth = 16;
 // compare with.
 constexpr int64_t kNeverMark = std::numeric_limits<int64_t>::max();
 constexpr int64_t kUnsetMark = std::numeric_limits<int64_t>::min();
+// Limit of times from now, 73 years: differences of times that are read do not overflow.
+constexpr int64_t kMostAhead = int64_t{1} << 61;
 constexpr const char* kNotFinite = "number is not finite";
 
 }  // namespace
@@ -69,8 +71,13 @@ void StateStream::Value(TimePoint& value) {
   } else if (ahead == kUnsetMark) {
     value = TimePoint{};
   } else {
-    value = now_ + Duration{ahead};
+    value = now_ + Duration{std::clamp(ahead, -kMostAhead, kMostAhead)};
   }
+}
+
+void StateStream::Value(Duration& value) {
+  Value(value.ns);
+  value.ns = std::clamp(value.ns, -kMostAhead, kMostAhead);
 }
 
 void StateStream::LowTime(uint32_t& low) {

@@ -129,7 +129,7 @@ class StateStream {
   // Numbers that are not finite fail the stream, because arithmetic with them has no bounds.
   void Value(float& value);
   void Value(double& value);
-  void Value(Duration& value) { Value(value.ns); }
+  void Value(Duration& value);
   void Value(TimePoint& value);
   void Value(Psn& value) { value = Psn(Carry(value.value, kPsnMask)); }
   void Value(Qpn& value) { value.value = Carry(value.value, 0xFFFFFFu); }

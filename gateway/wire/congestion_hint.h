@@ -70,6 +70,12 @@ class HintMeter {
     *this = HintMeter();
     return echo;
   }
+  // Writes or reads the state (gateway/hand_over).
+  template <typename Stream>
+  void HandOver(Stream& state) {
+    auto& [levels, bytes, marked, stamped, wanted] = *this;
+    state(levels, bytes, marked, stamped, wanted);
+  }
 
  private:
   // Weights in units of 64 bytes.

@@ -37,7 +37,7 @@ class ChannelEvents final : public channel::Owner {
     return uses_.transmit.Acquire(device);
   }
   size_t MaxDatagram(uint32_t device, const wire::Gid& peer) const override {
-    return uses_.ports[device]->limits().MaxDatagramTo(peer);
+    return device < uses_.ports.size() ? uses_.ports[device]->limits().MaxDatagramTo(peer) : 0;
   }
   void SendChannelPacket(uint32_t device, port::TxPacket* packet) override {
     uses_.transmit.Add({packet, device});

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gateway/channel/channel_set.h"
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/gateway_mad.h"
 
@@ -149,16 +150,50 @@ class ChannelEnd final : public channel::Owner {
     return reason;
   }
   void Turn(TimePoint now) {
-    // Only due ones; the wheel's order does not matter.
+    // Only due ones, by slot: a set that was handed over has armed its timers in another order.
     std::vector<Timer> due;
     std::erase_if(timers, [&](const Timer& timer) {
       if (timer.when > now) return false;
       due.push_back(timer);
       return true;
     });
+    std::sort(due.begin(), due.end(),
+              [](const Timer& x, const Timer& y) { return x.slot < y.slot; });
     for (const Timer& timer : due) set.OnTimer(timer.slot, now);
     set.Run(now, channel::Acks::kNow);
     set.GiveTurns(now);
+  }
+  // Writes the state of the set (gateway/hand_over).
+  std::vector<uint8_t> Written(TimePoint now) {
+    std::vector<uint8_t> bytes;
+    const hand_over::StateVersions versions;
+    hand_over::StateStream out(bytes, now, versions);
+    set.HandOver(out);
+    EXPECT_TRUE(out.ok()) << out.failure();
+    return bytes;
+  }
+  // Replaces the set by one that reads the state, as if another gateway took over. Returns the
+  // reason of a failure; nullptr: none. Channels of the old set are destroyed.
+  const char* TakeOver(std::span<const uint8_t> bytes, TimePoint now) {
+    std::vector<Qpn> users;
+    for (channel::Channel* channel : held) {
+      users.push_back(channel->number());
+      channel->Release();
+    }
+    held.clear();
+    timers.clear();
+    std::destroy_at(&set);
+    std::construct_at(&set, counters, *this);
+    options.secret[0] += 1;
+    set.Use(options, {}, {}, TimePoint{});
+    hand_over::StateStream in(bytes, now);
+    set.HandOver(in);
+    if (!in.ok()) return in.failure();
+    if (!in.at_end()) return "state is longer than what was read";
+    for (const Qpn number : users)
+      if (channel::Channel* const channel = set.Find(number); channel != nullptr) Hold(channel);
+    set.ArmTimers(now);
+    return nullptr;
   }
   TimePoint next() const {
     TimePoint when = kNever;
