@@ -125,8 +125,8 @@ void SelectiveFlow::HandOver(StateStream& state, LedgerPool& pool, const CcProfi
   if (state.reading()) Stop();
   state(timer, una, next, limit, order, newest, newest_rtt, unasked, max_packets, probes, calm,
         level, repeated, marked);
-  const auto reaches = [&](Psn end) {
-    const int32_t ahead = PsnDistance(end, una);
+  const auto reaches = [this](Psn end) {
+    const int32_t ahead = PsnDistance(end, una_);
     return ahead >= 0 && static_cast<uint32_t>(ahead) <= kMaxFlowPackets;
   };
   const bool possible = reaches(next) && reaches(limit) && max_packets <= kMaxFlowPackets &&

@@ -8,8 +8,8 @@
 
 #include <set>
 
+#include "tests/support/channel/channel_pair.h"
 #include "tests/support/random.h"
-#include "tests/unit/channel/channel_pair.h"
 
 namespace rocegw::testing::authentication {
 namespace {

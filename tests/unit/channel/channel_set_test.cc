@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/unit/channel/channel_pair.h"
+#include "tests/support/channel/channel_pair.h"
 
 namespace rocegw::testing::channel_set {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "tests/unit/channel/channel_pair.h"
+#include "tests/support/channel/channel_pair.h"
 
 namespace rocegw::channel {
 namespace {

@@ -3,7 +3,7 @@
 // them, and they must not use up others' resources.
 #include <gtest/gtest.h>
 
-#include "tests/unit/channel/channel_pair.h"
+#include "tests/support/channel/channel_pair.h"
 
 namespace rocegw::testing::half_open {
 namespace {

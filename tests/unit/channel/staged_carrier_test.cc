@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gateway/wire/channel_header.h"
-#include "tests/unit/channel/channel_pair.h"
+#include "tests/support/channel/channel_pair.h"
 
 namespace rocegw::channel {
 namespace {

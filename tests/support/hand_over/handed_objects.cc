@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/hand_over/handed_objects.h"
+
+#include <memory>
+
+#include "gateway/flow/carrier_names.h"
+#include "gateway/hand_over/state_stream.h"
+#include "gateway/transport/endpoint/endpoint_tombstone.h"
+#include "tests/support/channel/channel_pair.h"
+#include "tests/support/qp/qp_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+using hand_over::StateStream;
+using verbs::QpType;
+
+constexpr TimePoint kNow{1'000'000'000};
+constexpr uint32_t kMemory = 1 << 16;
+
+// Names of the channels that queue pairs may use. State from outside names any number.
+class FewChannels final : public flow::CarrierNames {
+ public:
+  FewChannels() {
+    for (const uint8_t traffic_class : {0, 8}) {
+      channel::Channel* const channel = pair_.a().Reach(pair_.b(), pair_.now, traffic_class);
+      pair_.a().Hold(channel);
+      channels_.push_back(channel);
+    }
+    pair_.Settle();
+  }
+  uint64_t NameOf(const flow::Carrier& carrier) override {
+    return &carrier == channels_[0] ? 1 : 2;
+  }
+  flow::Carrier* Find(uint64_t name) override {
+    return name == 1 || name == 2 ? channels_[name - 1] : nullptr;
+  }
+
+ private:
+  ChannelPair pair_;
+  std::vector<channel::Channel*> channels_;
+};
+
+template <typename F>
+std::vector<uint8_t> Written(F hand_over) {
+  std::vector<uint8_t> bytes;
+  const hand_over::StateVersions versions;
+  StateStream out(bytes, kNow, versions);
+  hand_over(out);
+  EXPECT_TRUE(out.ok()) << out.failure();
+  return bytes;
+}
+
+// Returns the reason for which the state was refused; "": it was read.
+template <typename F>
+std::string Read(std::span<const uint8_t> state, F hand_over) {
+  StateStream in(state, kNow);
+  hand_over(in);
+  if (!in.ok()) return in.failure();
+  return in.at_end() ? "" : "state is longer than what was read";
+}
+
+QpType TypeOf(HandedObject object) {
+  switch (object) {
+    case HandedObject::kUc:
+      return QpType::kUc;
+    case HandedObject::kUd:
+      return QpType::kUd;
+    case HandedObject::kEndpoint:
+      return QpType::kEndpoint;
+    default:
+      return QpType::kRc;
+  }
+}
+
+QpHost::Options OptionsOf(HandedObject object, uint32_t side, const verbs::GidTable& gids) {
+  QpHost::Options options;
+  options.qpn = 0x11 + side;
+  options.type = TypeOf(object);
+  options.gids = &gids;
+  options.gid = gids.entries[0];
+  options.memory_bytes = kMemory;
+  options.sq_entries = options.rq_entries = 8;
+  options.cq_entries = 32;
+  options.payload_stride = 64;
+  return options;
+}
+
+// Two queue pairs, connected if their type is.
+struct TwoEnds {
+  explicit TwoEnds(HandedObject object) {
+    for (uint32_t side = 0; side < 2; ++side) {
+      gids[side].entries[0] = wire::Gid::FromV4(0xC0000201 + side);
+      ends[side] = std::make_unique<QpHost>(OptionsOf(object, side, gids[side]));
+    }
+  }
+  verbs::GidTable gids[2];
+  std::unique_ptr<QpHost> ends[2];
+};
+
+std::vector<uint8_t> ExampleOfQueuePair(HandedObject object) {
+  TwoEnds two(object);
+  QpHost& own = *two.ends[0];
+  QpHost& peer = *two.ends[1];
+  const QpHost::Sge some{0, 3000};
+  if (object == HandedObject::kRc) {
+    QpHost::Connect(own, peer, 3, 100, 200);
+    for (int i = 0; i < 4; ++i) {
+      own.PostReceive(1, {some});
+      rocegw_send_wqe read{};
+      read.opcode = i == 3 ? ROCEGW_WR_RDMA_READ : ROCEGW_WR_SEND;
+      read.u.rdma.remote_address = QpHost::kBase;
+      read.u.rdma.rkey = peer.key();
+      own.PostSend(read, {some});
+      peer.PostSend(rocegw_send_wqe{.opcode = ROCEGW_WR_SEND}, {some});
+    }
+    own.Pump(kNow);
+    own.Settle();
+    peer.Pump(kNow);
+    peer.Settle();
+    // The first half of what the peer has sent.
+    for (size_t left = peer.sent.size() / 2; left != 0; --left) {
+      own.Deliver(peer.sent.front(), kNow);
+      peer.sent.pop_front();
+    }
+    own.Settle();
+  }
+  FewChannels channels;
+  return Written([&](StateStream& out) { own.qp().HandOver(out, channels); });
+}
+
+std::string RunQueuePair(HandedObject object, std::span<const uint8_t> state) {
+  FewChannels channels;
+  TwoEnds two(object);
+  QpHost& own = *two.ends[0];
+  const std::string failure =
+      Read(state, [&](StateStream& in) { own.qp().HandOver(in, channels); });
+  if (!failure.empty()) return failure;
+  TimePoint now = kNow;
+  for (int i = 0; i < 24; ++i) {
+    own.Deadline(now);
+    own.Pump(now);
+    own.Settle();
+    own.sent.clear();
+    own.Poll();
+    now = now + Microseconds(int64_t{1} << i);
+  }
+  (void)own.ToState(verbs::QpState::kError);
+  own.Pump(now);
+  own.Settle();
+  (void)own.ToState(verbs::QpState::kReset);
+  return "";
+}
+
+std::vector<uint8_t> ExampleOfChannels() {
+  ChannelPair pair;
+  channel::Channel* const channel = pair.Open();
+  pair.b().Hold(pair.b().Reach(pair.a(), pair.now, 8));
+  pair.Settle();
+  const auto send = [&](uint32_t first, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+      pair.a().Send(*channel, first + i, pair.now, i % 4, i % 2, 1000);
+  };
+  // A lost frame, frames in flight, and queue pairs in the wait queue.
+  send(1, 20);
+  uint32_t frame = 0;
+  pair.Settle([&](const ChannelPacket&) { return ++frame == 3; });
+  send(100, 200);
+  pair.a().Turn(pair.now);
+  return pair.a().Written(kNow);
+}
+
+std::string RunChannels(std::span<const uint8_t> state) {
+  ChannelPair pair;
+  if (const char* const failure = pair.a().TakeOver(state, kNow); failure != nullptr)
+    return failure;
+  pair.Advance(Milliseconds(50));
+  pair.Advance(Seconds(10));
+  return "";
+}
+
+}  // namespace
+
+std::string_view NameOf(HandedObject object) {
+  switch (object) {
+    case HandedObject::kVersions:
+      return "versions";
+    case HandedObject::kChannels:
+      return "channels";
+    case HandedObject::kRc:
+      return "rc";
+    case HandedObject::kUc:
+      return "uc";
+    case HandedObject::kUd:
+      return "ud";
+    case HandedObject::kEndpoint:
+      return "endpoint";
+    case HandedObject::kSharedReceives:
+      return "shared_receives";
+    case HandedObject::kTombstone:
+      return "tombstone";
+    case HandedObject::kCount:
+      break;
+  }
+  return "";
+}
+
+std::vector<uint8_t> ExampleOf(HandedObject object) {
+  switch (object) {
+    case HandedObject::kVersions:
+      return Written([](StateStream& out) { hand_over::StateVersions().HandOver(out); });
+    case HandedObject::kChannels:
+      return ExampleOfChannels();
+    case HandedObject::kSharedReceives: {
+      SharedEnd end({});
+      for (uint64_t i = 0; i < 4; ++i) end.PostReceive(i, {{QpHost::kBase, 64, 1}});
+      transport::SharedReceives receives(end.Srq());
+      for (int i = 0; i < 2 && receives.Check() == shm::WorkQueue::Look::kReady; ++i)
+        receives.GiveBack(receives.Fetch());
+      return Written([&](StateStream& out) { receives.HandOver(out); });
+    }
+    case HandedObject::kTombstone: {
+      transport::EndpointTombstone tombstone({1, 2}, 3, Qpn{0x11}, Qpn{0x12}, 4);
+      tombstone.Keep(7, {Qpn{0x21}, Qpn{0x11}, 8, 9});
+      return Written([&](StateStream& out) { tombstone.HandOver(out); });
+    }
+    default:
+      return ExampleOfQueuePair(object);
+  }
+}
+
+std::string ReadAndRun(HandedObject object, std::span<const uint8_t> state) {
+  switch (object) {
+    case HandedObject::kVersions:
+      return Read(state, [](StateStream& in) { hand_over::StateVersions().HandOver(in); });
+    case HandedObject::kChannels:
+      return RunChannels(state);
+    case HandedObject::kSharedReceives: {
+      SharedEnd end({});
+      transport::SharedReceives receives(end.Srq());
+      std::string failure = Read(state, [&](StateStream& in) { receives.HandOver(in); });
+      for (int i = 0; failure.empty() && i < 20; ++i) {
+        if (receives.Check() != shm::WorkQueue::Look::kReady) break;
+        (void)receives.Slot()[0];
+        receives.Fetch();
+      }
+      return failure;
+    }
+    case HandedObject::kTombstone: {
+      transport::EndpointTombstone tombstone({}, 0, {}, {}, 0);
+      std::string failure = Read(state, [&](StateStream& in) { tombstone.HandOver(in); });
+      wire::ChannelFrame frame;
+      (void)tombstone.Answer({.owner = tombstone.handle(), .message = 7}, frame);
+      return failure;
+    }
+    default:
+      return RunQueuePair(object, state);
+  }
+}
+
+}  // namespace rocegw::testing
