@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/take_over/connection.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace rocegw::take_over {
+namespace {
+
+constexpr int kBacklog = 8;
+
+StatusOr<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Status(ENAMETOOLONG, "take-over socket " + path + ": a socket's path has at most " +
+                                    std::to_string(sizeof address.sun_path - 1) + " bytes");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+Status Failed(const std::string& path, const char* what) {
+  const int error = errno;
+  return {error, "take-over socket " + path + ": " + what + ": " + std::strerror(error)};
+}
+
+UniqueFd OpenSocket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+}  // namespace
+
+StatusOr<UniqueFd> ListenForSuccessor(const std::string& path) {
+  const auto address = AddressOf(path);
+  if (!address.ok()) return address.status();
+  ::unlink(path.c_str());
+  UniqueFd socket = OpenSocket();
+  if (!socket.valid()) return Failed(path, "socket");
+  const auto* const name = reinterpret_cast<const sockaddr*>(&address.value());
+  if (::bind(socket.get(), name, sizeof(sockaddr_un)) != 0) return Failed(path, "bind");
+  // Before listen() no process can connect.
+  if (::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+    Status failed = Failed(path, "listen");
+    ::unlink(path.c_str());
+    return failed;
+  }
+  return socket;
+}
+
+StatusOr<UniqueFd> ConnectToPredecessor(const std::string& path) {
+  const auto address = AddressOf(path);
+  if (!address.ok()) return address.status();
+  UniqueFd socket = OpenSocket();
+  if (!socket.valid()) return Failed(path, "socket");
+  const auto* const name = reinterpret_cast<const sockaddr*>(&address.value());
+  if (::connect(socket.get(), name, sizeof(sockaddr_un)) != 0) return Failed(path, "connect");
+  return socket;
+}
+
+StatusOr<PeerProcess> PeerOf(int socket) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
+    return Status(errno, std::string("take-over: SO_PEERCRED: ") + std::strerror(errno));
+  return PeerProcess{credentials.pid, credentials.uid};
+}
+
+bool IsTrusted(const PeerProcess& peer) { return peer.uid == 0 || peer.uid == ::geteuid(); }
+
+void Connection::Send(const Message& message, const std::vector<int>& fds) {
+  if (!socket_.valid()) return;
+  Waiting waiting{Encode(message), fds};
+  if (!backlog_.empty() || !TrySend(waiting)) backlog_.push_back(std::move(waiting));
+}
+
+void Connection::Flush() {
+  while (!backlog_.empty() && TrySend(backlog_.front())) backlog_.pop_front();
+}
+
+bool Connection::TrySend(const Waiting& waiting) const {
+  iovec part{const_cast<uint8_t*>(waiting.bytes.data()), waiting.bytes.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFdsInMessage * sizeof(int))] = {};
+  if (!waiting.fds.empty()) {
+    const size_t bytes = waiting.fds.size() * sizeof(int);
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(bytes);
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(rights), waiting.fds.data(), bytes);
+  }
+  const ssize_t sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  // Other errors mean that the other process has ended, which Receive reports.
+  return sent >= 0 || (errno != EAGAIN && errno != ETOOMANYREFS && errno != ENOBUFS);
+}
+
+Connection::Received Connection::Receive() {
+  Received received;
+  std::vector<uint8_t> bytes(kMostBytes + 1024);
+  iovec part{bytes.data(), bytes.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFdsInMessage * sizeof(int))];
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  // A process that ended with unread messages resets the connection; what it sent is behind that.
+  if (got < 0 && errno == ECONNRESET)
+    got = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return received;
+  if (got <= 0) {
+    received.outcome = Outcome::kClosed;
+    return received;
+  }
+  for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
+    if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(item) + i * sizeof fd, sizeof fd);
+      received.fds.emplace_back(fd);
+    }
+  }
+  received.outcome = Outcome::kMalformed;
+  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return received;
+  received.message = Decode({bytes.data(), static_cast<size_t>(got)});
+  if (!received.message) return received;
+  const auto* const labels = std::get_if<Descriptors>(&*received.message);
+  if (received.fds.size() == (labels == nullptr ? 0 : labels->labels.size()))
+    received.outcome = Outcome::kMessage;
+  return received;
+}
+
+void Connection::Close() {
+  backlog_.clear();
+  socket_.Reset();
+}
+
+}  // namespace rocegw::take_over
