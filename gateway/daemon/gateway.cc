@@ -94,8 +94,9 @@ void LogSessionLine(session::Severity severity, const std::string& line) {
 
 }  // namespace
 
-Gateway::Gateway(Config config)
+Gateway::Gateway(Config config, InheritedFds* inherited)
     : config_(std::move(config)),
+      inherited_(inherited),
       identity_(MakeIdentity(config_)),
       sysfs_(config_.runtime_dir + "/sysfs"),
       data_path_(config_, loop_,
@@ -104,26 +105,31 @@ Gateway::Gateway(Config config)
                          const port::SteeringTable& steering) {
                     return OpenDpdk(port, config_.dpdk, interface_mtu, steering);
                   },
-                  [this](const session::Device& device) { UpdateSysfs(device); }}),
+                  [this](const session::Device& device) { UpdateSysfs(device); }, inherited}),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_, &watchdog_),
-      grpc_server_(identity_, readiness_, *this, this, this, this, this) {
+      grpc_server_(identity_, readiness_, *this, this, this, this, this),
+      quiet_({loop_, data_path_, metrics_server_, grpc_server_}),
+      take_over_server_(loop_, *this, identity_.version) {
+  metrics_server_.SetAccepting(inherited_ == nullptr);
+  grpc_server_.SetAccepting(inherited_ == nullptr);
   lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
   lifecycle_.on_stop = [](const std::string& part) { spdlog::debug("stop: {}", part); };
   lifecycle_.Add(
       "control loop", [this] { return StartLoop(); }, [] {});
   lifecycle_.Add(
-      "runtime directory", [this] { return runtime_dir_.Claim(config_.runtime_dir); },
+      "runtime directory", [this] { return StartRuntimeDir(); },
       [this] { runtime_dir_.Release(); });
   lifecycle_.Add(
       "ports", [this] { return data_path_.StartPorts(); }, [this] { data_path_.StopPorts(); });
   lifecycle_.Add(
-      "workers", [this] { return data_path_.StartWorkers(); },
+      "workers",
+      [this] { return inherited_ ? data_path_.BuildWorkers() : data_path_.StartWorkers(); },
       [this] { data_path_.StopWorkers(); });
   lifecycle_.Add(
       "watchdog",
       [this] {
-        StartWatchdog();
+        if (inherited_ == nullptr) StartWatchdog();
         return OkStatus();
       },
       [this] { watchdog_.Stop(); });
@@ -149,11 +155,14 @@ Gateway::Gateway(Config config)
         sessions()->gate().StopTelling();
         WhileLooping([this] { grpc_server_.Stop(); });
       });
+  lifecycle_.Add(
+      "take-overs", [this] { return inherited_ == nullptr ? StartTakeOvers() : OkStatus(); },
+      [this] { take_over_server_.Stop(); });
 }
 
 Status Gateway::Start() {
-  Status status = lifecycle_.Start();
-  if (!status.ok()) return status;
+  Status status = inherited_ == nullptr ? lifecycle_.Start() : lifecycle_.StartOnly();
+  if (!status.ok() || inherited_ != nullptr) return status;
   readiness_.SetReady();
   grpc_server_.SetServing(true);
   if (config_.default_pool.trusted) {
@@ -164,6 +173,13 @@ Status Gateway::Start() {
         config_.attach_socket.path);
   }
   return OkStatus();
+}
+
+Status Gateway::StartRuntimeDir() {
+  UniqueFd lock;
+  if (inherited_ != nullptr) lock = inherited_->Take(FdKind::kRuntimeLock, config_.runtime_dir);
+  return lock.valid() ? runtime_dir_.Inherit(config_.runtime_dir, std::move(lock))
+                      : runtime_dir_.Claim(config_.runtime_dir);
 }
 
 Status Gateway::StartLoop() {
@@ -180,7 +196,9 @@ void Gateway::StartWatchdog() {
   watchdog_.Start();
 }
 
-Status Gateway::StartSysfs() { return sysfs_.Create(data_path_.Devices(), Version()); }
+Status Gateway::StartSysfs() {
+  return inherited_ == nullptr ? sysfs_.Create(data_path_.Devices(), Version()) : OkStatus();
+}
 
 void Gateway::UpdateSysfs(const session::Device& device) {
   if (Status status = sysfs_.Update(device); !status.ok())
@@ -191,10 +209,12 @@ Status Gateway::StartSessions() {
   const auto owner = FindOwner(config_.attach_socket.owner);
   if (!owner.ok()) return {owner.status().error(), "attach_socket." + owner.status().text()};
   data_path_.StartSessions(SessionOptions(config_, sysfs_.root()));
+  sessions()->attach().Inherit(inherited_);
+  sessions()->attach().SetAccepting(inherited_ == nullptr);
   Status status = sessions()->Listen({config_.attach_socket.path, config_.attach_socket.mode,
                                       owner.value().uid, owner.value().gid});
   if (status.ok()) status = StartKeys();
-  if (!status.ok()) (void)data_path_.StopSessions(kSessionsEndWithin);
+  if (!status.ok() && inherited_ == nullptr) (void)data_path_.StopSessions(kSessionsEndWithin);
   return status;
 }
 
@@ -229,7 +249,7 @@ Status Gateway::StartConfiguration() {
       *target_, session::WallClockNs);
   const Status started = engine_->Start(StaticObjects(config_).objects);
   if (!started.ok()) spdlog::warn("{}; the static configuration is used", started.text());
-  sessions()->RemoveLeftoverSlots();
+  if (inherited_ == nullptr) sessions()->RemoveLeftoverSlots();
   rocegw::gateway::v1::GetConfigResponse config;
   engine_->Describe(config);
   for (const types::v1::Rejection& rejection : config.rejections()) {
@@ -259,19 +279,22 @@ void Gateway::RetryConfigurationLater() {
 }
 
 Status Gateway::StartMetrics() {
-  return config_.metrics_address.empty() ? OkStatus()
-                                         : metrics_server_.Start(config_.metrics_address);
+  return config_.metrics_address.empty()
+             ? OkStatus()
+             : metrics_server_.Start(config_.metrics_address, inherited_);
 }
 
 Status Gateway::StartGrpc() {
   const auto owner = FindOwner(config_.grpc_socket.owner);
   if (!owner.ok()) return {owner.status().error(), "grpc_socket." + owner.status().text()};
   return grpc_server_.Start(
-      {config_.grpc_socket.path, config_.grpc_socket.mode, owner.value().uid, owner.value().gid});
+      {config_.grpc_socket.path, config_.grpc_socket.mode, owner.value().uid, owner.value().gid},
+      inherited_);
 }
 
 void Gateway::Run() {
-  while (!stop_requested_) loop_.RunOnce(kLoopRound);
+  // A stop right behind COMMIT waits: what this process would remove may be the successor's.
+  while (!stop_requested_ || take_over_server_.is_decided()) loop_.RunOnce(kLoopRound);
 }
 
 void Gateway::ReportHolders() {
@@ -311,6 +334,7 @@ void Gateway::Snapshot(const session::StateQuery& query,
       if (pool.name == session::kDefaultPool)
         pool.sockets.insert(pool.sockets.begin(), config_.attach_socket.path);
     }
+    snapshot.take_overs = take_overs_.Row();
     if (engine_) {
       snapshot.config_source = engine_->source();
       snapshot.applied_revision = engine_->revision();
@@ -325,7 +349,7 @@ void Gateway::Apply(const types::v1::Push& push,
   // Shared, so that it can be called here if the loop does not take the task.
   auto shared = std::make_shared<std::function<void(bool, types::v1::PushReport)>>(std::move(done));
   const bool posted = loop_.Post([this, push, shared] {
-    if (!engine_) return (*shared)(false, {});
+    if (!engine_ || quiet_.active()) return (*shared)(false, {});
     types::v1::PushReport report = engine_->Apply(push);
     spdlog::info("configuration: push {} of store {}: {}, now at revision {}, {} rejected",
                  push.revision(), push.store_uuid(), types::v1::PushStatus_Name(report.status()),
@@ -340,7 +364,7 @@ void Gateway::Apply(const types::v1::Push& push,
 void Gateway::Drain(bool drain, std::function<void(bool, session::DrainRow)> done) {
   auto shared = std::make_shared<std::function<void(bool, session::DrainRow)>>(std::move(done));
   const bool posted = loop_.Post([this, drain, shared] {
-    if (!engine_) return (*shared)(false, {});
+    if (!engine_ || quiet_.active()) return (*shared)(false, {});
     spdlog::info("drain: {}", drain ? "asked for here" : "taken back here");
     sessions()->OrderDrainLocally(drain);
     sessions()->Snapshot({.outstanding = true}, [shared](const session::StateSnapshot& snapshot) {

@@ -15,6 +15,9 @@
 #include "gateway/daemon/config_target.h"
 #include "gateway/daemon/diagnoses.h"
 #include "gateway/daemon/sysfs_view.h"
+#include "gateway/daemon/take_over/history.h"
+#include "gateway/daemon/take_over/quiet.h"
+#include "gateway/daemon/take_over/take_over_server.h"
 #include "gateway/datapath/data_path.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/process/lifecycle.h"
@@ -33,13 +36,31 @@ class Gateway final : private service::StateSource,
                       private service::ConfigSource,
                       private service::AttachSource,
                       private service::CaptureSource,
-                      private service::DiagnosisSource {
+                      private service::DiagnosisSource,
+                      private TakeOverHost {
  public:
-  explicit Gateway(Config config);
+  // `inherited`: descriptors of the process that this one replaces; outlives this object; nullptr:
+  // none.
+  explicit Gateway(Config config, InheritedFds* inherited = nullptr);
   ~Gateway() override { Stop(); }
 
-  // Starts all parts or none: the error names the part and the remedy.
+  // Returns what must be the same in a process that replaces this gateway, a line each.
+  static std::vector<std::string> ShapeOf(const Config& config);
+
+  // Starts all parts or none: the error names the part and the remedy. With inherited descriptors
+  // the parts do not act yet: nothing is accepted, received or sent before Act. After an error the
+  // process must then exit without running destructors.
   Status Start();
+  // Reads the state of the process that this one replaces. Between Start and Act.
+  Status ReadState(const std::vector<uint8_t>& state);
+  // Becomes the gateway in the place of another process. Returns the pause of the service.
+  StatusOr<Duration> Act(const std::string& predecessor_version, size_t descriptors);
+  // Process that is the gateway now instead of this one; 0: none. Run has returned then.
+  pid_t successor() const { return successor_; }
+  // Ends calls in progress and leaves everything that the successor has in place. The process must
+  // exit without running destructors.
+  void LeaveToSuccessor();
+
   // Runs the loop until RequestStop.
   void Run();
   void RequestStop() { stop_requested_ = true; }
@@ -61,6 +82,7 @@ class Gateway final : private service::StateSource,
  private:
   session::SessionServer* sessions() const { return data_path_.sessions(); }
   Status StartLoop();
+  Status StartRuntimeDir();
   Status StartSysfs();
   void UpdateSysfs(const session::Device& device);
   Status StartSessions();
@@ -73,6 +95,7 @@ class Gateway final : private service::StateSource,
   void StartWatchdog();
   Status StartMetrics();
   Status StartGrpc();
+  Status StartTakeOvers();
   // Logs the programs that the stop cuts off, for orchestrators that show no output of their drain.
   // The work runs on another thread, since it waits for answers of this thread's loop.
   void ReportHolders();
@@ -93,6 +116,17 @@ class Gateway final : private service::StateSource,
   // service::DiagnosisSource
   void Diagnose(std::function<void(const rocegw::gateway::v1::DiagnoseResponse&)> done) override;
 
+  // TakeOverHost
+  std::optional<take_over::Refuse> Judge(const take_over::Hello& hello) override;
+  OfferedFds OfferFds() override;
+  void Quieten(std::function<void(std::optional<take_over::Refuse>)> done) override {
+    quiet_.Begin(std::move(done));
+  }
+  void Resume() override;
+  std::vector<uint8_t> WriteState(const hand_over::StateVersions& reader) override;
+  void OnRefused(take_over::Refusal refusal, const std::string& text) override;
+  void Leave(pid_t successor, Duration blackout) override;
+
   // service::AttachSource
   void ListHeld(uint64_t after, Duration wait,
                 std::function<void(std::vector<session::HeldRow>)> done) override;
@@ -102,6 +136,7 @@ class Gateway final : private service::StateSource,
                   std::function<void(bool)> done) override;
 
   const Config config_;
+  InheritedFds* const inherited_;
   service::GatewayIdentity identity_;
   service::Readiness readiness_;
   session::ControlLoop loop_;
@@ -120,6 +155,11 @@ class Gateway final : private service::StateSource,
   process::Watchdog watchdog_;
   process::MetricsServer metrics_server_;
   service::GrpcServer grpc_server_;
+  Quiet quiet_;
+  TakeOverServer take_over_server_;
+  TakeOverHistory take_overs_;
+  TimePoint predecessor_quiet_;  // when the predecessor began to rest
+  pid_t successor_ = 0;
   process::Lifecycle lifecycle_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rocegwd: the gateway daemon. This file reads the command line, handles signals, and turns errors
-// into one line and an exit status; the daemon itself is gateway.cc.
+// into one line and an exit status; the daemon itself is gateway.cc. With --take-over the process
+// replaces a running daemon (docs/operate/upgrade.md).
+#include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
@@ -12,12 +14,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "gateway/base/monotonic_clock.h"
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/gateway.h"
 #include "gateway/daemon/key_file.h"
+#include "gateway/daemon/take_over/successor_process.h"
+#include "gateway/daemon/take_over/take_over_client.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/log/logging.h"
@@ -47,17 +54,30 @@ struct Arguments {
   std::optional<LogLevel> log_level;
   bool check_config = false;
   bool print_default_config = false;
+  bool take_over = false;
+  bool detach = false;
 };
+
+// Longest wait for the locks of a daemon that ended in the middle of a take-over.
+constexpr Duration kLocksFreeWithin = Seconds(5);
+constexpr int kLocksAgainMs = 10;
+constexpr int kMainProcessTold = 5;
+constexpr int kMainProcessEveryMs = 100;
 
 constexpr char kFooter[] =
     "Signals: SIGTERM, SIGINT: sessions end, then the daemon. SIGHUP: log_level of the\n"
     "configuration and the file gateways.key_file are read again; all else needs a restart.\n"
+    "SIGUSR2: starts the program's file with --take-over.\n"
     "\n"
     "Files:\n"
     "  /etc/rocegw/rocegwd.yaml   the configuration, if it is there\n"
     "  /run/rocegw                runtime_dir: attach.sock (programs), a/*/*/attach.sock (slots\n"
     "                             of pools), grpc.sock (agent, rocegwctl), config.state (what\n"
     "                             an agent applied last), sysfs (for programs)\n"
+    "\n"
+    "Take-over: with --take-over this process replaces the rocegwd of the same runtime_dir, which\n"
+    "ends; sockets and what waits in them go over. While programs are attached, and where the two\n"
+    "do not fit, nothing changes, and this process ends with status 3 and the reason.\n"
     "\n"
     "Environment: NOTIFY_SOCKET, JOURNAL_STREAM as systemd sets them.\n"
     "\n"
@@ -68,10 +88,12 @@ constexpr char kFooter[] =
     "  rocegwd                                            on the interface of the default route\n"
     "  rocegwd --print-default-config > rocegwd.yaml\n"
     "  rocegwd --config rocegwd.yaml --check-config\n"
+    "  rocegwd --take-over --detach                       replaces the running daemon\n"
     "  rocegw-run -- ibv_devinfo                          a program that uses it\n"
     "  rocegwctl --local status                           what it does";
 
 constexpr int kGoOn = -1;
+constexpr int kAgain = -2;
 
 // Returns kGoOn, or the exit status.
 int ParseArguments(int argc, char** argv, Arguments& arguments) {
@@ -91,6 +113,11 @@ int ParseArguments(int argc, char** argv, Arguments& arguments) {
   app.add_flag("--check-config", arguments.check_config, "check the configuration and leave");
   app.add_flag("--print-default-config", arguments.print_default_config,
                "print every key with its default and meaning, and leave");
+  auto* const take_over = app.add_flag("--take-over", arguments.take_over,
+                                       "replace the running daemon; start as usual if none runs");
+  app.add_flag("--detach", arguments.detach,
+               "leave when the new daemon serves, which goes on in the background")
+      ->needs(take_over);
   app.set_version_flag("--version", "rocegwd " + VersionText());
   try {
     app.parse(argc, argv);
@@ -123,19 +150,129 @@ void Reload(const Arguments& arguments) {
   process::ReloadLogLevel(fresh.problems, arguments.log_level.value_or(fresh.config.log_level));
 }
 
-int Serve(const Arguments& arguments, Config config) {
+// Ends the process without destructors, since they would remove what another daemon serves.
+[[noreturn]] void LeaveEverything(int code) {
+  process::FlushLog();
+  std::_Exit(code);
+}
+
+[[noreturn]] void GiveUp(const take_over::Refuse& refuse) {
+  std::string line = std::string("take-over: not done: ") + take_over::TextOf(refuse.refusal);
+  if (!refuse.text.empty()) line += ": " + refuse.text;
+  spdlog::error(line);
+  LeaveEverything(kEnvironment);
+}
+
+// Runs the program anew, because the daemon that it should replace has ended.
+[[noreturn]] void StartAnew(const Invocation& invocation, const TakeOverClient& client,
+                            Detached& detached) {
+  spdlog::warn("take-over: the running daemon ended; this one starts as usual");
+  client.AwaitEndOfPredecessor(kLocksFreeWithin);
+  detached.Serves();
+  process::FlushLog();
+  RunAnew(invocation);
+  std::_Exit(kInternal);
+}
+
+// Starts a process that takes over, and collects it if it ends before this one.
+void Spawn(const Invocation& invocation, session::ControlLoop& loop) {
+  auto spawned = SpawnSuccessor(invocation);
+  if (!spawned.ok()) return spdlog::warn("{}", spawned.status().text());
+  auto process = std::make_shared<UniqueFd>(std::move(*spawned));
+  auto watch = std::make_shared<session::ControlLoop::WatchId>(0);
+  *watch = loop.Watch(process->get(), EPOLLIN, [&loop, process, watch](uint32_t) {
+    Reap(*process);
+    loop.Unwatch(std::exchange(*watch, 0));
+  });
+}
+
+// Ends this process behind its successor. The service manager hears of the new main process more
+// than once, because some ignore that while a reload is in progress.
+[[noreturn]] void LeaveToSuccessor(Gateway& gateway, const ServiceManager& manager,
+                                   const Invocation& invocation) {
+  manager.MainProcess(gateway.successor());
+  gateway.LeaveToSuccessor();
+  for (int i = 0; !invocation.notify_socket.empty() && i < kMainProcessTold; ++i) {
+    (void)poll(nullptr, 0, kMainProcessEveryMs);
+    manager.MainProcess(gateway.successor());
+  }
+  spdlog::info("left to process {}", gateway.successor());
+  LeaveEverything(kOk);
+}
+
+// Starts the gateway. Returns kGoOn, kAgain if a lock may become free, or the exit status. With a
+// predecessor this process acts in its place afterwards, or does not return.
+int Begin(const Arguments& arguments, Gateway& gateway, TakeOverClient* client, TimePoint patience,
+          const Invocation& invocation, Detached& detached) {
+  Status status = gateway.Start();
+  if (client == nullptr) {
+    if (status.ok()) return kGoOn;
+    // The kernel may be closing what a daemon that was killed just now had.
+    if (arguments.take_over && status.error() == EADDRINUSE && MonotonicNow() < patience) {
+      (void)poll(nullptr, 0, kLocksAgainMs);
+      return kAgain;
+    }
+    spdlog::error(status.text());
+    return kEnvironment;
+  }
+  if (status.ok()) status = gateway.ReadState(client->state());
+  if (status.ok()) {
+    switch (client->AwaitCommit()) {
+      case TakeOverClient::Outcome::kPredecessorEnded:
+        StartAnew(invocation, *client, detached);
+      case TakeOverClient::Outcome::kGoOn:
+        break;
+      default:
+        GiveUp(client->refuse());
+    }
+    const auto blackout = gateway.Act(client->predecessor_version(), client->descriptors());
+    status = blackout.status();
+    if (status.ok()) {
+      client->SendServing(blackout.value());
+      return kGoOn;
+    }
+  }
+  client->SendFailed(status.text());
+  spdlog::error(status.text());
+  LeaveEverything(kEnvironment);
+}
+
+int Serve(const Arguments& arguments, const Invocation& invocation, const Config& config,
+          Detached& detached) {
   process::RaiseDescriptorLimit();
   const ServiceManager manager = ServiceManager::FromEnvironment();
-  auto signals = process::BlockSignals();
+  auto signals = process::BlockSignals({SIGUSR2});
   if (!signals.ok()) {
     spdlog::error(signals.status().text());
     return kEnvironment;
   }
-  Gateway gateway(std::move(config));
-  if (const Status status = gateway.Start(); !status.ok()) {
-    spdlog::error(status.text());
-    return kEnvironment;
+  TakeOverClient client;
+  bool takes_over = false;
+  if (arguments.take_over) {
+    switch (client.Receive(config.runtime_dir + "/take_over.sock", process::Version(),
+                           Gateway::ShapeOf(config))) {
+      case TakeOverClient::Outcome::kRefused:
+        GiveUp(client.refuse());
+      case TakeOverClient::Outcome::kPredecessorEnded:
+        StartAnew(invocation, client, detached);
+      case TakeOverClient::Outcome::kNobody:
+        spdlog::info("take-over: no daemon runs; this one starts as usual");
+        break;
+      case TakeOverClient::Outcome::kGoOn:
+        takes_over = true;
+    }
   }
+  std::optional<Gateway> started;
+  int begun = kEnvironment;
+  const TimePoint patience = MonotonicNow() + kLocksFreeWithin;
+  do {
+    started.emplace(config, takes_over ? &client.fds() : nullptr);
+    begun =
+        Begin(arguments, *started, takes_over ? &client : nullptr, patience, invocation, detached);
+  } while (begun == kAgain);
+  Gateway& gateway = *started;
+  if (begun != kGoOn) return begun;
+  detached.Serves();
   const auto watch = gateway.loop().Watch(signals->get(), EPOLLIN, [&](uint32_t) {
     signalfd_siginfo info{};
     if (read(signals->get(), &info, sizeof info) != sizeof info) return;
@@ -145,14 +282,27 @@ int Serve(const Arguments& arguments, Config config) {
       if (const Status keys = gateway.ReloadKeys(); !keys.ok())
         spdlog::warn("{}; the keys stay as they were", keys.text());
       manager.Ready(gateway.Summary());
+    } else if (info.ssi_signo == SIGUSR2) {
+      Spawn(invocation, gateway.loop());
     } else {
       spdlog::info("signal {}: stopping", info.ssi_signo);
       gateway.RequestStop();
     }
   });
   spdlog::info("rocegwd {} is ready: {}", VersionText(), gateway.Summary());
-  manager.Ready(gateway.Summary());
+  // While the predecessor runs, the service manager listens to that process.
+  session::ControlLoop::WatchId predecessor_watch = 0;
+  if (takes_over) {
+    predecessor_watch = gateway.loop().Watch(client.fd(), EPOLLIN, [&](uint32_t) {
+      gateway.loop().Unwatch(std::exchange(predecessor_watch, 0));
+      manager.Ready(gateway.Summary());
+    });
+  } else {
+    manager.Ready(gateway.Summary());
+  }
   gateway.Run();
+  gateway.loop().Unwatch(predecessor_watch);
+  if (gateway.successor() != 0) LeaveToSuccessor(gateway, manager, invocation);
   manager.Stopping("ending sessions");
   gateway.loop().Unwatch(watch);
   // A stuck thread is not waited for: no destructor may run then.
@@ -187,8 +337,13 @@ int Main(int argc, char** argv) {
               << ": good\n";
     return kOk;
   }
+  const Invocation invocation = Invocation::Of(argc, argv);
+  Detached detached;
+  if (arguments.detach) {
+    if (const int code = detached.Fork(); code != Detached::kGoOn) return code;
+  }
   StartLogging("rocegwd", arguments.log_level.value_or(loaded.config.log_level));
-  return Serve(arguments, std::move(loaded.config));
+  return Serve(arguments, invocation, loaded.config, detached);
 }
 
 }  // namespace

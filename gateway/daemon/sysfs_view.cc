@@ -95,6 +95,10 @@ std::string RateText(uint64_t bytes_per_second) {
 
 Status SysfsView::Create(const std::vector<session::Device>& devices, const std::string& version) {
   Remove();
+  return Renew(devices, version);
+}
+
+Status SysfsView::Renew(const std::vector<session::Device>& devices, const std::string& version) {
   Writer verbs(root_ + "/class/infiniband_verbs");
   verbs.File("abi_version", "6");
   if (!verbs.status().ok()) return verbs.status();

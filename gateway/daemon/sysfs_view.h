@@ -23,6 +23,8 @@ class SysfsView {
 
   const std::string& root() const { return root_; }
   Status Create(const std::vector<session::Device>& devices, const std::string& version);
+  // The same over the tree of another process, which programs may be reading.
+  Status Renew(const std::vector<session::Device>& devices, const std::string& version);
   // Writes the values that may change while the gateway runs.
   Status Update(const session::Device& device);
   void Remove();

@@ -36,6 +36,8 @@ void FillIn(const Config& config, session::Options& options) {
 
 }  // namespace
 
+size_t DataPath::WorkersOf(const Config& config) { return EffectiveWorkers(config, Processors()); }
+
 DataPath::DataPath(const Config& config, session::ControlLoop& loop, Outside outside)
     : config_(config),
       loop_(loop),
@@ -45,13 +47,30 @@ DataPath::DataPath(const Config& config, session::ControlLoop& loop, Outside out
 DataPath::~DataPath() { loop_.Unwatch(monitor_watch_); }
 
 Status DataPath::StartPorts() {
-  auto ports = Ports::Create(config_, steering_, outside_.open_dpdk);
+  auto ports = Ports::Create(config_, steering_, outside_.open_dpdk, outside_.inherited);
   if (!ports.ok()) return ports.status();
   ports_ = std::move(*ports);
   return OkStatus();
 }
 
-Status DataPath::StartWorkers() { return workers_.Start(config_, steering_, *ports_); }
+Status DataPath::StartWorkers() {
+  Status built = BuildWorkers();
+  return built.ok() ? RunWorkers() : built;
+}
+
+void DataPath::UseQueues(bool still, std::function<void()> done) {
+  sessions_->services().workers.Broadcast(
+      [&](WorkerIndex worker) {
+        return worker::UsePorts{still ? ports_->StillQueuesOf(worker) : ports_->QueuesOf(worker)};
+      },
+      [done = std::move(done)](const worker::ControlReply&) {
+        if (done) done();
+      });
+}
+
+void DataPath::Quieten(std::function<void()> done) { UseQueues(true, std::move(done)); }
+
+void DataPath::Resume() { UseQueues(false, {}); }
 
 void DataPath::StartSessions(session::Options options) {
   FillIn(config_, options);

@@ -27,6 +27,8 @@ class DataPath {
     DpdkOpener open_dpdk;  // empty: mode udp only
     // Called when a device's addresses, MTU or link changed. Programs are notified separately.
     std::function<void(const session::Device& device)> on_device_change;
+    // Sockets of another process; outlives StartPorts; nullptr: none.
+    InheritedFds* inherited = nullptr;
   };
 
   DataPath(const Config& config, session::ControlLoop& loop, Outside outside);
@@ -34,10 +36,17 @@ class DataPath {
   DataPath(const DataPath&) = delete;
   DataPath& operator=(const DataPath&) = delete;
 
+  // Returns the number of workers that a configuration leads to on this machine.
+  static size_t WorkersOf(const Config& config);
+
   // Errors name the part and the remedy.
   Status StartPorts();
   void StopPorts() { ports_.reset(); }
   Status StartWorkers();
+  // The same in two steps: before RunWorkers, sessions and configuration can be made, and nothing
+  // is received or sent.
+  Status BuildWorkers() { return workers_.Build(config_, steering_, *ports_); }
+  Status RunWorkers() { return workers_.Run(config_, steering_, *ports_); }
   void StopWorkers() { workers_.Stop(); }
   // Any thread, while the workers run.
   std::vector<const Heartbeat*> worker_heartbeats() const { return workers_.heartbeats(); }
@@ -49,6 +58,11 @@ class DataPath {
   // time: nothing that they use may be destroyed then.
   bool StopSessions(Duration within, Duration farewell = {});
 
+  // Makes all workers stop receiving and sending, or start again. `done`: when all of them do.
+  // Captures must have ended.
+  void Quieten(std::function<void()> done);
+  void Resume();
+
   const port::SteeringTable& steering() const { return steering_; }
   // Only between StartPorts and StopPorts.
   const Ports& ports() const { return *ports_; }
@@ -59,6 +73,7 @@ class DataPath {
 
  private:
   void OnAddressChange();
+  void UseQueues(bool still, std::function<void()> done);
   bool PeersKnow() const;
 
   const Config& config_;

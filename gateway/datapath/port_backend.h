@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 #include "gateway/datapath/config.h"
 #include "gateway/port/kernel/local_address.h"
@@ -33,13 +34,18 @@ class PortBackend {
   virtual Status SetMembership(const wire::Gid& /*group*/, bool /*joined*/) { return OkStatus(); }
   // Returns the limit of groups of one address family; nothing: unlimited.
   virtual std::optional<size_t> MembershipLimit(bool /*ipv4*/) const { return std::nullopt; }
+  // Adds the descriptors that another process may inherit. Returns false if that process could not
+  // continue the port.
+  virtual bool Offer(OfferedFds& /*fds*/) const { return false; }
   // Fills in link, MTU and MAC of a device that the kernel does not know.
   virtual void Describe(port::InterfaceInfo& /*device*/) const {}
 };
 
-// Opens a port on kernel sockets. config.interface is a name, not "auto".
+// Opens a port on kernel sockets. config.interface is a name, not "auto". `inherited`: sockets of
+// another process; nullptr: none.
 StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
-                                               const port::SteeringTable& steering);
+                                               const port::SteeringTable& steering,
+                                               InheritedFds* inherited = nullptr);
 // Opens a port in the other modes. interface_mtu is in bytes; 0 for a device without a netdev.
 using DpdkOpener = std::function<StatusOr<std::unique_ptr<PortBackend>>(
     const PortConfig& config, size_t interface_mtu, const port::SteeringTable& steering)>;

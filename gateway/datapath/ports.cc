@@ -94,7 +94,8 @@ uint64_t NodeGuid(const port::MacAddress& mac, const std::string& fallback) {
 
 StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
                                                const port::SteeringTable& steering,
-                                               const DpdkOpener& open_dpdk) {
+                                               const DpdkOpener& open_dpdk,
+                                               InheritedFds* inherited) {
   std::unique_ptr<Ports> ports(new Ports);
   ports->workers_ = steering.worker_count();
   auto monitor = port::AddressMonitor::Create();
@@ -104,19 +105,28 @@ StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
     Port& port = ports->ports_.emplace_back();
     port.config = port_config;
     port.device.name = "rocegw" + std::to_string(ports->ports_.size() - 1);
-    if (Status status = Open(port, open_dpdk, steering); !status.ok()) {
+    if (Status status = Open(port, open_dpdk, steering, inherited); !status.ok()) {
       return Status(status.error(), "port " + port_config.name + ": " + status.text());
     }
     const size_t before = (ports->ports_.size() - 1) * ports->workers_;
     for (size_t worker = 0; worker < ports->workers_; ++worker) {
       port.recording.push_back(std::make_unique<port::CapturePort>(
           port.backend->queue(worker), ports->taps_, static_cast<uint32_t>(before + worker)));
+      port.still.push_back(std::make_unique<port::StillPort>(port.backend->queue(worker)));
     }
   }
   return ports;
 }
 
-Status Ports::Open(Port& port, const DpdkOpener& open_dpdk, const port::SteeringTable& steering) {
+std::string Ports::Offer(OfferedFds& fds) const {
+  for (const Port& port : ports_) {
+    if (!port.backend->Offer(fds)) return port.config.name;
+  }
+  return "";
+}
+
+Status Ports::Open(Port& port, const DpdkOpener& open_dpdk, const port::SteeringTable& steering,
+                   InheritedFds* inherited) {
   const bool own_device = port.config.mode == PortMode::kVdev;
   if (!own_device) {
     auto interface = ResolveInterface(port.config);
@@ -135,8 +145,8 @@ Status Ports::Open(Port& port, const DpdkOpener& open_dpdk, const port::Steering
     return {ENOTSUP, std::string("there is no mode ") + PortModeName(port.config.mode) +
                          " here; use mode udp"};
   }
-  auto backend =
-      udp ? OpenUdp(port.config, steering) : open_dpdk(port.config, port.interface.mtu, steering);
+  auto backend = udp ? OpenUdp(port.config, steering, inherited)
+                     : open_dpdk(port.config, port.interface.mtu, steering);
   if (!backend.ok()) return backend.status();
   port.backend = std::move(*backend);
   return own_device ? Look(port) : OkStatus();
@@ -177,6 +187,12 @@ Status Ports::Look(Port& port) {
 std::vector<port::PacketPort*> Ports::QueuesOf(WorkerIndex worker) const {
   std::vector<port::PacketPort*> queues;
   for (const Port& port : ports_) queues.push_back(&port.backend->queue(worker));
+  return queues;
+}
+
+std::vector<port::PacketPort*> Ports::StillQueuesOf(WorkerIndex worker) const {
+  std::vector<port::PacketPort*> queues;
+  for (const Port& port : ports_) queues.push_back(port.still[worker].get());
   return queues;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/base/ids.h"
+#include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 #include "gateway/datapath/config.h"
 #include "gateway/datapath/port_backend.h"
@@ -18,6 +19,7 @@
 #include "gateway/port/kernel/local_address.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
+#include "gateway/port/still_port.h"
 #include "gateway/session/options.h"
 #include "gateway/session/state/captures.h"
 #include "gateway/session/state/state_rows.h"
@@ -27,10 +29,14 @@ namespace rocegw::datapath {
 class Ports {
  public:
   // Opens all ports. Errors name the port, the problem and the remedy. Without open_dpdk, only mode
-  // udp works.
+  // udp works. `inherited`: sockets of another process; nullptr: none.
   static StatusOr<std::unique_ptr<Ports>> Create(const Config& config,
                                                  const port::SteeringTable& steering,
-                                                 const DpdkOpener& open_dpdk);
+                                                 const DpdkOpener& open_dpdk,
+                                                 InheritedFds* inherited = nullptr);
+  // Adds the descriptors that another process may inherit. Returns the name of a port that could
+  // not be continued; empty: none.
+  std::string Offer(OfferedFds& fds) const;
 
   size_t device_count() const { return ports_.size(); }
   // Returns a worker's queue of every port, by device index.
@@ -38,6 +44,8 @@ class Ports {
   // For captures: the taps, and every worker's queues with and without recording.
   port::CaptureTaps& taps() { return taps_; }
   std::vector<session::CaptureQueues> RecordingQueues() const;
+  // Returns a worker's queues in a form that neither receives nor sends.
+  std::vector<port::PacketPort*> StillQueuesOf(WorkerIndex worker) const;
   // Returns the names of the queues in captures, in the order of their numbers.
   std::vector<std::string> QueueNames() const;
   const session::Device& device(size_t index) const { return ports_[index].device; }
@@ -77,10 +85,12 @@ class Ports {
     port::InterfaceInfo interface;
     std::unique_ptr<PortBackend> backend;
     std::vector<std::unique_ptr<port::CapturePort>> recording;  // by worker
+    std::vector<std::unique_ptr<port::StillPort>> still;        // by worker
   };
 
   Ports() = default;
-  static Status Open(Port& port, const DpdkOpener& open_dpdk, const port::SteeringTable& steering);
+  static Status Open(Port& port, const DpdkOpener& open_dpdk, const port::SteeringTable& steering,
+                     InheritedFds* inherited);
   static Status Look(Port& port);
   wire::Gid InsteadOf(const wire::Gid& source) const;
   static session::PortRow RowOf(const Port& port);

@@ -25,6 +25,10 @@ class UdpBackend final : public PortBackend {
   std::optional<size_t> MembershipLimit(bool ipv4) const override {
     return port::UdpPortGroup::MembershipLimit(ipv4);
   }
+  bool Offer(OfferedFds& fds) const override {
+    group_->Offer(fds);
+    return true;
+  }
 
  private:
   std::unique_ptr<port::UdpPortGroup> group_;
@@ -46,7 +50,8 @@ port::Segmentation Translate(Segmentation segmentation) {
 }  // namespace
 
 StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
-                                               const port::SteeringTable& steering) {
+                                               const port::SteeringTable& steering,
+                                               InheritedFds* inherited) {
   port::UdpPortConfig udp;
   udp.interfaces = {config.interface};
   udp.segmentation = Translate(config.segmentation);
@@ -56,7 +61,7 @@ StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
   // Gateways with one address each may share a network namespace, so loopback packets may be
   // theirs.
   udp.refuse_foreign_loopback = !config.only_address;
-  auto group = port::UdpPortGroup::Create(udp, steering);
+  auto group = port::UdpPortGroup::Create(udp, steering, inherited);
   if (!group.ok()) return group.status();
   return std::unique_ptr<PortBackend>(
       std::make_unique<UdpBackend>(std::move(*group), config.interface));

@@ -18,7 +18,11 @@ namespace {
 // serves.
 constexpr size_t kFewProcessors = 4;
 
-std::vector<int> AllowedProcessors() {
+UniqueFd MakeEvent() { return UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+}  // namespace
+
+std::vector<int> Workers::AllowedProcessors() {
   cpu_set_t set;
   std::vector<int> allowed;
   if (sched_getaffinity(0, sizeof set, &set) != 0) return allowed;
@@ -28,11 +32,7 @@ std::vector<int> AllowedProcessors() {
   return allowed;
 }
 
-UniqueFd MakeEvent() { return UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
-
-}  // namespace
-
-Status Workers::Start(const Config& config, const port::SteeringTable& steering,
+Status Workers::Build(const Config& config, const port::SteeringTable& steering,
                       const Ports& ports) {
   const size_t count = steering.worker_count();
   const std::vector<int> processors = AllowedProcessors();
@@ -42,7 +42,6 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
                         " processors are allowed; lower workers or set pin_workers: false"};
   }
   control_wake_fd_ = MakeEvent();
-  std::vector<worker::WorkerInbox*> inboxes;
   for (size_t i = 0; i < count; ++i) {
     One& one = *workers_.emplace_back(std::make_unique<One>(count));
     one.wake_fd = MakeEvent();
@@ -53,10 +52,17 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
     one.link.worker_wake_fd = one.inbox.wake_fd = one.wake_fd.get();
     one.link.control_wake_fd = control_wake_fd_.get();
     if (config.pin_workers) one.cpu = processors[i];
-    inboxes.push_back(&one.inbox);
   }
   congestion_ = config.congestion;
   congestion_.link_bits_per_second = ports.LinkBytesPerSecond() * 8;
+  return OkStatus();
+}
+
+Status Workers::Run(const Config& config, const port::SteeringTable& steering, const Ports& ports) {
+  const size_t count = workers_.size();
+  const std::vector<int> processors = AllowedProcessors();
+  std::vector<worker::WorkerInbox*> inboxes;
+  for (const auto& one : workers_) inboxes.push_back(&one->inbox);
   session::Random random;
   worker::IdlePolicy idle;
   if (processors.size() > kFewProcessors && processors.size() > count) idle.yields = false;

@@ -25,8 +25,11 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
   ~Workers() { Stop(); }
 
-  // ports must outlive the workers.
-  Status Start(const Config& config, const port::SteeringTable& steering, const Ports& ports);
+  // Makes everything but the threads, so that the links can be used. ports must outlive the
+  // workers.
+  Status Build(const Config& config, const port::SteeringTable& steering, const Ports& ports);
+  // Starts the threads. config, steering and ports: those of Build.
+  Status Run(const Config& config, const port::SteeringTable& steering, const Ports& ports);
   void Stop();
 
   // Runs one round of the first worker on the calling thread (Config::guest_rounds). Any thread,
@@ -49,6 +52,8 @@ class Workers {
     UniqueFd wake_fd;
     int cpu = -1;
   };
+
+  static std::vector<int> AllowedProcessors();
 
   flow::CcProfile congestion_;  // shared by all flows of all workers
   UniqueFd control_wake_fd_;

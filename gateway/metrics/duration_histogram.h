@@ -21,6 +21,12 @@ class DurationHistogram {
       100'000,    200'000,    500'000,    1'000'000,   2'000'000,   5'000'000,
       10'000'000, 20'000'000, 50'000'000, 100'000'000, 200'000'000, 500'000'000};
 
+  DurationHistogram() = default;
+  // Restores a histogram from its values.
+  DurationHistogram(const std::array<uint64_t, kBounds.size()>& counts, uint64_t count,
+                    int64_t sum_ns)
+      : counts_(counts), count_(count), sum_ns_(sum_ns) {}
+
   void Add(Duration duration) {
     const auto* const bound = std::ranges::lower_bound(kBounds, duration.ns);
     if (bound != kBounds.end()) ++counts_[static_cast<size_t>(bound - kBounds.begin())];

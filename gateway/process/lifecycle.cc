@@ -10,13 +10,16 @@ void Lifecycle::Add(std::string part, std::function<Status()> start, std::functi
 }
 
 Status Lifecycle::Start() {
+  Status status = StartOnly();
+  if (!status.ok()) Stop();
+  return status;
+}
+
+Status Lifecycle::StartOnly() {
   while (started_ < parts_.size()) {
     if (on_start) on_start(parts_[started_].name);
     Status status = parts_[started_].start();
-    if (!status.ok()) {
-      Stop();
-      return status;
-    }
+    if (!status.ok()) return status;
     ++started_;
   }
   return OkStatus();

@@ -28,6 +28,9 @@ class Lifecycle {
 
   // Starts all parts. Returns the error of the part that failed: its text names part and remedy.
   Status Start();
+  // The same, but parts that have started go on when one fails: for a process that ends then
+  // without touching what the parts share with another process.
+  Status StartOnly();
   void Stop();
 
  private:

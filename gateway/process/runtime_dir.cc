@@ -58,15 +58,35 @@ Status RuntimeDir::Claim(const std::string& path) {
     fd_ = -1;
     return status;
   }
-  const std::string pid = std::to_string(getpid()) + "\n";
-  if (ftruncate(fd_, 0) != 0 ||
-      pwrite(fd_, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-    const int why = errno;
-    Release();
-    return explain("cannot be written", why);
+  path_ = path;
+  Status named = NameHolder();
+  if (!named.ok()) Release();
+  return named;
+}
+
+Status RuntimeDir::Inherit(const std::string& path, UniqueFd lock) {
+  struct stat here {};
+  struct stat held {};
+  const std::string file = path + "/lock";
+  if (stat(file.c_str(), &here) != 0 || fstat(lock.get(), &held) != 0 ||
+      here.st_ino != held.st_ino || here.st_dev != held.st_dev) {
+    return {ESTALE, key_ + " " + path + ": the inherited lock is not that of its file"};
   }
+  path_ = path;
+  fd_ = lock.Release();
   return OkStatus();
 }
+
+Status RuntimeDir::NameHolder() {
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd_, 0) == 0 &&
+      pwrite(fd_, pid.data(), pid.size(), 0) == static_cast<ssize_t>(pid.size()))
+    return OkStatus();
+  const int error = errno;
+  return {error, key_ + " " + path_ + ": cannot be written: " + std::strerror(error)};
+}
+
+void RuntimeDir::Offer(OfferedFds& fds) const { fds.push_back({FdKind::kRuntimeLock, path_, fd_}); }
 
 void RuntimeDir::Release() {
   // The file stays: removing it would let a second daemon lock a new file while a third locks the

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 
 namespace rocegw::process {
@@ -22,12 +23,20 @@ class RuntimeDir {
   ~RuntimeDir() { Release(); }
 
   Status Claim(const std::string& path);
+  // Takes the lock that another process holds and shares with this one. The file names that process
+  // until NameHolder.
+  Status Inherit(const std::string& path, UniqueFd lock);
+  // Writes this process into the lock file, for display.
+  Status NameHolder();
+  // Adds the lock to what another process may share.
+  void Offer(OfferedFds& fds) const;
   void Release();
 
  private:
   const std::string key_;
   const std::string program_;
   const mode_t mode_;  // mode of a created directory
+  std::string path_;
   int fd_ = -1;
 };
 

@@ -38,6 +38,8 @@ void ServiceManager::Status(std::string_view status) const {
   Send("STATUS=" + std::string(status));
 }
 
+void ServiceManager::MainProcess(pid_t pid) const { Send("MAINPID=" + std::to_string(pid)); }
+
 void ServiceManager::Send(const std::string& message) const {
   sockaddr_un address{};
   if (socket_.empty() || socket_.size() >= sizeof address.sun_path) return;

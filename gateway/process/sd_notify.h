@@ -4,6 +4,8 @@
 // variable nothing is sent.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,8 @@ class ServiceManager {
   void Reloading() const;
   void Stopping(std::string_view status) const;
   void Status(std::string_view status) const;
+  // Names another process of the service as its main process.
+  void MainProcess(pid_t pid) const;
 
  private:
   void Send(const std::string& message) const;

@@ -9,10 +9,11 @@
 
 namespace rocegw::process {
 
-StatusOr<UniqueFd> BlockSignals() {
+StatusOr<UniqueFd> BlockSignals(std::initializer_list<int> more) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  for (const int signal : more) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -273,6 +273,23 @@ void AddDiscovery(std::vector<MetricFamily>& families, const session::DiscoveryR
   AddValue(members, {{"answers", "yes"}}, static_cast<double>(row.members_answering));
 }
 
+void AddTakeOvers(std::vector<MetricFamily>& families, const session::TakeOverRow& row) {
+  AddHistogram(AddFamily(families, "rocegw_take_over_seconds",
+                         "pauses of the service while a new process replaced the running one, over "
+                         "all processes of the gateway",
+                         MetricType::Histogram),
+               {}, row.blackouts);
+  AddSingle(families, "rocegw_take_over_descriptors_total",
+            "descriptors that a process handed over to its successor", MetricType::Counter,
+            static_cast<double>(row.descriptors));
+  MetricFamily& refusals =
+      AddFamily(families, "rocegw_take_over_refusals_total",
+                "processes that should replace the running one, and were refused or failed",
+                MetricType::Counter);
+  for (const auto& [reason, times] : row.refusals)
+    AddValue(refusals, {{"reason", reason}}, static_cast<double>(times));
+}
+
 void AddPeers(std::vector<MetricFamily>& families,
               const std::map<std::string, session::PeerRow>& peers) {
   const auto add = [&](const char* name, const char* help, MetricType type, const auto& value) {
@@ -329,6 +346,7 @@ std::vector<MetricFamily> GatewayMetrics::Collect() const {
            "they completed well",
            &session::PoolRow::operations);
   AddDiscovery(families, snapshot->discovery);
+  AddTakeOvers(families, snapshot->take_overs);
   AddPeers(families, snapshot->peers);
   AddCounters(families, *snapshot);
   AddPortCounters(families, *snapshot);

@@ -4,6 +4,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server_posix.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <optional>
 
+#include "gateway/process/unix_acceptor.h"
 #include "gateway/process/unix_socket.h"
 #include "gateway/service/config_service.h"
 #include "gateway/service/debug_service.h"
@@ -41,6 +43,7 @@ struct GrpcServer::Parts {
   std::optional<DebugService> debug;
   std::string path;
   std::unique_ptr<grpc::Server> server;
+  process::UnixAcceptor acceptor;
 };
 
 GrpcServer::GrpcServer(const GatewayIdentity& identity, const Readiness& readiness,
@@ -51,31 +54,43 @@ GrpcServer::GrpcServer(const GatewayIdentity& identity, const Readiness& readine
 
 GrpcServer::~GrpcServer() { Stop(); }
 
-Status GrpcServer::Start(const SocketPlace& place) {
-  if (Status status = process::ClaimSocket(kPlace, place.path); !status.ok()) return status;
+Status GrpcServer::Start(const SocketPlace& place, InheritedFds* inherited) {
+  UniqueFd listener;
+  if (inherited != nullptr) listener = inherited->Take(FdKind::kGrpcListener, place.path);
+  if (!listener.valid()) {
+    auto opened = process::ListenOnUnixSocket(kPlace, place.path, place.mode, place.uid, place.gid);
+    if (!opened.ok()) return opened.status();
+    listener = std::move(*opened);
+  } else if (chown(place.path.c_str(), place.uid, place.gid) != 0 ||
+             chmod(place.path.c_str(), place.mode) != 0) {
+    return {errno, process::ExplainSocket(kPlace, place.path, "set owner and mode", errno)};
+  }
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("unix:" + place.path, grpc::InsecureServerCredentials());
   builder.RegisterService(&parts_->state);
   if (parts_->config) builder.RegisterService(&*parts_->config);
   if (parts_->attaches) builder.RegisterService(&*parts_->attaches);
   if (parts_->debug) builder.RegisterService(&*parts_->debug);
-  // Only this user may connect before mode and owner are set.
-  const mode_t old_mask = umask(0177);
   parts_->server = builder.BuildAndStart();
-  umask(old_mask);
   if (parts_->server == nullptr) {
+    unlink(place.path.c_str());
     return {EIO, "gRPC socket " + place.path + ": gRPC could not start there"};
   }
   parts_->path = place.path;
-  if (chown(place.path.c_str(), place.uid, place.gid) != 0 ||
-      chmod(place.path.c_str(), place.mode) != 0) {
-    const int error = errno;
-    Stop();
-    return {error, process::ExplainSocket(kPlace, place.path, "set owner and mode", error)};
-  }
-  return OkStatus();
+  Status started = parts_->acceptor.Start(
+      std::move(listener), "rocegw-grpc", [server = parts_->server.get()](UniqueFd connection) {
+        grpc::AddInsecureChannelFromFd(server, connection.Release());
+      });
+  if (!started.ok()) Stop();
+  return started;
+}
+
+void GrpcServer::SetAccepting(bool accepting) { parts_->acceptor.SetAccepting(accepting); }
+
+void GrpcServer::Offer(OfferedFds& fds) const {
+  if (parts_->server != nullptr)
+    fds.push_back({FdKind::kGrpcListener, parts_->path, parts_->acceptor.fd()});
 }
 
 void GrpcServer::SetServing(bool serving) {
@@ -84,10 +99,15 @@ void GrpcServer::SetServing(bool serving) {
 
 void GrpcServer::Stop() {
   if (parts_->server == nullptr) return;
+  Leave();
+  unlink(parts_->path.c_str());
+}
+
+void GrpcServer::Leave() {
+  parts_->acceptor.Stop();
   parts_->server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   parts_->server->Wait();
   parts_->server.reset();
-  unlink(parts_->path.c_str());
 }
 
 }  // namespace rocegw::service

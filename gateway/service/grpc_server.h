@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC services of the daemon on a unix socket: state, configuration, health (grpc.health.v1) and
-// reflection. The socket's mode and owner decide on access. Main thread; gRPC runs its own threads.
+// reflection. The socket's mode and owner decide on access. A thread accepts connections and gives
+// them to gRPC, which runs its own threads. Main thread.
 #pragma once
 
 #include <sys/types.h>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/sources/attach_source.h"
@@ -39,11 +41,18 @@ class GrpcServer {
   GrpcServer& operator=(const GrpcServer&) = delete;
 
   // Starts the server. Replaces a socket file without a server; a served one is an error.
-  Status Start(const SocketPlace& place);
+  // `inherited`: may have the socket of another process; nullptr: none.
+  Status Start(const SocketPlace& place, InheritedFds* inherited = nullptr);
+  // Accepts no connections, which wait in the socket, or accepts them again. Also before Start.
+  void SetAccepting(bool accepting);
+  // Adds the listening socket to what another process may inherit.
+  void Offer(OfferedFds& fds) const;
   // Sets the answer of the health service.
   void SetServing(bool serving);
   // Ends calls in progress after a moment and removes the socket.
   void Stop();
+  // The same for a server whose socket another process has: the socket stays.
+  void Leave();
 
  private:
   struct Parts;

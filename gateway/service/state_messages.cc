@@ -271,6 +271,21 @@ void FillDrain(const session::DrainRow& row, types::v1::DrainProgress& out) {
 
 namespace {
 
+void FillTakeOvers(const session::TakeOverRow& row, types::v1::TakeOvers& out) {
+  out.set_count(row.count);
+  if (row.count != 0) {
+    constexpr int64_t kSecond = 1'000'000'000;
+    out.mutable_last_blackout()->set_seconds(row.last_blackout.ns / kSecond);
+    out.mutable_last_blackout()->set_nanos(static_cast<int32_t>(row.last_blackout.ns % kSecond));
+    FillTime(row.last_ns, *out.mutable_last_time());
+    out.set_from_version(row.from_version);
+  }
+  out.set_descriptors(row.descriptors);
+  for (const auto& [reason, times] : row.refusals) {
+    if (times != 0) (*out.mutable_refusals())[reason] = times;
+  }
+}
+
 // Adds pools that hold objects or keep queue pairs ready.
 void FillPoolTotals(const session::PoolRow& row, types::v1::GatewayStatus& out) {
   types::v1::PoolTotals pool;
@@ -333,6 +348,7 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
   for (const session::PoolRow& row : snapshot.pools) FillPoolTotals(row, out);
   out.set_admin_state(snapshot.drain.active ? types::v1::DRAINING : types::v1::ACTIVE);
   if (snapshot.drain.active) FillDrain(snapshot.drain, *out.mutable_drain());
+  FillTakeOvers(snapshot.take_overs, *out.mutable_take_overs());
   out.set_config_source(snapshot.config_source);
   out.set_applied_revision(snapshot.applied_revision);
   apply::FillLimits(snapshot.capacity, *out.mutable_capacity());

@@ -36,6 +36,7 @@ class Drain {
   // Starts or ends a local drain, for this run of the process.
   void OrderLocally(bool drain, int64_t wall_ns);
 
+  bool ordered_locally() const { return local_; }
   bool active() const { return order_.drain || local_; }
   // Returns the start in ns since 1970; 0: not draining.
   int64_t start_ns() const { return start_ns_; }

@@ -65,6 +65,7 @@ class SessionServer {
   // Order a drain by the configuration, or locally.
   void OrderDrain(const DrainOrder& order) { drain_.Order(order, WallClockNs()); }
   void OrderDrainLocally(bool drain) { drain_.OrderLocally(drain, WallClockNs()); }
+  bool drains_locally() const { return drain_.ordered_locally(); }
 
   const SlotSockets& slots() const { return slots_; }
   // Removes slot directories without a pool. Call when all pools are set for the first time.
@@ -87,6 +88,7 @@ class SessionServer {
     return attach_.Clear(path, "its attach socket is given to somebody else");
   }
 
+  AttachServer& attach() { return attach_; }
   // Gate of attaches that wait for a verdict.
   AttachGate& gate() { return attach_.gate(); }
   Services& services() { return services_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/take_over/connection.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -76,29 +77,38 @@ bool IsTrusted(const PeerProcess& peer) { return peer.uid == 0 || peer.uid == ::
 
 void Connection::Send(const Message& message, const std::vector<int>& fds) {
   if (!socket_.valid()) return;
-  Waiting waiting{Encode(message), fds};
-  if (!backlog_.empty() || !TrySend(waiting)) backlog_.push_back(std::move(waiting));
+  std::vector<uint8_t> bytes = Encode(message);
+  if (backlog_.empty() && TrySend(bytes, fds)) return;
+  Waiting& waiting = backlog_.emplace_back();
+  waiting.bytes = std::move(bytes);
+  for (const int fd : fds) waiting.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 void Connection::Flush() {
-  while (!backlog_.empty() && TrySend(backlog_.front())) backlog_.pop_front();
+  while (!backlog_.empty()) {
+    const Waiting& waiting = backlog_.front();
+    std::vector<int> fds;
+    for (const UniqueFd& fd : waiting.fds) fds.push_back(fd.get());
+    if (!TrySend(waiting.bytes, fds)) return;
+    backlog_.pop_front();
+  }
 }
 
-bool Connection::TrySend(const Waiting& waiting) const {
-  iovec part{const_cast<uint8_t*>(waiting.bytes.data()), waiting.bytes.size()};
+bool Connection::TrySend(const std::vector<uint8_t>& content, const std::vector<int>& fds) const {
+  iovec part{const_cast<uint8_t*>(content.data()), content.size()};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   alignas(cmsghdr) char control[CMSG_SPACE(kMostFdsInMessage * sizeof(int))] = {};
-  if (!waiting.fds.empty()) {
-    const size_t bytes = waiting.fds.size() * sizeof(int);
+  if (!fds.empty()) {
+    const size_t bytes = fds.size() * sizeof(int);
     header.msg_control = control;
     header.msg_controllen = CMSG_SPACE(bytes);
     cmsghdr* const rights = CMSG_FIRSTHDR(&header);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(rights), waiting.fds.data(), bytes);
+    std::memcpy(CMSG_DATA(rights), fds.data(), bytes);
   }
   const ssize_t sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   // Other errors mean that the other process has ended, which Receive reports.

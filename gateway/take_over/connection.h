@@ -53,7 +53,7 @@ class Connection {
   int fd() const { return socket_.get(); }
   bool valid() const { return socket_.valid(); }
   // Sends a message now or, if the socket is full, with the next Flush. The descriptors stay with
-  // the caller, who keeps them open while has_backlog().
+  // the caller.
   void Send(const Message& message, const std::vector<int>& fds = {});
   void Flush();
   bool has_backlog() const { return !backlog_.empty(); }
@@ -64,11 +64,11 @@ class Connection {
  private:
   struct Waiting {
     std::vector<uint8_t> bytes;
-    std::vector<int> fds;
+    std::vector<UniqueFd> fds;  // copies
   };
 
   // Returns false if the socket is full.
-  bool TrySend(const Waiting& waiting) const;
+  bool TrySend(const std::vector<uint8_t>& bytes, const std::vector<int>& fds) const;
 
   UniqueFd socket_;
   std::deque<Waiting> backlog_;

@@ -32,9 +32,9 @@ inline constexpr size_t kMostFds = 1 << 20;
 
 struct Hello {
   uint16_t protocol = kProtocol;
-  std::string version;  // of the program, for display
+  std::string version;  // version of the program, for display
   hand_over::StateVersions versions;
-  // What must be the same in both processes, a line each: "workers: 2".
+  // Properties that both processes must share, a line each: "workers: 2".
   std::vector<std::string> shape;
 };
 struct Refuse {
@@ -42,7 +42,7 @@ struct Refuse {
   std::string text;  // details, one line
 };
 struct Offer {
-  std::string version;  // of the program, for display
+  std::string version;  // version of the program, for display
   uint32_t descriptors = 0;
 };
 // The message carries as many descriptors as labels, in the same order.

@@ -17,7 +17,7 @@ enum class Refusal : uint16_t {
 struct RefusalInfo {
   Refusal refusal;
   const char* label;  // for metrics
-  const char* text;   // one line
+  const char* text;   // a single line
 };
 
 inline constexpr RefusalInfo kRefusals[] = {

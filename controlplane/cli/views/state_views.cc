@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,24 @@ uint64_t Sum(const google::protobuf::RepeatedField<uint64_t>& values) {
   return sum;
 }
 
+// Empty: there was none, and none was refused.
+std::string TakeOversText(const types::v1::TakeOvers& take_overs) {
+  std::string text;
+  if (take_overs.count() != 0) {
+    char pause[32];
+    std::snprintf(pause, sizeof pause, "%.1f",
+                  static_cast<double>(take_overs.last_blackout().seconds()) * 1e3 +
+                      take_overs.last_blackout().nanos() / 1e6);
+    text += "take-overs " + std::to_string(take_overs.count()) + ", last pause " + pause +
+            " ms, from version " + take_overs.from_version() + "\n";
+  }
+  std::map<std::string, uint64_t> refusals(take_overs.refusals().begin(),
+                                           take_overs.refusals().end());
+  for (const auto& [reason, times] : refusals)
+    text += "take-overs not done: " + reason + " " + std::to_string(times) + "\n";
+  return text;
+}
+
 }  // namespace
 
 std::string StatusView(const types::v1::GatewayStatus& status, bool wide) {
@@ -149,6 +168,7 @@ std::string StatusView(const types::v1::GatewayStatus& status, bool wide) {
           std::to_string(totals.cqs()) + ", MRs " + std::to_string(totals.mrs()) + "\n" +
           BytesText(totals.registered_bytes()) + " registered, " +
           BytesText(totals.segment_bytes()) + " of shared memory in use by programs\n";
+  text += TakeOversText(status.take_overs());
   return text;
 }
 

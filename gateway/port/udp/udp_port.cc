@@ -108,7 +108,8 @@ UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
 PortLimits UdpPort::limits() const { return limits_; }
 
 StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig& config,
-                                                             const SteeringTable& steering) {
+                                                             const SteeringTable& steering,
+                                                             InheritedFds* inherited) {
   auto max_datagram = ChooseMaxDatagram(config);
   if (!max_datagram.ok()) return max_datagram.status();
   auto segmentation = ChooseSegmentation(config);
@@ -116,9 +117,13 @@ StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig
   std::unique_ptr<UdpPortGroup> group(new UdpPortGroup);
   group->config_ = config;
   if (!config.only_address) {
-    auto lock = LockInstance(config.udp_port);
-    if (!lock.ok()) return lock.status();
-    group->lock_ = std::move(*lock);
+    if (inherited != nullptr)
+      group->lock_ = inherited->Take(FdKind::kInstanceLock, std::to_string(config.udp_port));
+    if (!group->lock_.valid()) {
+      auto lock = LockInstance(config.udp_port);
+      if (!lock.ok()) return lock.status();
+      group->lock_ = std::move(*lock);
+    }
   } else if (steering.worker_count() != 1) {
     // Another gateway with all addresses could join a group of sockets.
     return Status(EINVAL, "a port with one address alone has one worker");
@@ -138,19 +143,42 @@ StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig
   for (size_t i = 0; i < steering.worker_count(); ++i) {
     group->ports_.emplace_back(new UdpPort(transmit, config.receive_buffers));
   }
-  if (Status status = group->Open(steering); !status.ok()) return status;
+  if (Status status = group->Open(steering, inherited); !status.ok()) return status;
   return group;
 }
 
-Status UdpPortGroup::Open(const SteeringTable& steering) {
+std::string UdpPortGroup::NameOf(size_t queue) const {
+  return std::to_string(config_.udp_port) + "/" +
+         (config_.only_address ? wire::AddressText(*config_.only_address) : "*") + "/" +
+         std::to_string(queue);
+}
+
+void UdpPortGroup::Offer(OfferedFds& fds) const {
+  if (lock_.valid())
+    fds.push_back({FdKind::kInstanceLock, std::to_string(config_.udp_port), lock_.get()});
+  for (size_t i = 0; i < ports_.size(); ++i)
+    fds.push_back({FdKind::kUdpReceive, NameOf(i), ports_[i]->socket_.get()});
+}
+
+Status UdpPortGroup::Open(const SteeringTable& steering, InheritedFds* inherited) {
   const std::vector<sock_filter> program = steering.ReuseportProgram();
   receive_buffer_bytes_ = SIZE_MAX;
-  for (auto& port : ports_) {
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    const auto& port = ports_[i];
+    if (inherited != nullptr) {
+      UniqueFd socket = inherited->Take(FdKind::kUdpReceive, NameOf(i));
+      if (socket.valid()) {
+        receive_buffer_bytes_ = std::min(
+            receive_buffer_bytes_, SetReceiveBuffer(socket.get(), config_.socket_receive_buffer));
+        port->socket_ = std::move(socket);
+        port->receiver_.ContinueSocket();
+        continue;
+      }
+    }
     ReceiveSocketOptions options{.port = config_.udp_port,
                                  .buffer_bytes = config_.socket_receive_buffer};
     options.address = config_.only_address;
-    if (!options.address && config_.steer_by_qpn && port == ports_.front())
-      options.steering = program;
+    if (!options.address && config_.steer_by_qpn && i == 0) options.steering = program;
     auto socket = OpenReceiveSocket(options);
     if (!socket.ok()) return socket.status();
     port->socket_ = std::move(socket->fd);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/port/packet_port.h"
@@ -54,9 +55,14 @@ class UdpPort final : public PacketPort {
 class UdpPortGroup {
  public:
   // Opens steering.worker_count() queues. Errors name a remedy: another gateway in this network
-  // namespace, a used port, an unknown interface.
+  // namespace, a used port, an unknown interface. `inherited`: sockets and lock of another process
+  // with the same steering, all or none; nullptr: none.
   static StatusOr<std::unique_ptr<UdpPortGroup>> Create(const UdpPortConfig& config,
-                                                        const SteeringTable& steering);
+                                                        const SteeringTable& steering,
+                                                        InheritedFds* inherited = nullptr);
+
+  // Adds receive sockets and lock to what another process may inherit.
+  void Offer(OfferedFds& fds) const;
 
   size_t queues() const { return ports_.size(); }
   UdpPort& queue(size_t index) { return *ports_[index]; }
@@ -81,7 +87,8 @@ class UdpPortGroup {
 
  private:
   UdpPortGroup() = default;
-  Status Open(const SteeringTable& steering);
+  Status Open(const SteeringTable& steering, InheritedFds* inherited = nullptr);
+  std::string NameOf(size_t queue) const;
 
   UdpPortConfig config_;
   OwnSourcePorts own_ports_;

@@ -137,6 +137,8 @@ bool UdpReceiver::OpenMessage() {
     const auto* bytes = static_cast<const uint8_t*>(vectors_[next_].iov_base);
     ++next_;
     current_ = ParseMessage(message.msg_hdr);
+    if (!overflow_known_) last_overflow_ = current_.overflow;
+    overflow_known_ = true;
     if (current_.overflow != last_overflow_) {
       counters_.rx_overflow.Add(static_cast<uint32_t>(current_.overflow - last_overflow_));
       last_overflow_ = current_.overflow;

@@ -41,6 +41,9 @@ class UdpReceiver {
 
   // Discards what was received and not returned yet.
   void Reset();
+  // The socket has received for another process: overflows that it has counted so far are not
+  // counted again.
+  void ContinueSocket() { overflow_known_ = false; }
 
  private:
   static constexpr size_t kBufferBytes = 65536;
@@ -64,6 +67,7 @@ class UdpReceiver {
   std::span<const uint8_t> rest_;  // rest of the open message
   bool open_ = false;
   uint32_t last_overflow_ = 0;
+  bool overflow_known_ = true;  // last_overflow_ is this socket's
   PortCounters& counters_;
   const OwnSourcePorts* const own_ports_;
 };

@@ -132,14 +132,18 @@ StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options) {
   // A group joined on one socket must not reach the others of the reuseport group.
   (void)Set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
   if (result.dual_stack) (void)Set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
-  SetBuffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.buffer_bytes);
-  result.buffer_bytes = GrantedReceiveBuffer(fd);
+  result.buffer_bytes = SetReceiveBuffer(fd, options.buffer_bytes);
   if (!options.steering.empty() && !AttachProgram(fd, SO_ATTACH_REUSEPORT_CBPF, options.steering)) {
     return Failed("attaching the steering program");
   }
   if (!Bind(fd, family, options.port, options.address.value_or(wire::Gid{})))
     return CannotBind(options.port, errno, options.address);
   return result;
+}
+
+size_t SetReceiveBuffer(int fd, size_t bytes) {
+  SetBuffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, bytes);
+  return GrantedReceiveBuffer(fd);
 }
 
 StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t buffer_bytes) {

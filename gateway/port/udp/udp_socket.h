@@ -42,6 +42,9 @@ struct ReceiveSocket {
 // and hop limit. IPv4 arrives mapped.
 StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options);
 
+// Changes the receive buffer of such a socket. Returns the granted size in datagram bytes.
+size_t SetReceiveBuffer(int fd, size_t bytes);
+
 // Opens a socket that only sends: bound to a source port, drops all input. Never fragments: DF is
 // set, and the IPv4 ID of a datagram is 0, of segment k of a send k. It is unconnected, since the
 // ID of a connected socket differs.

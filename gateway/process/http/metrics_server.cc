@@ -93,23 +93,39 @@ MetricsServer::MetricsServer(const MetricsSource& metrics, const Readiness& read
 
 MetricsServer::~MetricsServer() { Stop(); }
 
-Status MetricsServer::Start(const std::string& text) {
+// Returns an invalid descriptor on failure.
+UniqueFd MetricsServer::Listen() const {
   Address address;
-  const bool understood = ReadAddress(text, address);
+  if (!ReadAddress(address_, address)) return {};
+  UniqueFd listener(
+      ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int yes = 1;
+  (void)::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const auto* const name = reinterpret_cast<const sockaddr*>(&address.storage);
+  if (!listener.valid() || ::bind(listener.get(), name, address.length) != 0 ||
+      ::listen(listener.get(), kBacklog) != 0)
+    return {};
+  return listener;
+}
+
+void MetricsServer::SetAccepting(bool accepting) {
+  accepting_.store(accepting);
+  if (wake_.valid()) Wake();
+}
+
+void MetricsServer::Offer(OfferedFds& fds) const {
+  if (listener_.valid()) fds.push_back({FdKind::kMetricsListener, address_, listener_.get()});
+}
+
+Status MetricsServer::Start(const std::string& text, InheritedFds* inherited) {
+  address_ = text;
   UniqueFd listener;
+  if (inherited != nullptr) listener = inherited->Take(FdKind::kMetricsListener, text);
+  if (!listener.valid()) listener = Listen();
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
-  const int yes = 1;
-  if (understood) {
-    listener.Reset(
-        ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    (void)::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  }
   wake_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!understood || !listener.valid() || !wake_.valid() ||
-      ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) !=
-          0 ||
-      ::listen(listener.get(), kBacklog) != 0 ||
+  if (!listener.valid() || !wake_.valid() ||
       ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
     return {EADDRINUSE,
             "metrics: cannot listen on " + text +
@@ -169,7 +185,8 @@ void MetricsServer::Run() {
     TimePoint now = MonotonicNow();
     polled.clear();
     polled.push_back({wake_.get(), POLLIN, 0});
-    polled.push_back({now >= accept_again_ ? listener_.get() : -1, POLLIN, 0});
+    const bool accepts = accepting_.load() && now >= accept_again_;
+    polled.push_back({accepts ? listener_.get() : -1, POLLIN, 0});
     for (const auto& connection : connections_)
       polled.push_back({connection->fd(), connection->events(), 0});
     (void)::poll(polled.data(), polled.size(), WaitMilliseconds(now));

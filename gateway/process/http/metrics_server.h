@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 #include "gateway/process/http/http_connection.h"
 #include "gateway/process/http/page_maker.h"
@@ -45,14 +46,20 @@ class MetricsServer {
   MetricsServer& operator=(const MetricsServer&) = delete;
 
   // Starts the server. `address`: "127.0.0.1:7474" or "[::1]:7474"; port 0 takes a free port.
-  Status Start(const std::string& address);
+  // `inherited`: may have the socket of another process for this address; nullptr: none.
+  Status Start(const std::string& address, InheritedFds* inherited = nullptr);
   void Stop();
+  // Accepts no connections, which wait in the socket, or accepts them again. Also before Start.
+  void SetAccepting(bool accepting);
+  // Adds the listening socket of the running server to what another process may inherit.
+  void Offer(OfferedFds& fds) const;
   // Returns the port of the running server, otherwise 0.
   int port() const { return port_; }
 
  private:
   using Connections = std::vector<std::unique_ptr<HttpConnection>>;
 
+  UniqueFd Listen() const;
   void Run();
   void Wake() const;
   int WaitMilliseconds(TimePoint now) const;
@@ -65,12 +72,14 @@ class MetricsServer {
   const MetricsSource& metrics_;
   const Readiness& readiness_;
   const Watchdog* const watchdog_;
+  std::string address_;
   int port_ = 0;
   UniqueFd listener_;
   UniqueFd wake_;
   std::unique_ptr<PageMaker> metrics_page_;
   std::unique_ptr<PageMaker> live_page_;
   std::atomic<bool> stop_{false};
+  std::atomic<bool> accepting_{true};
   Connections connections_;  // oldest first
   TimePoint accept_again_;   // set after descriptors ran out
   std::thread thread_;

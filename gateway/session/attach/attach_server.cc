@@ -60,22 +60,23 @@ AttachServer::~AttachServer() {
   for (auto& [id, connection] : connections_) Close(*connection);
 }
 
-Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
+StatusOr<UniqueFd> AttachServer::Open(const SocketPlace& place) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (place.path.empty() || place.path.size() >= sizeof address.sun_path) {
-    return {ENAMETOOLONG, "attach socket " + place.path + ": a socket's path has 1 to " +
-                              std::to_string(sizeof address.sun_path - 1) + " bytes"};
+    return Status(ENAMETOOLONG, "attach socket " + place.path + ": a socket's path has 1 to " +
+                                    std::to_string(sizeof address.sun_path - 1) + " bytes");
   }
   std::memcpy(address.sun_path, place.path.data(), place.path.size());
   struct stat existing;
   if (::lstat(place.path.c_str(), &existing) == 0) {
     if (!S_ISSOCK(existing.st_mode)) {
-      return {EEXIST, "attach socket " + place.path + ": a file that is no socket is in the way"};
+      return Status(EEXIST,
+                    "attach socket " + place.path + ": a file that is no socket is in the way");
     }
     if (Answers(address)) {
-      return {EADDRINUSE, "attach socket " + place.path +
-                              ": another daemon listens there; stop it or use another path"};
+      return Status(EADDRINUSE, "attach socket " + place.path +
+                                    ": another daemon listens there; stop it or use another path");
     }
     ::unlink(place.path.c_str());
   }
@@ -93,14 +94,40 @@ Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
     ::unlink(place.path.c_str());
     return failed;
   }
+  return socket;
+}
+
+Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
+  UniqueFd socket;
+  if (inherited_ != nullptr) socket = inherited_->Take(FdKind::kAttachListener, place.path);
+  if (socket.valid()) {
+    if (::chmod(place.path.c_str(), place.mode) != 0 ||
+        ::lchown(place.path.c_str(), place.uid, place.gid) != 0)
+      return SystemError("attach socket " + place.path);
+  } else {
+    auto opened = Open(place);
+    if (!opened.ok()) return opened.status();
+    socket = std::move(*opened);
+  }
   auto& listener = listeners_[place.path];
   listener = std::make_unique<Listener>();
   listener->socket = std::move(socket);
   listener->path = place.path;
   listener->pool = pool;
-  listener->watch = services_.loop.Watch(
-      listener->socket.get(), EPOLLIN, [this, at = listener.get()](uint32_t) { AcceptSome(*at); });
+  listener->watch =
+      services_.loop.Watch(listener->socket.get(), ListenerEvents(),
+                           [this, at = listener.get()](uint32_t) { AcceptSome(*at); });
   return OkStatus();
+}
+
+void AttachServer::Offer(OfferedFds& fds) const {
+  for (const auto& [path, listener] : listeners_)
+    fds.push_back({FdKind::kAttachListener, path, listener->socket.get()});
+}
+
+void AttachServer::SetAccepting(bool accepting) {
+  accepting_ = accepting;
+  for (auto& [path, listener] : listeners_) services_.loop.Rearm(listener->watch, ListenerEvents());
 }
 
 void AttachServer::Close(const std::string& path, Listener& listener) {
@@ -145,7 +172,7 @@ void AttachServer::Expect(const std::string& path, bool program) {
 void AttachServer::Pause(Listener& listener) {
   services_.loop.Rearm(listener.watch, 0);
   listener.timer = services_.loop.At(ControlLoop::Now() + kDescriptorsGone, [this, &listener] {
-    services_.loop.Rearm(listener.watch, EPOLLIN);
+    services_.loop.Rearm(listener.watch, ListenerEvents());
   });
 }
 

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/session/attach/attach_gate.h"
@@ -45,6 +46,12 @@ class AttachServer {
   Status Listen(const SocketPlace& place, const std::string& pool);
   void StopListening(const std::string& path);
   void StopListening();
+  // Sets where Listen takes sockets of another process from; nullptr: nowhere. The owner keeps it.
+  void Inherit(InheritedFds* inherited) { inherited_ = inherited; }
+  // Adds the listening sockets to what another process may inherit.
+  void Offer(OfferedFds& fds) const;
+  // Accepts no connections, which wait in the sockets, or accepts them again.
+  void SetAccepting(bool accepting);
 
   // Makes a connected SEQPACKET socket a session of the pool, now or after the agent's verdict, or
   // refuses it. `path`: its attach socket; empty: none.
@@ -111,6 +118,8 @@ class AttachServer {
     ControlLoop::TimerId expected_timer = 0;  // runs while a program is expected
   };
 
+  static StatusOr<UniqueFd> Open(const SocketPlace& place);
+  uint32_t ListenerEvents() const { return accepting_ ? uint32_t{EPOLLIN} : 0; }
   void AcceptSome(Listener& listener);
   void Pause(Listener& listener);
   // Returns the call queue of the pool's connections that are not sessions yet.
@@ -136,6 +145,8 @@ class AttachServer {
 
   Services& services_;
   AttachGate gate_;
+  InheritedFds* inherited_ = nullptr;
+  bool accepting_ = true;
   std::map<std::string, std::unique_ptr<Listener>> listeners_;  // by path
   uint32_t next_id_ = 1;
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gateway/abi/rocegw_abi.h"
@@ -281,6 +282,17 @@ struct DrainRow {
   std::vector<std::string> holders;  // the first sessions with queue pairs, for display
 };
 
+// Take-overs of the gateway, in which a new process replaced the running one.
+struct TakeOverRow {
+  uint64_t count = 0;
+  metrics::DurationHistogram blackouts;  // from the rest of the old process until the new one acts
+  Duration last_blackout;
+  int64_t last_ns = 0;       // since 1970; 0: none yet
+  uint64_t descriptors = 0;  // handed over in all take-overs
+  std::string from_version;  // version of the process before the last take-over
+  std::vector<std::pair<std::string, uint64_t>> refusals;  // by label of the reason
+};
+
 struct Totals {
   uint64_t sessions = 0;
   uint64_t qps = 0;
@@ -325,6 +337,7 @@ struct StateSnapshot {
   std::vector<uint64_t> control_drops;
   DiscoveryRow discovery;
   DrainRow drain;
+  TakeOverRow take_overs;
   // Name of the running configuration.
   std::string config_source;
   int64_t applied_revision = 0;

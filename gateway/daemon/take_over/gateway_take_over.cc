@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gateway's part in take-overs, as the process that is replaced and as the one that replaces.
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gateway/daemon/gateway.h"
+#include "gateway/hand_over/state_stream.h"
+#include "gateway/wire/datagram.h"
+
+namespace rocegw::daemon {
+namespace {
+
+using take_over::Refusal;
+using take_over::Refuse;
+
+std::string TakeOverSocket(const Config& config) { return config.runtime_dir + "/take_over.sock"; }
+
+std::string PortShape(const PortConfig& port) {
+  std::string text =
+      "port " + port.name + ": " + datapath::PortModeName(port.mode) + " on " + port.interface;
+  if (port.only_address) text += ", address " + wire::AddressText(*port.only_address);
+  text += port.steering == Steering::kQpn ? "" : ", steering hash";
+  return text;
+}
+
+// Removes the file of a socket that this process did not take.
+void RemoveSockets(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) ::unlink(path.c_str());
+}
+
+}  // namespace
+
+std::vector<std::string> Gateway::ShapeOf(const Config& config) {
+  struct stat space {};
+  (void)::stat("/proc/self/ns/net", &space);
+  std::vector<std::string> lines = {
+      "user " + std::to_string(::geteuid()), "network namespace " + std::to_string(space.st_ino),
+      "runtime_dir " + config.runtime_dir,
+      "workers " + std::to_string(datapath::DataPath::WorkersOf(config))};
+  for (const PortConfig& port : config.ports) lines.push_back(PortShape(port));
+  return lines;
+}
+
+Status Gateway::StartTakeOvers() {
+  Status status = take_over_server_.Start(TakeOverSocket(config_), inherited_);
+  // A gateway that cannot be replaced is better than none.
+  if (!status.ok()) spdlog::warn("{}; a new process cannot take over", status.text());
+  return OkStatus();
+}
+
+std::optional<Refuse> Gateway::Judge(const take_over::Hello& hello) {
+  OfferedFds fds;
+  const std::string port = data_path_.ports().Offer(fds);
+  if (!port.empty()) return Refuse{Refusal::kPortMode, "port " + port};
+  const std::vector<std::string> own = ShapeOf(config_);
+  const auto missing = [](const std::vector<std::string>& in, const std::vector<std::string>& of) {
+    const auto found = std::ranges::find_if(
+        of, [&](const std::string& line) { return std::ranges::find(in, line) == in.end(); });
+    return found == of.end() ? std::string("nothing") : "'" + *found + "'";
+  };
+  if (own != hello.shape) {
+    return Refuse{Refusal::kConfiguration, "the new process has " + missing(own, hello.shape) +
+                                               ", the running gateway " +
+                                               missing(hello.shape, own)};
+  }
+  const session::DrainRow held = sessions()->Holders();
+  if (held.qps != 0) {
+    return Refuse{Refusal::kSessions, std::to_string(held.sessions) + " sessions have " +
+                                          std::to_string(held.qps) + " queue pairs"};
+  }
+  return std::nullopt;
+}
+
+OfferedFds Gateway::OfferFds() {
+  OfferedFds fds;
+  runtime_dir_.Offer(fds);
+  (void)data_path_.ports().Offer(fds);
+  sessions()->attach().Offer(fds);
+  metrics_server_.Offer(fds);
+  grpc_server_.Offer(fds);
+  take_over_server_.Offer(fds);
+  return fds;
+}
+
+void Gateway::Resume() {
+  quiet_.End();
+  // The successor may have written its number before it ended.
+  (void)runtime_dir_.NameHolder();
+  spdlog::info("take-over: this gateway goes on");
+}
+
+std::vector<uint8_t> Gateway::WriteState(const hand_over::StateVersions& reader) {
+  std::vector<uint8_t> bytes;
+  hand_over::StateStream state(bytes, session::ControlLoop::Now(), reader);
+  hand_over::StateRecord record(state, hand_over::StateKind::kGateway);
+  // CLOCK_MONOTONIC is the same in both processes.
+  state.Carry(quiet_.since().ns);
+  state.Carry(uint8_t{sessions()->drains_locally()});
+  take_overs_.HandOver(state);
+  return bytes;
+}
+
+Status Gateway::ReadState(const std::vector<uint8_t>& bytes) {
+  hand_over::StateStream state(bytes, session::ControlLoop::Now());
+  uint8_t drains = 0;
+  {
+    hand_over::StateRecord record(state, hand_over::StateKind::kGateway);
+    predecessor_quiet_.ns = state.Carry(int64_t{0});
+    drains = state.Carry(uint8_t{0}, uint8_t{1});
+    take_overs_.HandOver(state);
+  }
+  if (!state.ok()) return {EPROTO, std::string("state: ") + state.failure()};
+  if (drains != 0) sessions()->OrderDrainLocally(true);
+  return OkStatus();
+}
+
+void Gateway::OnRefused(Refusal refusal, const std::string& text) {
+  take_overs_.AddRefusal(refusal);
+  std::string line = std::string("take-over: not done: ") + take_over::TextOf(refusal);
+  if (!text.empty()) line += ": " + text;
+  sessions()->services().events.Add("TAKE_OVER_REFUSED", "gateways/" + identity_.name,
+                                    take_over::LabelOf(refusal), line, session::WallClockNs(),
+                                    session::ControlLoop::Now());
+  spdlog::warn(line);
+}
+
+void Gateway::Leave(pid_t successor, Duration blackout) {
+  spdlog::info("take-over: process {} is the gateway after a pause of {:.1f} ms", successor,
+               static_cast<double>(blackout.ns) / 1e6);
+  successor_ = successor;
+  RequestStop();
+}
+
+void Gateway::LeaveToSuccessor() {
+  sessions()->gate().StopTelling();
+  WhileLooping([this] { grpc_server_.Leave(); });
+  take_over_server_.Leave();
+}
+
+StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t descriptors) {
+  if (Status status = data_path_.RunWorkers(); !status.ok()) return status;
+  StartWatchdog();
+  if (Status status = sysfs_.Renew(data_path_.Devices(), identity_.version); !status.ok())
+    return status;
+  if (Status status = runtime_dir_.NameHolder(); !status.ok()) return status;
+  if (Status status = StartTakeOvers(); !status.ok()) return status;
+  RemoveSockets(inherited_->Discard(FdKind::kAttachListener));
+  RemoveSockets(inherited_->Discard(FdKind::kGrpcListener));
+  sessions()->RemoveLeftoverSlots();
+  sessions()->attach().Inherit(nullptr);
+  inherited_->clear();
+  readiness_.SetReady();
+  grpc_server_.SetServing(true);
+  sessions()->attach().SetAccepting(true);
+  metrics_server_.SetAccepting(true);
+  grpc_server_.SetAccepting(true);
+  const Duration blackout = session::ControlLoop::Now() - predecessor_quiet_;
+  take_overs_.Add(blackout, descriptors, predecessor_version, session::WallClockNs());
+  const std::string line = "take-over from version " + predecessor_version + ": " +
+                           std::to_string(descriptors) + " descriptors, pause of " +
+                           std::to_string(blackout.ns / 1000) + " us";
+  sessions()->services().events.Add("TAKEN_OVER", "gateways/" + identity_.name, "take-over", line,
+                                    session::WallClockNs(), session::ControlLoop::Now());
+  spdlog::info(line);
+  return blackout;
+}
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/take_over/successor_process.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "gateway/process/exit_code.h"
+
+extern char** environ;
+
+namespace rocegw::daemon {
+namespace {
+
+constexpr char kTakeOver[] = "--take-over";
+constexpr char kDetach[] = "--detach";
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> WithTakeOver(std::vector<std::string> words) {
+  std::erase(words, kDetach);
+  if (std::ranges::find(words, kTakeOver) == words.end()) words.emplace_back(kTakeOver);
+  return words;
+}
+
+}  // namespace
+
+Invocation Invocation::Of(int argc, char** argv) {
+  Invocation invocation;
+  invocation.words.assign(argv, argv + argc);
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  if (length > 0) invocation.program.assign(path.data(), static_cast<size_t>(length));
+  const char* const notify = std::getenv("NOTIFY_SOCKET");
+  if (notify != nullptr) invocation.notify_socket = notify;
+  return invocation;
+}
+
+StatusOr<UniqueFd> SpawnSuccessor(const Invocation& invocation) {
+  std::vector<std::string> words = WithTakeOver(invocation.words);
+  const std::vector<char*> arguments = Pointers(words);
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  if (!invocation.notify_socket.empty())
+    variables.push_back("NOTIFY_SOCKET=" + invocation.notify_socket);
+  const std::vector<char*> environment = Pointers(variables);
+  // Descriptors of libraries may lack close-on-exec.
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t child = 0;
+  const int error = ::posix_spawn(&child, invocation.program.c_str(), &actions, &attributes,
+                                  arguments.data(), environment.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0)
+    return Status(error, "take-over: " + invocation.program + ": " + std::strerror(error));
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+}
+
+void Reap(const UniqueFd& process) {
+  siginfo_t info{};
+  (void)::waitid(P_PIDFD, static_cast<id_t>(process.get()), &info, WEXITED | WNOHANG);
+}
+
+void RunAnew(const Invocation& invocation) {
+  std::vector<std::string> words = WithTakeOver(invocation.words);
+  if (!invocation.notify_socket.empty())
+    ::setenv("NOTIFY_SOCKET", invocation.notify_socket.c_str(), 1);
+  ::execv("/proc/self/exe", Pointers(words).data());
+}
+
+int Detached::Fork() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return process::kEnvironment;
+  const UniqueFd from_child(ends[0]);
+  to_parent_.Reset(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return process::kEnvironment;
+  if (child == 0) {
+    ::setsid();
+    return kGoOn;
+  }
+  to_parent_.Reset();
+  char byte = 0;
+  if (::read(from_child.get(), &byte, 1) == 1) return process::kOk;
+  int status = 0;
+  if (::waitpid(child, &status, 0) == child && WIFEXITED(status)) return WEXITSTATUS(status);
+  std::cerr << "rocegwd: the new daemon ended before it served\n";
+  return process::kInternal;
+}
+
+void Detached::Serves() {
+  if (to_parent_.valid()) (void)!::write(to_parent_.get(), "S", 1);
+  to_parent_.Reset();
+}
+
+}  // namespace rocegw::daemon

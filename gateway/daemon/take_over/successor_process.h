@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Start of a process that takes over: by the running daemon on SIGUSR2, in the background by
+// --detach, and anew when the daemon that it should replace has ended. Main thread.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+
+namespace rocegw::daemon {
+
+// Command line and environment of this process, as another process of the same program needs them.
+struct Invocation {
+  std::vector<std::string> words;
+  std::string program;  // path of the program's file; a new version may have replaced the file
+  std::string notify_socket;  // NOTIFY_SOCKET; empty: none
+
+  // Call before NOTIFY_SOCKET is removed from the environment.
+  static Invocation Of(int argc, char** argv);
+};
+
+// Starts the program's file with the same arguments and --take-over. The process goes on without
+// this one. Returns a pidfd, which is readable when the process has ended: call Reap then.
+StatusOr<UniqueFd> SpawnSuccessor(const Invocation& invocation);
+void Reap(const UniqueFd& process);
+
+// Replaces the program of this process by a new run of it, without --detach. Returns only on
+// failure.
+void RunAnew(const Invocation& invocation);
+
+// Ends of --detach: the parent waits until the child serves.
+class Detached {
+ public:
+  Detached() = default;
+  // Forks. Returns the exit status in the parent; in the child, or on kGoOn, the program continues.
+  // Call before any thread exists.
+  static constexpr int kGoOn = -1;
+  int Fork();
+  // Child: reports that the daemon serves. Does nothing without Fork.
+  void Serves();
+
+ private:
+  UniqueFd to_parent_;
+};
+
+}  // namespace rocegw::daemon

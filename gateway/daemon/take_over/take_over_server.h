@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Side of the running gateway in a take-over: listens for the process that replaces it, and does
+// what take_over::Predecessor decides. One take-over at a time; each phase has a deadline. Control
+// thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gateway/base/inherited_fds.h"
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/session/control_loop.h"
+#include "gateway/take_over/connection.h"
+#include "gateway/take_over/messages.h"
+#include "gateway/take_over/predecessor.h"
+
+namespace rocegw::daemon {
+
+// Actions of the running gateway during a take-over.
+class TakeOverHost {
+ public:
+  virtual ~TakeOverHost() = default;
+
+  // Returns why this gateway cannot be replaced by that process; nothing: it can.
+  virtual std::optional<take_over::Refuse> Judge(const take_over::Hello& hello) = 0;
+  virtual OfferedFds OfferFds() = 0;
+  // Stops acting; `done` with nothing, or with the reason why not.
+  virtual void Quieten(std::function<void(std::optional<take_over::Refuse>)> done) = 0;
+  virtual void Resume() = 0;
+  // Returns the state, in versions that the successor reads.
+  virtual std::vector<uint8_t> WriteState(const hand_over::StateVersions& reader) = 0;
+  // The take-over ended without success.
+  virtual void OnRefused(take_over::Refusal refusal, const std::string& text) = 0;
+  // The process `successor` is the gateway; this one must end and leave everything in place.
+  virtual void Leave(pid_t successor, Duration blackout) = 0;
+};
+
+class TakeOverServer {
+ public:
+  TakeOverServer(session::ControlLoop& loop, TakeOverHost& host, std::string version)
+      : loop_(loop), host_(host), version_(std::move(version)) {}
+  ~TakeOverServer() { Stop(); }
+  TakeOverServer(const TakeOverServer&) = delete;
+  TakeOverServer& operator=(const TakeOverServer&) = delete;
+
+  // Listens at the path. `inherited`: may have the socket; nullptr: none.
+  Status Start(const std::string& path, InheritedFds* inherited);
+  // Ends a take-over in progress and removes the socket.
+  void Stop();
+  void Offer(OfferedFds& fds) const;
+  // Tells the successor that this process has left. The socket stays.
+  void Leave() { CloseConnection(); }
+  // Returns true between COMMIT and the successor's answer or end.
+  bool is_decided() const { return !rules_.is_gateway() && rules_.state() != kLeft; }
+
+ private:
+  using Step = take_over::Predecessor::Step;
+  static constexpr auto kLeft = take_over::Predecessor::State::kLeft;
+
+  void OnConnection();
+  void OnMessages();
+  Step Handle(take_over::Connection::Received& received);
+  Step OnHello(const take_over::Hello& hello);
+  void Do(const Step& step);
+  void Do(take_over::PredecessorAction action);
+  void SendOffer();
+  void SendState();
+  void RefuseOther(UniqueFd socket);
+  void CloseConnection();
+  void Watch();
+  void SetDeadline();
+  void KillSuccessor() const;
+
+  session::ControlLoop& loop_;
+  TakeOverHost& host_;
+  const std::string version_;
+  std::string path_;
+  UniqueFd listener_;
+  session::ControlLoop::WatchId listener_watch_ = 0;
+
+  take_over::Predecessor rules_;
+  take_over::Connection connection_;
+  session::ControlLoop::WatchId connection_watch_ = 0;
+  session::ControlLoop::TimerId deadline_ = 0;
+  take_over::Predecessor::State deadline_of_ = take_over::Predecessor::State::kServing;
+  pid_t successor_ = 0;
+  UniqueFd process_;  // pidfd of the successor, if the system has one
+  hand_over::StateVersions versions_;
+  Duration blackout_;
+  // Last reason of either side.
+  take_over::Refuse refuse_;
+};
+
+}  // namespace rocegw::daemon
