@@ -17,7 +17,7 @@ set(CPACK_PACKAGE_VERSION ${package_version})
 set(CPACK_PACKAGE_CONTACT "rocegw maintainers <maintainers@rocegw.io>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_OUTPUT_FILE_PREFIX ${CMAKE_BINARY_DIR}/packages)
-set(CPACK_COMPONENTS_ALL gateway client agent controller ctl doc)
+set(CPACK_COMPONENTS_ALL gateway client memory agent controller ctl doc)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
     WORLD_EXECUTE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -101,6 +101,9 @@ rocegw-run starts unmodified programs that use libibverbs or librdmacm on
 the gateway of this host. Contains the library that it preloads, the drop-in
 pair of libibverbs and librdmacm, the gateway that runs inside of a program,
 and rocegwdv.h.")
+rocegw_debian_package(memory "" "rocegw-client" "memory of other hosts by RDMA
+rocegw-memory offers memory of a host, and a C library reads and writes it from
+other hosts, with replicas, through any verbs device.")
 rocegw_debian_package(agent "rocegw-client" "rocegw-gateway" "keeps an RDMA gateway as its fleet wants it
 The agent of each host of a fleet: it joins the fleet, applies tenants, pools
 and policies to the gateway, and is the device plugin on Kubernetes nodes.")
@@ -127,6 +130,7 @@ rocegw_debian_manual(agent rocegw-agent 8 "keeps an RDMA gateway as its controll
 rocegw_debian_manual(agent rocegw-probe 8 "one end of a connectivity test between RDMA gateways")
 rocegw_debian_manual(controller rocegw-controller 8 "control plane of RDMA gateways")
 rocegw_debian_manual(client rocegw-run 1 "runs a verbs program on an RDMA gateway")
+rocegw_debian_manual(memory rocegw-memory 1 "memory of other hosts by RDMA")
 rocegw_debian_manual(ctl rocegwctl 1 "operates RDMA gateways")
 file(GLOB pages ${CMAKE_SOURCE_DIR}/docs/reference/man/*.3)
 foreach(page ${pages})
@@ -134,6 +138,10 @@ foreach(page ${pages})
   execute_process(COMMAND ${GZIP} -9nc ${page} OUTPUT_FILE ${made}/${name}.gz COMMAND_ERROR_IS_FATAL ANY)
   install(FILES ${made}/${name}.gz DESTINATION share/man/man3 COMPONENT client)
 endforeach()
+
+execute_process(COMMAND ${GZIP} -9nc ${CMAKE_SOURCE_DIR}/docs/reference/man/rocegw_memory.7
+                OUTPUT_FILE ${made}/rocegw_memory.7.gz COMMAND_ERROR_IS_FATAL ANY)
+install(FILES ${made}/rocegw_memory.7.gz DESTINATION share/man/man7 COMPONENT memory)
 
 foreach(shell bash zsh)
   set(script ${made}/completion.${shell})

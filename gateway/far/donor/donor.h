@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Donor of memory: accepts sessions, leases memory regions to them, and ends the leases with the
+// session. It takes no part in transfers. One thread runs it; Stop and counts are for any thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/far/donor/lease_ledger.h"
+#include "gateway/far/link/connection.h"
+
+namespace rocegw::far {
+
+struct DonorCounts {
+  uint64_t donated_bytes = 0;
+  uint64_t leased_bytes = 0;
+  uint64_t leases = 0;
+  uint64_t sessions = 0;
+  std::map<std::string, uint64_t> leased_by_tenant;
+  uint64_t sessions_accepted = 0;
+  uint64_t sessions_refused = 0;
+  uint64_t sessions_expired = 0;  // silent for longer than a lease lasts
+  uint64_t leases_granted = 0;
+  uint64_t leases_refused = 0;
+};
+
+class Donor {
+ public:
+  explicit Donor(LeaseLedger::Limits limits);
+  ~Donor();
+  Donor(const Donor&) = delete;
+  Donor& operator=(const Donor&) = delete;
+
+  // Listens at the address. `host` empty: all addresses of RDMA devices.
+  Status Listen(const std::string& host, const std::string& port);
+  // Serves until Stop.
+  Status Run();
+  void Stop();
+  DonorCounts counts() const;
+
+ private:
+  // A device that sessions came through.
+  struct Device {
+    ibv_pd* pd = nullptr;
+    ibv_comp_channel* channel = nullptr;
+    ibv_cq* cq = nullptr;
+  };
+  class LeasedMemory;
+  struct Session {
+    uint64_t number = 0;
+    std::unique_ptr<Connection> connection;
+    ibv_context* context = nullptr;
+    std::map<uint64_t, std::unique_ptr<LeasedMemory>> leases;
+  };
+
+  StatusOr<Device*> DeviceOf(ibv_context* context);
+  void OnEvent();
+  void OnRequest(rdma_cm_id* id, const void* hello, size_t hello_bytes);
+  void Refuse(rdma_cm_id* id, int error);
+  void OnCompletions(Device& device);
+  void OnMessage(Session& session, const Message& message);
+  void Grant(Session& session, const Message& asked);
+  void End(uint64_t session);
+
+  mutable std::mutex mutex_;  // guards the ledger and counts
+  LeaseLedger ledger_;
+  DonorCounts counts_;
+  UniqueFd stop_fd_;
+  rdma_event_channel* channel_ = nullptr;
+  rdma_cm_id* listener_ = nullptr;
+  std::map<ibv_context*, Device> devices_;
+  std::map<uint64_t, Session> sessions_;
+  uint64_t last_session_ = 0;
+};
+
+}  // namespace rocegw::far

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics of a donor. Any thread; the donor outlives it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gateway/far/donor/donor.h"
+#include "gateway/process/http/metrics_server.h"
+
+namespace rocegw::far {
+
+class DonorMetrics final : public process::MetricsSource {
+ public:
+  // `start_ns`: start of the process, since 1970.
+  DonorMetrics(const Donor& donor, int64_t start_ns) : donor_(donor), start_ns_(start_ns) {}
+  std::vector<prometheus::MetricFamily> Collect() const override;
+  bool Alive() const override { return true; }
+
+ private:
+  const Donor& donor_;
+  const int64_t start_ns_;
+};
+
+}  // namespace rocegw::far

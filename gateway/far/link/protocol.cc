@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/link/protocol.h"
+
+#include <endian.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace rocegw::far {
+namespace {
+
+constexpr uint32_t kMagic = 0x52474d31;  // "RGM1"
+constexpr uint32_t kVersion = 1;
+constexpr int kMostErrno = 4095;
+
+// Writes or reads fields one behind the other; the caller's array has room for all of them.
+class Writer {
+ public:
+  explicit Writer(uint8_t* at) : at_(at) {
+    U32(kMagic);
+    U32(kVersion);
+  }
+  void U32(uint32_t value) { Put(htobe32(value)); }
+  void U64(uint64_t value) { Put(htobe64(value)); }
+
+ private:
+  template <typename T>
+  void Put(T value) {
+    std::memcpy(at_, &value, sizeof value);
+    at_ += sizeof value;
+  }
+  uint8_t* at_;
+};
+
+class Reader {
+ public:
+  explicit Reader(const void* data) : at_(static_cast<const uint8_t*>(data)) {}
+  bool IsOurs() { return U32() == kMagic && U32() == kVersion; }
+  uint32_t U32() { return be32toh(Get<uint32_t>()); }
+  uint64_t U64() { return be64toh(Get<uint64_t>()); }
+  const uint8_t* at() const { return at_; }
+
+ private:
+  template <typename T>
+  T Get() {
+    T value;
+    std::memcpy(&value, at_, sizeof value);
+    at_ += sizeof value;
+    return value;
+  }
+  const uint8_t* at_;
+};
+
+std::optional<int> ErrorOf(uint32_t value) {
+  if (value > kMostErrno) return std::nullopt;
+  return static_cast<int>(value);
+}
+
+}  // namespace
+
+HelloBytes Encode(const Hello& hello) {
+  HelloBytes bytes{};
+  const Writer head(bytes.data());
+  std::memcpy(bytes.data() + 8, hello.tenant.data(),
+              std::min(hello.tenant.size(), kTenantBytes - 1));
+  return bytes;
+}
+
+WelcomeBytes Encode(const Welcome& welcome) {
+  WelcomeBytes bytes{};
+  Writer writer(bytes.data());
+  writer.U32(welcome.lease_seconds);
+  writer.U64(welcome.free_bytes);
+  return bytes;
+}
+
+RefusalBytes Encode(const Refusal& refusal) {
+  RefusalBytes bytes{};
+  Writer writer(bytes.data());
+  writer.U32(static_cast<uint32_t>(refusal.error));
+  return bytes;
+}
+
+MessageBytes Encode(const Message& message) {
+  MessageBytes bytes{};
+  Writer writer(bytes.data());
+  writer.U32(static_cast<uint32_t>(message.type));
+  writer.U32(static_cast<uint32_t>(message.error));
+  writer.U64(message.id);
+  writer.U64(message.bytes);
+  writer.U64(message.lease);
+  writer.U64(message.address);
+  writer.U64(message.free_bytes);
+  writer.U32(message.key);
+  return bytes;
+}
+
+std::optional<Hello> DecodeHello(const void* data, size_t size) {
+  Reader reader(data);
+  if (size < sizeof(HelloBytes) || !reader.IsOurs()) return std::nullopt;
+  const auto* name = reinterpret_cast<const char*>(reader.at());
+  Hello hello;
+  hello.tenant.assign(name, strnlen(name, kTenantBytes - 1));
+  // The name becomes a metric's label and a line of a log.
+  const bool printable = std::all_of(hello.tenant.begin(), hello.tenant.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+  if (!printable) return std::nullopt;
+  return hello;
+}
+
+std::optional<Welcome> DecodeWelcome(const void* data, size_t size) {
+  Reader reader(data);
+  if (size < sizeof(WelcomeBytes) || !reader.IsOurs()) return std::nullopt;
+  Welcome welcome;
+  welcome.lease_seconds = reader.U32();
+  welcome.free_bytes = reader.U64();
+  if (welcome.lease_seconds == 0) return std::nullopt;
+  return welcome;
+}
+
+std::optional<Refusal> DecodeRefusal(const void* data, size_t size) {
+  Reader reader(data);
+  if (size < sizeof(RefusalBytes) || !reader.IsOurs()) return std::nullopt;
+  const auto error = ErrorOf(reader.U32());
+  if (!error || *error == 0) return std::nullopt;
+  return Refusal{*error};
+}
+
+std::optional<Message> DecodeMessage(const void* data, size_t size) {
+  Reader reader(data);
+  if (size < sizeof(MessageBytes) || !reader.IsOurs()) return std::nullopt;
+  const uint32_t type = reader.U32();
+  const auto error = ErrorOf(reader.U32());
+  if (type < static_cast<uint32_t>(MessageType::kLease) ||
+      type > static_cast<uint32_t>(MessageType::kRenewed) || !error) {
+    return std::nullopt;
+  }
+  Message message;
+  message.type = static_cast<MessageType>(type);
+  message.error = *error;
+  message.id = reader.U64();
+  message.bytes = reader.U64();
+  message.lease = reader.U64();
+  message.address = reader.U64();
+  message.free_bytes = reader.U64();
+  message.key = reader.U32();
+  return message;
+}
+
+}  // namespace rocegw::far

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session and a donor say to each other. The connection request carries a Hello, its reply a
+// Welcome, a rejection a Refusal; messages of 64 bytes follow by SEND. Data is read and written by
+// RDMA without the donor's processor. All fields are big-endian on the wire. Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace rocegw::far {
+
+constexpr uint16_t kDefaultPort = 7475;
+constexpr size_t kTenantBytes = 32;  // with the final zero
+constexpr size_t kMessageBytes = 64;
+
+// First words of a session: fits the private data of a connection request (56 bytes).
+struct Hello {
+  std::string tenant;  // at most kTenantBytes - 1; longer names are cut
+};
+
+struct Welcome {
+  uint32_t lease_seconds = 0;  // leases end when the session is silent for so long
+  uint64_t free_bytes = 0;     // that this tenant can still lease
+};
+
+struct Refusal {
+  int error = 0;  // errno
+};
+
+enum class MessageType : uint16_t {
+  kLease = 1,    // session: id, bytes
+  kLeased = 2,   // donor: id, error, and lease, address, key, free_bytes
+  kReturn = 3,   // session: lease
+  kRenew = 4,    // session: renews all its leases
+  kRenewed = 5,  // donor: free_bytes
+};
+
+struct Message {
+  MessageType type = MessageType::kRenew;
+  int error = 0;  // errno, 0: granted
+  uint64_t id = 0;
+  uint64_t bytes = 0;
+  uint64_t lease = 0;
+  uint64_t address = 0;
+  uint64_t free_bytes = 0;
+  uint32_t key = 0;
+};
+
+using HelloBytes = std::array<uint8_t, 8 + kTenantBytes>;
+using WelcomeBytes = std::array<uint8_t, 20>;
+using RefusalBytes = std::array<uint8_t, 12>;
+using MessageBytes = std::array<uint8_t, kMessageBytes>;
+
+HelloBytes Encode(const Hello& hello);
+WelcomeBytes Encode(const Welcome& welcome);
+RefusalBytes Encode(const Refusal& refusal);
+MessageBytes Encode(const Message& message);
+
+// nullopt: too short, another protocol, another version, or a value that the protocol does not
+// have. `size` may be larger: connection managers pad private data.
+std::optional<Hello> DecodeHello(const void* data, size_t size);
+std::optional<Welcome> DecodeWelcome(const void* data, size_t size);
+std::optional<Refusal> DecodeRefusal(const void* data, size_t size);
+std::optional<Message> DecodeMessage(const void* data, size_t size);
+
+}  // namespace rocegw::far

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choice of the donor for a new replica. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gateway/far/placement/slab.h"
+
+namespace rocegw::far {
+
+struct DonorOffer {
+  bool usable = false;      // connected
+  uint64_t free_bytes = 0;  // as the donor last said, less what was asked of it since
+};
+
+// Returns the usable donor with the most free bytes that has room for the slab and holds no replica
+// of it; the first of equals. nullopt: there is none.
+std::optional<uint32_t> ChooseDonor(const std::vector<DonorOffer>& donors, const Slab& slab,
+                                    uint64_t slab_bytes);
+
+}  // namespace rocegw::far

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slab: a stretch of the session's space with the leases that hold its replicas, and what is known
+// of each of its pages. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace rocegw::far {
+
+enum class ReplicaState : uint8_t {
+  kLive,       // has all data
+  kRestoring,  // gets new writes; old data is being copied to it
+};
+
+struct Replica {
+  uint32_t donor = 0;
+  uint64_t lease = 0;
+  uint64_t address = 0;  // address of the slab's first byte at the donor
+  uint32_t key = 0;
+  ReplicaState state = ReplicaState::kLive;
+};
+
+class Slab {
+ public:
+  static constexpr uint64_t kPageBytes = 4096;
+
+  // `bytes` is a multiple of kPageBytes.
+  explicit Slab(uint64_t bytes)
+      : written_(bytes / kPageBytes, false), lost_(bytes / kPageBytes, false) {}
+
+  // Adds a replica of zeroed memory. It is live at once unless live replicas have data it lacks.
+  void Add(Replica replica);
+  // The copy to this donor's replica is complete.
+  void Restored(uint32_t donor);
+  // Removes the donor's replica. When no live replica is left, every page that was written is lost,
+  // restoring replicas are removed, and a new generation begins. Returns whether there was one.
+  bool DonorLost(uint32_t donor);
+
+  // Live replica for a read; reads with different `turn` are distributed. nullptr: none is live.
+  const Replica* ForRead(uint64_t turn) const;
+  const std::vector<Replica>& replicas() const { return replicas_; }
+  bool Has(uint32_t donor) const;
+  size_t live() const;
+  // Increases each time that all replicas are lost. A write that was sent in an earlier generation
+  // has failed.
+  uint32_t generation() const { return generation_; }
+
+  // Offsets in bytes within the slab; [begin, end) is not empty.
+  // Whether the range touches a lost page.
+  bool IsLost(uint64_t begin, uint64_t end) const;
+  // Whether a write of the range would leave a lost page partly unknown.
+  bool LeavesLost(uint64_t begin, uint64_t end) const;
+  // A write of the range was sent: its pages are data from now on.
+  void WriteSent(uint64_t begin, uint64_t end);
+  // The write succeeded in the current generation: pages that it covers are no longer lost.
+  void WriteDone(uint64_t begin, uint64_t end);
+  // The first stretch of written pages at or behind `from`, at most `most` bytes; nullopt: none.
+  struct Stretch {
+    uint64_t begin;
+    uint64_t end;
+  };
+  std::optional<Stretch> NextWritten(uint64_t from, uint64_t most) const;
+  uint64_t lost_pages() const;
+
+ private:
+  std::vector<Replica> replicas_;
+  std::vector<bool> written_;  // by page; pages never written are zero
+  std::vector<bool> lost_;     // by page
+  uint32_t generation_ = 0;
+};
+
+}  // namespace rocegw::far

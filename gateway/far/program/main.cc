@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// rocegw-memory: memory of other hosts. This file reads the command line.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "gateway/far/link/protocol.h"
+#include "gateway/far/program/donate.h"
+#include "gateway/far/program/status.h"
+#include "gateway/process/build_info.h"
+#include "gateway/process/exit_code.h"
+#include "gateway/process/log/logging.h"
+#include "gateway/process/output.h"
+
+namespace rocegw::far {
+namespace {
+
+constexpr char kDefaultMetrics[] = "127.0.0.1:7476";
+
+constexpr char kFooter[] =
+    "Any verbs device will do. On a host with an RDMA gateway, start the program with\n"
+    "rocegw-run.\n"
+    "\n"
+    "Exit status: 0 stopped as asked, 2 wrong usage, 3 the machine lacks something (a device, a\n"
+    "free port, memory), 70 a bug.\n"
+    "\n"
+    "Examples:\n"
+    "  rocegw-run -- rocegw-memory donate --size 8GiB           offers memory of this host\n"
+    "  rocegw-memory status                                     what of it is leased";
+
+// Sizes have binary units: 8GiB, 8GB and 8G are the same.
+CLI::AsSizeValue Size() { return CLI::AsSizeValue(false); }
+
+void AddDonate(CLI::App& app, DonateArguments& arguments, std::vector<std::string>& quotas) {
+  CLI::App* donate = app.add_subcommand("donate", "offer memory of this host");
+  donate->add_option("--size", arguments.limits.donated_bytes, "memory to offer, as 8GiB")
+      ->type_name("SIZE")
+      ->required()
+      ->transform(Size());
+  donate->add_option("--address", arguments.address, "address to listen at; default: all")
+      ->type_name("ADDRESS");
+  arguments.port = std::to_string(kDefaultPort);
+  donate->add_option("--port", arguments.port, "RDMA port to listen at")
+      ->type_name("PORT")
+      ->capture_default_str();
+  donate
+      ->add_option("--tenant-size", arguments.limits.tenant_bytes,
+                   "most that one tenant may lease; default: all")
+      ->type_name("SIZE")
+      ->transform(Size());
+  donate
+      ->add_option("--quota", quotas,
+                   "most that this tenant may lease, over --tenant-size; 0: none")
+      ->type_name("TENANT=SIZE");
+  donate
+      ->add_option("--lease", arguments.limits.lease_seconds,
+                   "seconds after which leases of a silent session end")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(6, 3600).description(""))
+      ->capture_default_str();
+  arguments.metrics = kDefaultMetrics;
+  donate->add_option("--metrics", arguments.metrics, "address of the metrics page; '': none")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+}
+
+// Returns false after a line on stderr.
+bool ReadQuotas(const std::vector<std::string>& quotas, LeaseLedger::Limits& limits) {
+  for (const std::string& quota : quotas) {
+    const size_t equals = quota.find('=');
+    std::string size = equals != std::string::npos ? quota.substr(equals + 1) : "";
+    if (size.empty() || equals == 0 || !Size()(size).empty()) {
+      std::cerr << "rocegw-memory: --quota " << quota << ": not TENANT=SIZE\n";
+      return false;
+    }
+    limits.tenants[quota.substr(0, equals)] = std::stoull(size);
+  }
+  return true;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Memory of other hosts: offers memory of this one, and shows what is leased.");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "rocegw-memory " + process::VersionText());
+  DonateArguments donate;
+  std::vector<std::string> quotas;
+  AddDonate(app, donate, quotas);
+  std::string metrics = kDefaultMetrics;
+  app.add_subcommand("status", "show what is donated and leased")
+      ->add_option("--metrics", metrics, "address of the metrics page")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? process::kOk : process::kUsage;
+  }
+  if (app.got_subcommand("status")) return ShowStatus(metrics);
+  if (!ReadQuotas(quotas, donate.limits)) return process::kUsage;
+  process::StartLogging("rocegw-memory", process::LogLevel::kInfo);
+  return Donate(donate);
+}
+
+}  // namespace
+}  // namespace rocegw::far
+
+int main(int argc, char** argv) {
+  try {
+    return rocegw::process::FinishOutput("rocegw-memory", rocegw::far::Main(argc, argv),
+                                         rocegw::process::kEnvironment);
+  } catch (const std::exception& error) {
+    std::cerr << "rocegw-memory: internal error: " << error.what() << "\n";
+    return rocegw::process::kInternal;
+  }
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/session/caretaker.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace rocegw::far {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr auto kReconnectAfter = std::chrono::seconds(1);
+constexpr auto kRenewEvery = std::chrono::seconds(2);  // leases last at least 6 seconds
+constexpr size_t kLeasesAtOnce = 8;                    // fewer than buffers for messages
+
+}  // namespace
+
+Caretaker::Caretaker(const Settings& settings, ibv_context* context, RegisteredMemory& memory,
+                     Pollers& pollers, Dispatcher& dispatcher)
+    : settings_(settings),
+      context_(context),
+      memory_(memory),
+      pollers_(pollers),
+      dispatcher_(dispatcher),
+      connect_at_(settings.donors.size()),
+      tried_(settings.donors.size(), false) {}
+
+Status Caretaker::Start() {
+  wake_fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_fd_.valid()) return {errno, "no eventfd"};
+  caring_ = std::thread([this] { Care(); });
+  connecting_ = std::thread([this] { Connect(); });
+  return OkStatus();
+}
+
+Status Caretaker::WaitUntilPlaced() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] {
+    const bool all_tried = std::find(tried_.begin(), tried_.end(), false) == tried_.end();
+    return placed_ || (all_tried && stuck_);
+  });
+  if (placed_) return OkStatus();
+  size_t connected = 0;
+  for (uint32_t donor = 0; donor < settings_.donors.size(); donor++) connected += IsUp(donor);
+  if (connected < settings_.replicas) {
+    return {last_connect_.ok() ? ENODEV : last_connect_.error(),
+            std::to_string(connected) + " of " + std::to_string(settings_.donors.size()) +
+                " donors could be reached; the last error: " + last_connect_.text()};
+  }
+  return {ENOSPC, "the donors have not as much memory for tenant " + settings_.tenant};
+}
+
+void Caretaker::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  if (!wake_fd_.valid()) return;
+  Wake();
+  if (connecting_.joinable()) connecting_.join();
+  if (caring_.joinable()) caring_.join();
+  const auto quiet = [this](uint32_t donor) {
+    return std::unique_lock(pollers_[donor % pollers_.size()]->quiet());
+  };
+  for (uint32_t donor = 0; donor < settings_.donors.size(); donor++) {
+    dispatcher_.FailLink(donor, false);
+  }
+  // Transfers of an interrupted copy complete or are abandoned after the timeout.
+  const auto any_connection = [this] {
+    const std::lock_guard lock(dispatcher_.mutex());
+    return std::any_of(dispatcher_.links().begin(), dispatcher_.links().end(),
+                       [](const DonorLink& link) { return link.connection != nullptr; });
+  };
+  while (any_connection()) {
+    dispatcher_.CheckLinks(quiet);
+    if (any_connection()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  wake_fd_.Reset();
+}
+
+void Caretaker::Wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_fd_.get(), &one, sizeof one);
+}
+
+void Caretaker::OnMessage(const Connection& connection, const Message& message) {
+  std::optional<uint32_t> donor;
+  {
+    const std::lock_guard lock(dispatcher_.mutex());
+    for (uint32_t number = 0; number < dispatcher_.links().size(); number++) {
+      if (dispatcher_.links()[number].connection.get() == &connection) donor = number;
+    }
+  }
+  if (!donor) return;
+  const std::lock_guard lock(mutex_);
+  // Donors answer what they are asked, and a session asks for few things at once.
+  if (incoming_.size() < 64 * kLeasesAtOnce) incoming_.push_back({*donor, message});
+  Wake();
+}
+
+// Caring -----------------------------------------------------------------------------------------
+
+void Caretaker::Care() {
+  pthread_setname_np(pthread_self(), "rocegw-far-care");
+  const auto quiet = [this](uint32_t donor) {
+    return std::unique_lock(pollers_[donor % pollers_.size()]->quiet());
+  };
+  for (;;) {
+    HandleEvents();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+    }
+    // Messages of a connection are handled before it is closed: a later one never sees them.
+    HandleMessages();
+    dispatcher_.CheckLinks(quiet);
+    LeaseForSlabs();
+    RenewLeases();
+    ContinueCopy();
+    dispatcher_.Completed();
+  }
+}
+
+// Waits for a tick, a wake-up or an event of a connection.
+void Caretaker::HandleEvents() {
+  std::vector<pollfd> ready{{wake_fd_.get(), POLLIN, 0}};
+  std::vector<uint32_t> donors{0};
+  {
+    const std::lock_guard lock(dispatcher_.mutex());
+    for (uint32_t donor = 0; donor < dispatcher_.links().size(); donor++) {
+      const DonorLink& link = dispatcher_.links()[donor];
+      if (link.state != DonorLink::State::kUp) continue;
+      ready.push_back({link.connection->event_fd(), POLLIN, 0});
+      donors.push_back(donor);
+    }
+  }
+  poll(ready.data(), ready.size(), static_cast<int>(kTick.count()));
+  uint64_t wakeups = 0;
+  [[maybe_unused]] const ssize_t got = read(wake_fd_.get(), &wakeups, sizeof wakeups);
+  for (size_t number = 1; number < ready.size(); number++) {
+    if (ready[number].revents == 0) continue;
+    // Only this thread closes connections.
+    Connection* connection = dispatcher_.links()[donors[number]].connection.get();
+    if (connection->TakeEvents()) dispatcher_.FailLink(donors[number], false);
+  }
+}
+
+void Caretaker::HandleMessages() {
+  std::deque<Incoming> messages;
+  {
+    const std::lock_guard lock(mutex_);
+    messages.swap(incoming_);
+  }
+  // In their order: a report of free memory does not count leases that were asked for after it.
+  for (const auto& [donor, message] : messages) {
+    if (!IsUp(donor)) continue;
+    if (message.type == MessageType::kLeased) OnLeased(donor, message);
+    if (message.type == MessageType::kRenewed) OnRenewed(donor, message);
+  }
+}
+
+void Caretaker::OnRenewed(uint32_t donor, const Message& message) {
+  const auto asked = static_cast<uint64_t>(
+      std::count_if(leases_.begin(), leases_.end(),
+                    [donor](const auto& lease) { return lease.second.donor == donor; }));
+  const uint64_t bytes = asked * settings_.merge.slab_bytes;
+  const std::lock_guard lock(dispatcher_.mutex());
+  dispatcher_.links()[donor].free_bytes = message.free_bytes - std::min(message.free_bytes, bytes);
+}
+
+void Caretaker::OnLeased(uint32_t donor, const Message& message) {
+  const auto asked = leases_.find(static_cast<uint32_t>(message.id));
+  if (asked == leases_.end() || asked->second.donor != donor) return;
+  leases_.erase(asked);
+  if (message.error != 0) {
+    const std::lock_guard lock(dispatcher_.mutex());
+    dispatcher_.links()[donor].free_bytes = 0;  // until its next report
+    return;
+  }
+  Replica replica;
+  replica.donor = donor;
+  replica.lease = message.lease;
+  replica.address = message.address;
+  replica.key = message.key;
+  dispatcher_.AddReplica(static_cast<uint32_t>(message.id), replica);
+}
+
+// Asks for memory for slabs that lack a replica.
+void Caretaker::LeaseForSlabs() {
+  const Clock::time_point now = Clock::now();
+  std::vector<uint32_t> silent;
+  std::erase_if(leases_, [&](const auto& entry) {
+    const auto& lease = entry.second;
+    if (!IsUp(lease.donor)) return true;
+    if (now > lease.deadline) silent.push_back(lease.donor);
+    return now > lease.deadline;
+  });
+  for (const uint32_t donor : silent) dispatcher_.FailLink(donor, true);
+
+  std::vector<std::pair<uint32_t, uint32_t>> wanted;  // slab, donor
+  bool placed = true;
+  bool stuck = false;
+  {
+    const std::lock_guard lock(dispatcher_.mutex());
+    std::vector<DonorOffer> offers;
+    for (const DonorLink& link : dispatcher_.links()) {
+      offers.push_back({link.state == DonorLink::State::kUp, link.free_bytes});
+    }
+    const std::vector<Slab>& slabs = dispatcher_.slabs();
+    for (uint32_t number = 0; number < slabs.size(); number++) {
+      if (slabs[number].replicas().size() >= settings_.replicas) continue;
+      placed = false;
+      if (leases_.contains(number) || leases_.size() + wanted.size() >= kLeasesAtOnce) continue;
+      const auto donor = ChooseDonor(offers, slabs[number], settings_.merge.slab_bytes);
+      if (!donor) {
+        stuck = true;
+        continue;
+      }
+      offers[*donor].free_bytes -= settings_.merge.slab_bytes;
+      dispatcher_.links()[*donor].free_bytes = offers[*donor].free_bytes;
+      wanted.emplace_back(number, *donor);
+    }
+  }
+  for (const auto& [slab, donor] : wanted) {
+    Message message;
+    message.type = MessageType::kLease;
+    message.id = slab;
+    message.bytes = settings_.merge.slab_bytes;
+    if (SendTo(donor, message) != 0) continue;
+    leases_[slab] = {donor, now + std::chrono::milliseconds(settings_.timeout_ms)};
+  }
+  const std::lock_guard lock(mutex_);
+  placed_ = placed;
+  stuck_ = stuck && leases_.empty();
+  if (placed_ || stuck_) changed_.notify_all();
+}
+
+void Caretaker::RenewLeases() {
+  const Clock::time_point now = Clock::now();
+  if (now < renew_at_) return;
+  renew_at_ = now + kRenewEvery;
+  for (uint32_t donor = 0; donor < settings_.donors.size(); donor++) {
+    if (IsUp(donor)) SendTo(donor, Message{});
+  }
+}
+
+// Copies data to new replicas, a stretch at a time, so that restoring takes little of the window.
+void Caretaker::ContinueCopy() {
+  std::optional<bool> copied;
+  {
+    const std::lock_guard lock(mutex_);
+    copied.swap(copied_);
+  }
+  if (copy_ && copied) {
+    copy_->running = false;
+    if (!*copied) copy_.reset();
+  }
+  if (!copy_) {
+    const std::lock_guard lock(dispatcher_.mutex());
+    const std::vector<Slab>& slabs = dispatcher_.slabs();
+    for (uint32_t number = 0; number < slabs.size() && !copy_; number++) {
+      for (const Replica& replica : slabs[number].replicas()) {
+        if (replica.state == ReplicaState::kRestoring) copy_ = {number, replica.donor};
+      }
+    }
+  }
+  if (!copy_ || copy_->running) return;
+  const auto done = [this](bool ok) {
+    const std::lock_guard lock(mutex_);
+    copied_ = ok;
+    Wake();
+  };
+  copy_->running = true;
+  switch (dispatcher_.StartCopy(copy_->slab, copy_->donor, &copy_->position, done)) {
+    case Dispatcher::CopyStart::kNothingLeft:
+      copy_.reset();
+      Wake();
+      break;
+    case Dispatcher::CopyStart::kStarted:
+      break;
+    case Dispatcher::CopyStart::kLater: {
+      copy_->running = false;
+      const std::lock_guard lock(dispatcher_.mutex());
+      if (!dispatcher_.slabs()[copy_->slab].Has(copy_->donor)) copy_.reset();
+    }
+  }
+}
+
+bool Caretaker::IsUp(uint32_t donor) {
+  const std::lock_guard lock(dispatcher_.mutex());
+  return dispatcher_.links()[donor].state == DonorLink::State::kUp;
+}
+
+int Caretaker::SendTo(uint32_t donor, const Message& message) {
+  // Only this thread closes connections.
+  Connection* connection = dispatcher_.links()[donor].connection.get();
+  return connection != nullptr ? connection->Send(message) : ENOTCONN;
+}
+
+// Connecting -------------------------------------------------------------------------------------
+
+void Caretaker::Connect() {
+  pthread_setname_np(pthread_self(), "rocegw-far-conn");
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    for (uint32_t donor = 0; donor < settings_.donors.size() && !stop_; donor++) {
+      if (Clock::now() < connect_at_[donor]) continue;
+      lock.unlock();
+      const bool down = [&] {
+        const std::lock_guard state(dispatcher_.mutex());
+        return dispatcher_.links()[donor].state == DonorLink::State::kDown;
+      }();
+      const Status status = down ? ConnectTo(donor) : OkStatus();
+      lock.lock();
+      connect_at_[donor] = Clock::now() + kReconnectAfter;
+      if (!down) continue;
+      tried_[donor] = true;
+      stuck_ = false;  // until the caring thread has looked at this donor
+      if (!status.ok()) {
+        last_connect_ = {status.error(), settings_.donors[donor].host + ": " + status.text()};
+      }
+      Wake();
+      changed_.notify_all();
+    }
+    changed_.wait_for(lock, kTick, [this] { return stop_; });
+  }
+}
+
+Status Caretaker::ConnectTo(uint32_t donor) {
+  const auto deadline = Clock::now() + std::chrono::milliseconds(settings_.connect_timeout_ms);
+  auto connection = std::make_unique<Connection>();
+  Status status =
+      connection->Resolve(settings_.donors[donor].host, settings_.donors[donor].port, deadline);
+  if (!status.ok()) return status;
+  if (connection->context() != context_) {
+    return {EXDEV, "is reached through another device than the first donor"};
+  }
+  status = connection->MakeQueuePair(memory_.pd(), pollers_[donor % pollers_.size()]->cq(),
+                                     {Dispatcher::kSendDepth, settings_.merge.most_segments});
+  if (!status.ok()) return status;
+  const auto welcome = connection->Connect({settings_.tenant}, deadline);
+  if (!welcome.ok()) {
+    const auto quiet = std::unique_lock(pollers_[donor % pollers_.size()]->quiet());
+    connection.reset();
+    return welcome.status();
+  }
+  dispatcher_.LinkUp(donor, std::move(connection), welcome.value());
+  return OkStatus();
+}
+
+}  // namespace rocegw::far

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps a session's donors and replicas as they should be: connects to donors, and again to those
+// that were lost, leases memory for slabs that lack a replica, copies data to it, renews leases,
+// and notices donors that end or hang. Two threads: one for all that, one that waits for
+// connections.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/far/link/connection.h"
+#include "gateway/far/link/poller.h"
+#include "gateway/far/session/dispatcher.h"
+
+namespace rocegw::far {
+
+class Caretaker {
+ public:
+  using Pollers = std::vector<std::unique_ptr<Poller>>;
+
+  // All arguments outlive the caretaker. The donor's completion queue is that of the poller with
+  // its number modulo their number.
+  Caretaker(const Settings& settings, ibv_context* context, RegisteredMemory& memory,
+            Pollers& pollers, Dispatcher& dispatcher);
+  ~Caretaker() { Stop(); }
+  Caretaker(const Caretaker&) = delete;
+  Caretaker& operator=(const Caretaker&) = delete;
+
+  Status Start();
+  // Waits until all slabs have their replicas. An error says why they cannot have them.
+  Status WaitUntilPlaced();
+  // Ends the threads and all connections; the session has no requests.
+  void Stop();
+
+  // Called by pollers.
+  void OnMessage(const Connection& connection, const Message& message);
+  // Has the caretaker look at the donors at once. Any thread.
+  void Wake();
+
+ private:
+  struct Incoming {
+    uint32_t donor;
+    Message message;
+  };
+  struct Lease {  // asked for, not answered yet
+    uint32_t donor;
+    Clock::time_point deadline;
+  };
+  struct CopyInProgress {
+    uint32_t slab;
+    uint32_t donor;
+    uint64_t position = 0;
+    bool running = false;
+  };
+
+  void Care();
+  void HandleMessages();
+  void HandleEvents();
+  void OnRenewed(uint32_t donor, const Message& message);
+  void OnLeased(uint32_t donor, const Message& message);
+  void LeaseForSlabs();
+  void RenewLeases();
+  void ContinueCopy();
+
+  void Connect();
+  Status ConnectTo(uint32_t donor);
+  bool IsUp(uint32_t donor);
+  int SendTo(uint32_t donor, const Message& message);
+
+  const Settings& settings_;
+  ibv_context* const context_;
+  RegisteredMemory& memory_;
+  Pollers& pollers_;
+  Dispatcher& dispatcher_;
+
+  std::mutex mutex_;  // guards the following, up to the blank line
+  std::condition_variable changed_;
+  bool stop_ = false;
+  std::deque<Incoming> incoming_;
+  std::optional<bool> copied_;                 // result of the copy in progress
+  std::vector<Clock::time_point> connect_at_;  // by donor
+  std::vector<bool> tried_;                    // by donor: connecting has succeeded or failed once
+  Status last_connect_;
+  bool placed_ = false;
+  bool stuck_ = false;  // no donor has room for a slab that lacks a replica
+
+  // The caring thread's alone.
+  std::map<uint32_t, Lease> leases_;  // by slab
+  std::optional<CopyInProgress> copy_;
+  Clock::time_point renew_at_;
+
+  UniqueFd wake_fd_;
+  std::thread caring_;
+  std::thread connecting_;
+};
+
+}  // namespace rocegw::far

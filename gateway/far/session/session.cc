@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/session/session.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace rocegw::far {
+namespace {
+
+constexpr uint32_t kMostSegments = 16;
+constexpr uint64_t kMostMeasured = 8 << 20;
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Session>> Session::Open(const Settings& settings) {
+  std::unique_ptr<Session> session(new Session(settings));
+  if (Status status = session->Start(); !status.ok()) return status;
+  return session;
+}
+
+Session::~Session() {
+  if (dispatcher_ != nullptr) dispatcher_->WaitUntilIdle();
+  if (caretaker_ != nullptr) caretaker_->Stop();
+  for (const auto& poller : pollers_) poller->Stop();
+}
+
+Status Session::FindDevice() {
+  Status status;
+  for (const Settings::Donor& donor : settings_.donors) {
+    const auto deadline = Clock::now() + std::chrono::milliseconds(settings_.connect_timeout_ms);
+    Connection probe;
+    status = probe.Resolve(donor.host, donor.port, deadline);
+    if (status.ok()) return probe_.Resolve(donor.host, donor.port, deadline);
+    status = {status.error(), donor.host + ": " + status.text()};
+  }
+  return status;
+}
+
+Status Session::Start() {
+  if (Status status = FindDevice(); !status.ok()) return status;
+  ibv_context* context = probe_.context();
+  ibv_device_attr device{};
+  if (const int error = ibv_query_device(context, &device); error != 0) {
+    return {error, std::string("cannot query the device: ") + strerror(error)};
+  }
+  uint32_t segments = std::min(kMostSegments, static_cast<uint32_t>(device.max_sge));
+  if (device.max_sge_rd > 0) {
+    segments = std::min(segments, static_cast<uint32_t>(device.max_sge_rd));
+  }
+  settings_.merge.most_segments = std::max(segments, 1u);
+  Status status = memory_.Make(context, settings_.StagingBytes(), settings_.pool_bytes);
+  if (!status.ok()) return status;
+  if (settings_.copy_limit_bytes == 0) {
+    settings_.copy_limit_bytes = memory_.MeasureCopyLimit(kMostMeasured);
+  }
+  dispatcher_ = std::make_unique<Dispatcher>(settings_, memory_, [this] { caretaker_->Wake(); });
+  // Transfers, and the messages of both directions, of all donors that may share a poller.
+  const size_t sharing = (settings_.donors.size() + settings_.pollers - 1) / settings_.pollers;
+  const size_t entries = sharing * (Dispatcher::kSendDepth + 2 * Connection::kMessages);
+  for (uint32_t number = 0; number < settings_.pollers; number++) {
+    pollers_.push_back(std::make_unique<Poller>(settings_.polling));
+  }
+  caretaker_ = std::make_unique<Caretaker>(settings_, context, memory_, pollers_, *dispatcher_);
+  for (const auto& poller : pollers_) {
+    status = poller->Start(
+        context, static_cast<int>(entries),
+        [this](const ibv_wc* completions, size_t count) { OnCompletions(completions, count); });
+    if (!status.ok()) return status;
+  }
+  if (status = caretaker_->Start(); !status.ok()) return status;
+  return caretaker_->WaitUntilPlaced();
+}
+
+void Session::OnCompletions(const ibv_wc* completions, size_t count) {
+  for (size_t number = 0; number < count; number++) {
+    const ibv_wc& completion = completions[number];
+    auto* what = reinterpret_cast<Completable*>(completion.wr_id);
+    const bool ok = completion.status == IBV_WC_SUCCESS;
+    switch (what->kind) {
+      case Completable::Kind::kTransfer:
+        dispatcher_->OnTransfer(static_cast<Transfer&>(*what), ok);
+        break;
+      case Completable::Kind::kSentMessage:
+        what->connection->OnSent(*what);
+        break;
+      case Completable::Kind::kReceivedMessage: {
+        if (!ok) break;
+        const auto message = what->connection->Received(*what, completion.byte_len);
+        if (message) caretaker_->OnMessage(*what->connection, *message);
+        what->connection->Rearm(*what);
+      }
+    }
+  }
+  dispatcher_->Completed();
+}
+
+void Session::AddStatistics(rocegw_memory_statistics& statistics) {
+  dispatcher_->AddStatistics(statistics);
+  for (const auto& poller : pollers_) {
+    statistics.poll_looks += poller->looks();
+    statistics.poll_wakeups += poller->wakeups();
+    statistics.poll_completions += poller->completions();
+    statistics.poll_cpu_ns += poller->cpu_nanoseconds();
+  }
+}
+
+}  // namespace rocegw::far

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session of the library: device, memory, pollers, request path and caretaker, made and undone in
+// their order.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/far/session/caretaker.h"
+#include "gateway/far/session/dispatcher.h"
+
+namespace rocegw::far {
+
+class Session {
+ public:
+  static StatusOr<std::unique_ptr<Session>> Open(const Settings& settings);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Dispatcher& dispatcher() { return *dispatcher_; }
+  const Dispatcher& dispatcher() const { return *dispatcher_; }
+  void AddStatistics(rocegw_memory_statistics& statistics);
+
+ private:
+  explicit Session(const Settings& settings) : settings_(settings) {}
+  Status Start();
+  Status FindDevice();
+  void OnCompletions(const ibv_wc* completions, size_t count);
+
+  Settings settings_;
+  Connection probe_;  // knows the device; keeps it open
+  RegisteredMemory memory_;
+  Caretaker::Pollers pollers_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Caretaker> caretaker_;
+};
+
+}  // namespace rocegw::far

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of a session, checked; rocegw_memory.h says what they mean. Values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/far/link/poller.h"
+#include "gateway/far/request/merge_queue.h"
+#include "gateway/far/session/rocegw_memory.h"
+
+namespace rocegw::far {
+
+constexpr uint32_t kMostReplicas = 4;
+
+struct Settings {
+  struct Donor {
+    std::string host;
+    std::string port;
+  };
+  std::vector<Donor> donors;
+  std::string tenant;
+  uint64_t slabs = 0;
+  uint32_t replicas = 1;
+  MergeLimits merge;
+  bool chain = true;
+  uint32_t most_chained = 32;
+  uint64_t window_bytes = 0;
+  uint64_t pool_bytes = 0;
+  uint64_t copy_limit_bytes = 0;
+  uint64_t most_queued_bytes = 0;
+  PollPolicy polling;
+  uint32_t pollers = 1;
+  uint32_t timeout_ms = 0;
+  uint32_t connect_timeout_ms = 0;
+
+  // The staging buffer takes all that the window admits, and always two of the largest operations.
+  uint64_t StagingBytes() const;
+};
+
+// `size` is what the caller knows of the structure.
+StatusOr<Settings> CheckOptions(const rocegw_memory_options& options, size_t size);
+
+}  // namespace rocegw::far

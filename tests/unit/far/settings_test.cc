@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/session/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+
+namespace rocegw::far {
+namespace {
+
+constexpr rocegw_memory_donor kDonors[] = {{"a", nullptr}, {"b", "1234"}};
+
+rocegw_memory_options Good() {
+  rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
+  options.donors = kDonors;
+  options.donor_count = 2;
+  options.size = 1;
+  return options;
+}
+
+TEST(FarSettings, DefaultsAreGood) {
+  const rocegw_memory_options options = Good();
+  const auto settings = CheckOptions(options, sizeof options);
+  ASSERT_TRUE(settings.ok());
+  EXPECT_EQ(settings.value().slabs, 1u);
+  EXPECT_EQ(settings.value().tenant, "default");
+  EXPECT_EQ(settings.value().donors[0].port, "7475");
+  EXPECT_EQ(settings.value().donors[1].port, "1234");
+  EXPECT_TRUE(settings.value().merge.merge);
+  EXPECT_TRUE(settings.value().chain);
+  EXPECT_EQ(settings.value().StagingBytes(), uint64_t{8} << 20);
+}
+
+TEST(FarSettings, WrongOnesAreNamed) {
+  using Change = std::function<void(rocegw_memory_options&)>;
+  const std::pair<const char*, Change> changes[] = {
+      {"donor_count", [](auto& o) { o.donor_count = 0; }},
+      {"replicas", [](auto& o) { o.replicas = 3; }},
+      {"size", [](auto& o) { o.size = 0; }},
+      {"slab_bytes", [](auto& o) { o.slab_bytes = 3 << 20; }},
+      {"most_merged_bytes", [](auto& o) { o.most_merged_bytes = 5000; }},
+      {"most_chained", [](auto& o) { o.most_chained = 65; }},
+      {"polling", [](auto& o) { o.polling = 5; }},
+      {"poll_completions", [](auto& o) { o.poll_completions = 0; }},
+      {"timeout", [](auto& o) { o.timeout_ms = 0; }},
+      {"tenant", [](auto& o) { o.tenant = "a-name-that-is-longer-than-31-characters"; }},
+  };
+  for (const auto& [name, change] : changes) {
+    rocegw_memory_options options = Good();
+    change(options);
+    const auto settings = CheckOptions(options, sizeof options);
+    ASSERT_FALSE(settings.ok()) << name;
+    EXPECT_EQ(settings.status().error(), EINVAL);
+    EXPECT_NE(settings.status().text().find(name), std::string::npos) << settings.status().text();
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::far
