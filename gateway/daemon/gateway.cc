@@ -334,7 +334,7 @@ void Gateway::Snapshot(const session::StateQuery& query,
       if (pool.name == session::kDefaultPool)
         pool.sockets.insert(pool.sockets.begin(), config_.attach_socket.path);
     }
-    snapshot.take_overs = take_overs_.Row();
+    snapshot.take_overs = TakeOvers();
     if (engine_) {
       snapshot.config_source = engine_->source();
       snapshot.applied_revision = engine_->revision();

@@ -15,7 +15,6 @@
 #include "gateway/daemon/config_target.h"
 #include "gateway/daemon/diagnoses.h"
 #include "gateway/daemon/sysfs_view.h"
-#include "gateway/daemon/take_over/history.h"
 #include "gateway/daemon/take_over/quiet.h"
 #include "gateway/daemon/take_over/take_over_server.h"
 #include "gateway/datapath/data_path.h"
@@ -29,6 +28,7 @@
 #include "gateway/service/sources/state_source.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/session_server.h"
+#include "gateway/take_over/history.h"
 
 namespace rocegw::daemon {
 
@@ -96,6 +96,7 @@ class Gateway final : private service::StateSource,
   Status StartMetrics();
   Status StartGrpc();
   Status StartTakeOvers();
+  session::TakeOverRow TakeOvers() const;
   // Logs the programs that the stop cuts off, for orchestrators that show no output of their drain.
   // The work runs on another thread, since it waits for answers of this thread's loop.
   void ReportHolders();
@@ -157,7 +158,7 @@ class Gateway final : private service::StateSource,
   service::GrpcServer grpc_server_;
   Quiet quiet_;
   TakeOverServer take_over_server_;
-  TakeOverHistory take_overs_;
+  take_over::History take_overs_;
   TimePoint predecessor_quiet_;  // when the predecessor began to rest
   pid_t successor_ = 0;
   process::Lifecycle lifecycle_;

@@ -11,6 +11,7 @@
 
 #include "gateway/daemon/gateway.h"
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/take_over/gateway_state.h"
 #include "gateway/wire/datagram.h"
 
 namespace rocegw::daemon {
@@ -97,27 +98,34 @@ void Gateway::Resume() {
 
 std::vector<uint8_t> Gateway::WriteState(const hand_over::StateVersions& reader) {
   std::vector<uint8_t> bytes;
-  hand_over::StateStream state(bytes, session::ControlLoop::Now(), reader);
-  hand_over::StateRecord record(state, hand_over::StateKind::kGateway);
-  // CLOCK_MONOTONIC is the same in both processes.
-  state.Carry(quiet_.since().ns);
-  state.Carry(uint8_t{sessions()->drains_locally()});
-  take_overs_.HandOver(state);
+  hand_over::StateStream stream(bytes, session::ControlLoop::Now(), reader);
+  take_over::GatewayState state{quiet_.since().ns, sessions()->drains_locally(), take_overs_};
+  state.HandOver(stream);
   return bytes;
 }
 
 Status Gateway::ReadState(const std::vector<uint8_t>& bytes) {
-  hand_over::StateStream state(bytes, session::ControlLoop::Now());
-  uint8_t drains = 0;
-  {
-    hand_over::StateRecord record(state, hand_over::StateKind::kGateway);
-    predecessor_quiet_.ns = state.Carry(int64_t{0});
-    drains = state.Carry(uint8_t{0}, uint8_t{1});
-    take_overs_.HandOver(state);
-  }
-  if (!state.ok()) return {EPROTO, std::string("state: ") + state.failure()};
-  if (drains != 0) sessions()->OrderDrainLocally(true);
+  hand_over::StateStream stream(bytes, session::ControlLoop::Now());
+  take_over::GatewayState state;
+  state.HandOver(stream);
+  if (!stream.ok()) return {EPROTO, std::string("state: ") + stream.failure()};
+  predecessor_quiet_.ns = state.quiet_since_ns;
+  take_overs_ = state.history;
+  if (state.drains_locally) sessions()->OrderDrainLocally(true);
   return OkStatus();
+}
+
+session::TakeOverRow Gateway::TakeOvers() const {
+  session::TakeOverRow row;
+  row.count = take_overs_.count();
+  row.blackouts = take_overs_.blackouts();
+  row.last_blackout = take_overs_.last_blackout();
+  row.last_ns = take_overs_.last_ns();
+  row.descriptors = take_overs_.descriptors();
+  row.from_version = take_overs_.from_version();
+  for (size_t i = 0; i < take_over::kRefusalCount; ++i)
+    row.refusals.emplace_back(take_over::kRefusals[i].label, take_overs_.refusals()[i]);
+  return row;
 }
 
 void Gateway::OnRefused(Refusal refusal, const std::string& text) {

@@ -5,6 +5,7 @@
 
 #include "gateway/flow/carrier_names.h"
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/take_over/gateway_state.h"
 #include "gateway/transport/endpoint/endpoint_tombstone.h"
 #include "tests/support/channel/channel_pair.h"
 #include "tests/support/qp/qp_host.h"
@@ -199,6 +200,8 @@ std::string_view NameOf(HandedObject object) {
       return "shared_receives";
     case HandedObject::kTombstone:
       return "tombstone";
+    case HandedObject::kGateway:
+      return "gateway";
     case HandedObject::kCount:
       break;
   }
@@ -223,6 +226,14 @@ std::vector<uint8_t> ExampleOf(HandedObject object) {
       transport::EndpointTombstone tombstone({1, 2}, 3, Qpn{0x11}, Qpn{0x12}, 4);
       tombstone.Keep(7, {Qpn{0x21}, Qpn{0x11}, 8, 9});
       return Written([&](StateStream& out) { tombstone.HandOver(out); });
+    }
+    case HandedObject::kGateway: {
+      take_over::GatewayState gateway;
+      gateway.quiet_since_ns = kNow.ns;
+      gateway.drains_locally = true;
+      gateway.history.Add(Milliseconds(14), 7, "0.1.0", kNow.ns);
+      gateway.history.AddRefusal(take_over::Refusal::kSessions);
+      return Written([&](StateStream& out) { gateway.HandOver(out); });
     }
     default:
       return ExampleOfQueuePair(object);
@@ -251,6 +262,12 @@ std::string ReadAndRun(HandedObject object, std::span<const uint8_t> state) {
       std::string failure = Read(state, [&](StateStream& in) { tombstone.HandOver(in); });
       wire::ChannelFrame frame;
       (void)tombstone.Answer({.owner = tombstone.handle(), .message = 7}, frame);
+      return failure;
+    }
+    case HandedObject::kGateway: {
+      take_over::GatewayState gateway;
+      std::string failure = Read(state, [&](StateStream& in) { gateway.HandOver(in); });
+      gateway.history.Add(Milliseconds(1), 1, "0.2.0", kNow.ns);
       return failure;
     }
     default:

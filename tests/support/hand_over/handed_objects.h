@@ -21,6 +21,7 @@ enum class HandedObject : uint8_t {
   kEndpoint = 5,
   kSharedReceives = 6,
   kTombstone = 7,
+  kGateway = 8,
   kCount,
 };
 

@@ -9,18 +9,26 @@
 
 #include "gateway/base/time.h"
 #include "gateway/hand_over/state_stream.h"
-#include "gateway/session/state/state_rows.h"
+#include "gateway/metrics/duration_histogram.h"
 #include "gateway/take_over/refusal.h"
 
-namespace rocegw::daemon {
+namespace rocegw::take_over {
 
-class TakeOverHistory {
+class History {
  public:
   // Counts a take-over that this process did.
   void Add(Duration blackout, uint64_t descriptors, const std::string& from_version,
            int64_t wall_ns);
-  void AddRefusal(take_over::Refusal refusal);
-  session::TakeOverRow Row() const;
+  void AddRefusal(Refusal refusal);
+
+  uint64_t count() const { return count_; }
+  const metrics::DurationHistogram& blackouts() const { return blackouts_; }
+  Duration last_blackout() const { return last_blackout_; }
+  int64_t last_ns() const { return last_ns_; }
+  uint64_t descriptors() const { return descriptors_; }
+  const std::string& from_version() const { return from_version_; }
+  // Refusals by position in kRefusals.
+  const std::array<uint64_t, kRefusalCount>& refusals() const { return refusals_; }
 
   // Writes or reads the history as one record.
   void HandOver(hand_over::StateStream& state);
@@ -32,8 +40,7 @@ class TakeOverHistory {
   int64_t last_ns_ = 0;  // since 1970
   uint64_t descriptors_ = 0;
   std::string from_version_;  // version of the process before the last take-over
-  // By position in kRefusals.
-  std::array<uint64_t, take_over::kRefusalCount> refusals_{};
+  std::array<uint64_t, kRefusalCount> refusals_{};
 };
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::take_over

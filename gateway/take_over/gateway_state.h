@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of a gateway beside its objects, as one record. Plain values.
+#pragma once
+
+#include "gateway/base/time.h"
+#include "gateway/hand_over/state_stream.h"
+#include "gateway/take_over/history.h"
+
+namespace rocegw::take_over {
+
+struct GatewayState {
+  // Time of CLOCK_MONOTONIC, which is the same in both processes, at which the running gateway
+  // began to rest.
+  int64_t quiet_since_ns = 0;
+  bool drains_locally = false;
+  History history;
+
+  void HandOver(hand_over::StateStream& state);
+};
+
+}  // namespace rocegw::take_over
