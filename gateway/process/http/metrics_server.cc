@@ -208,7 +208,8 @@ void MetricsServer::Run() {
     std::erase_if(connections_, [now](const auto& connection) {
       return connection->state() == HttpConnection::State::kClosed || now >= connection->deadline();
     });
-    if (polled[1].revents != 0) Accept(now);
+    // SetAccepting may have been called during poll().
+    if (polled[1].revents != 0 && accepting_.load()) Accept(now);
   }
 }
 

@@ -372,6 +372,36 @@ TEST(UdpPort_Create, SecondGatewayIsRefusedWithTheHoldersName) {
   EXPECT_TRUE(UdpPortGroup::Create(config, SteeringTable(1)).ok());
 }
 
+// Another process would receive the descriptors; copies in this one stand for it.
+InheritedFds CopiesOf(const UdpPortGroup& group) {
+  OfferedFds offered;
+  group.Offer(offered);
+  InheritedFds copies;
+  for (const OfferedFd& one : offered) copies.Add(one.kind, one.name, UniqueFd(dup(one.fd)));
+  return copies;
+}
+
+TEST_P(UdpPortTest, Inherited_HasThePacketsThatWait) {
+  const UdpPortConfig config = LoopbackConfig();
+  auto old = MakeGroup(config, 2);
+  ASSERT_NE(old, nullptr);
+  for (uint32_t psn = 0; psn < 3; ++psn)
+    ASSERT_TRUE(SendTestPacket(old->queue(0), LoopbackPath(GetParam()), kQpn, psn, 8));
+  InheritedFds copies = CopiesOf(*old);
+  EXPECT_EQ(copies.size(), 3u);  // lock and two sockets
+  auto fresh = UdpPortGroup::Create(config, SteeringTable(2), &copies);
+  ASSERT_TRUE(fresh.ok()) << fresh.status().text();
+  EXPECT_EQ(copies.size(), 0u);
+  EXPECT_EQ((*fresh)->receive_buffer_bytes(), old->receive_buffer_bytes());
+  old.reset();
+  ExpectInOrder(ReceiveCount((*fresh)->queue(0), 3), 3);
+  EXPECT_EQ((*fresh)->queue(0).counters().rx_overflow.Read(), 0u);
+  ASSERT_TRUE(SendTestPacket((*fresh)->queue(1), LoopbackPath(GetParam()), kQpn, 0, 8));
+  ExpectInOrder(ReceiveCount((*fresh)->queue(0), 1), 1);
+  EXPECT_EQ(UdpPortGroup::Create(config, SteeringTable(2)).status().error(), EADDRINUSE)
+      << "the lock went over, too";
+}
+
 TEST(UdpPort_Create, TakenPortIsRefusedWithARemedy) {
   const UniqueFd holder(socket(AF_INET6, SOCK_DGRAM, 0));
   sockaddr_in6 address{};

@@ -38,6 +38,18 @@ TEST(Lifecycle, StartAndStop_RunInOppositeOrder) {
   EXPECT_EQ(log, "+a+b+c-c-b-a");
 }
 
+TEST(Lifecycle, StartOnly_LeavesWhatHadStarted) {
+  std::string log;
+  {
+    Lifecycle lifecycle;
+    AddPart(lifecycle, log, "a");
+    AddPart(lifecycle, log, "b", EPERM);
+    EXPECT_EQ(lifecycle.StartOnly().error(), EPERM);
+    EXPECT_EQ(log, "+a+b");
+  }
+  EXPECT_EQ(log, "+a+b-a");
+}
+
 TEST(Lifecycle, FailingPart_StopsWhatHadStarted) {
   std::string log;
   Lifecycle lifecycle;

@@ -113,6 +113,23 @@ TEST_F(MetricsServerTest, SilentConnections_DelayNoProbe) {
   EXPECT_TRUE(ReadAll(Ask("/metrics")).starts_with("HTTP/1.1 200 "));
 }
 
+TEST_F(MetricsServerTest, Resting_LeavesConnectionsToTheSuccessor) {
+  server_.SetAccepting(false);
+  const UniqueFd waits = Ask("/readyz");
+  OfferedFds offered;
+  server_.Offer(offered);
+  ASSERT_EQ(offered.size(), 1u);
+  InheritedFds copies;
+  copies.Add(offered[0].kind, offered[0].name, UniqueFd(dup(offered[0].fd)));
+  MetricsServer successor(source_, readiness_);
+  ASSERT_TRUE(successor.Start(offered[0].name, &copies).ok());
+  EXPECT_EQ(successor.port(), server_.port());
+  EXPECT_TRUE(ReadAll(waits).starts_with("HTTP/1.1 200 "));
+  successor.Stop();
+  server_.SetAccepting(true);
+  ExpectLive();
+}
+
 TEST_F(MetricsServerTest, HalfRequests_DelayNoProbe) {
   std::vector<UniqueFd> slow;
   for (int i = 0; i < 100; ++i) {

@@ -39,6 +39,33 @@ TEST_F(RuntimeDirTest, Claim_MakesItAndKeepsOthersOut) {
   EXPECT_TRUE(second.Claim(path).ok());
 }
 
+TEST_F(RuntimeDirTest, Inherited_KeepsOthersOutBeyondTheFirstHolder) {
+  RuntimeDir first("runtime_dir", "rocegwd");
+  ASSERT_TRUE(first.Claim(base_).ok());
+  OfferedFds offered;
+  first.Offer(offered);
+  ASSERT_EQ(offered.size(), 1u);
+  EXPECT_EQ(offered[0].name, base_);
+  RuntimeDir successor("runtime_dir", "rocegwd");
+  ASSERT_TRUE(successor.Inherit(base_, UniqueFd(dup(offered[0].fd))).ok());
+  first.Release();
+  RuntimeDir other("runtime_dir", "rocegwd");
+  EXPECT_EQ(other.Claim(base_).error(), EADDRINUSE);
+  EXPECT_TRUE(successor.NameHolder().ok());
+  successor.Release();
+  EXPECT_TRUE(other.Claim(base_).ok());
+}
+
+TEST_F(RuntimeDirTest, Inherited_OfAnotherFile_IsRefused) {
+  RuntimeDir dir("runtime_dir", "rocegwd");
+  ASSERT_TRUE(dir.Claim(base_).ok());
+  OfferedFds offered;
+  dir.Offer(offered);
+  std::filesystem::remove(base_ + "/lock");
+  RuntimeDir successor("runtime_dir", "rocegwd");
+  EXPECT_EQ(successor.Inherit(base_, UniqueFd(dup(offered[0].fd))).error(), ESTALE);
+}
+
 TEST_F(RuntimeDirTest, Claim_NotADirectory_SaysWhy) {
   RuntimeDir dir("runtime_dir", "rocegwd");
   EXPECT_EQ(dir.Claim("/dev/null/x").text(),
