@@ -19,6 +19,10 @@
 #include "gateway/flow/carrier.h"
 #include "gateway/port/packet_port.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::channel {
 
 class StagedCarrier;
@@ -36,6 +40,9 @@ struct StagedFrame final : port::TxPacket {
   flow::FrameRef ref;
   Psn psn;  // PSN on the channel, once sent
   State state = State::kReading;
+
+  // Writes the frame, or reads it into a new one of at most so many bytes (gateway/hand_over).
+  void HandOver(hand_over::StateStream& stream, uint32_t most);
 };
 
 // State that all staged carriers of a session share.
@@ -129,6 +136,11 @@ class StagedCarrier final : public flow::Carrier {
   // Reports that the caller removed this carrier from the busy list.
   void LeaveBusy() { listed_ = false; }
   bool listed() const { return listed_; }
+
+  // Writes the state, or reads it into a new carrier that the caller has made for the same channel,
+  // wait queue member and session. No frame may be with a copier. Users are not written: those that
+  // are handed over hold the carrier.
+  void HandOver(hand_over::StateStream& state);
 
  private:
   // Bytes that one queue pair may stage before the next one.

@@ -78,6 +78,7 @@ void PeerChannels::HandOver(StateStream& state, flow::CarrierNames& names) {
   state.Vector(channels, kMostPaths, [&](PeerChannel& entry) {
     auto& [carrier, place, uses, in_flight, unasked, wants_room] = entry;
     flow::HandOver(state, names, carrier);
+    state.Require(carrier != nullptr, "entry has no channel");
     if (state.reading() && carrier != nullptr) carrier->Hold();
     flow::HandOver(state, place);
     state(uses, in_flight, unasked, wants_room);

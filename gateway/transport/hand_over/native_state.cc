@@ -43,7 +43,6 @@ void Requester::HandOver(StateStream& state, const QpContext& qp, const flow::Cc
   const StateRecord record(state, StateKind::kRequester);
   auto& [send, cursor, answered, seen_rewinds, since_ack_request, paced_until, awaited, rnr_left,
          asked_again, rnr_waiting, flow_state, rnr_until] = *this;
-  (void)send;  // handed over by the queue pair
   state(cursor, answered, seen_rewinds, since_ack_request, paced_until);
   state.Ring(awaited, kMostAwaited, [&](Awaited& response) {
     auto& [next, end, request] = response;
@@ -53,6 +52,9 @@ void Requester::HandOver(StateStream& state, const QpContext& qp, const flow::Cc
   flow_state.HandOver(state, ProfileOf(cc));
   state(rnr_until);
   if (state.reading() && in_use) state.Require(IsPossible(qp), "requests and PSNs do not match");
+  // A requester that is not in use has the cursor of its last use.
+  const auto ahead = static_cast<int32_t>(cursor - send.head());
+  if (state.reading() && ahead > static_cast<int32_t>(send.size())) cursor = send.head();
 }
 
 // Returns true if every PSN that the requester may send or receive next lies in its request, so

@@ -51,6 +51,7 @@ void SendQueue::HandOver(StateStream& state, QpContext& qp) {
   for (uint32_t i = head; state.ok() && i != tail; ++i) {
     if (state.reading()) std::construct_at(&At(i));
     HandOverEntry(state, At(i), qp);
+    state.Require(At(i).request.ring_slot == i, "request of another slot");
     verbs::HandOver(state, SgesOf(i), At(i).request.sge_count);
   }
   state.Ring(early, 2 * kMostEntries, [&](uint32_t& index) { state(index); });

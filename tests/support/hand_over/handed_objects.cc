@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/hand_over/handed_objects.h"
 
+#include <algorithm>
 #include <memory>
 
+#include "gateway/channel/staged_carrier.h"
 #include "gateway/flow/carrier_names.h"
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/take_over/gateway_state.h"
@@ -139,6 +141,8 @@ std::string RunQueuePair(HandedObject object, std::span<const uint8_t> state) {
   if (!failure.empty()) return failure;
   TimePoint now = kNow;
   for (int i = 0; i < 24; ++i) {
+    // Messages have up to 2 GiB, and a damaged window may be as large.
+    own.port_budget = 64;
     own.Deadline(now);
     own.Pump(now);
     own.Settle();
@@ -180,6 +184,58 @@ std::string RunChannels(std::span<const uint8_t> state) {
   return "";
 }
 
+// A staged carrier on an open channel.
+struct StagedWorld {
+  static constexpr WorkerObject kMember{WorkerObject::Kind::kStagedCarrier, {0, 0}};
+
+  StagedWorld() { session.busy = &busy; }
+  ~StagedWorld() {
+    // As a worker does: what has left is acknowledged or lost with its channel.
+    staged.OnSessionGone();
+    staged.OnChannelGone();
+  }
+  void Leave(TimePoint now) {
+    if (staged.Next() == nullptr) return;
+    if (staged.NextIsEmpty()) return staged.DropNext();
+    uint8_t bytes[wire::kMaxPayload + 256];
+    port::TxPacket packet{.data = bytes};
+    if (staged.MayLeave(now)) staged.Leave(packet, now);
+  }
+
+  ChannelPair pair;
+  channel::Channel* channel = pair.Open();
+  std::vector<channel::StagedCarrier*> busy;
+  channel::StagedOfSession session;
+  channel::StagedCarrier staged{*channel, {kMember, 3}, 0, session};
+};
+
+std::vector<uint8_t> ExampleOfStagedCarrier() {
+  StagedWorld world;
+  for (uint32_t message = 1; message <= 4; ++message) {
+    const flow::FrameRef ref{.owner = SlotHandle{7, 1}, .message = message, .length = 100};
+    channel::StagedFrame& frame = world.staged.NewFrame(ref.length);
+    flow::WaitEntry entry;
+    world.staged.OnSent({SlotHandle{7, 1}, 3}, entry, ref, ref.length, kNow);
+    frame.length = wire::kBthLength + 30 + ref.length;
+    std::fill(frame.data, frame.data + frame.length, static_cast<uint8_t>(message));
+    world.staged.OnReady(frame);
+    if (message == 2) world.Leave(kNow);
+  }
+  return Written([&](StateStream& out) { world.staged.HandOver(out); });
+}
+
+std::string RunStagedCarrier(std::span<const uint8_t> state) {
+  StagedWorld world;
+  std::string failure = Read(state, [&](StateStream& in) { world.staged.HandOver(in); });
+  for (int i = 0; failure.empty() && i < 100; ++i) {
+    world.Leave(kNow);
+    world.pair.Settle();
+    world.staged.Forget();
+    if (world.staged.HasTurn(0)) world.staged.NextTurn();
+  }
+  return failure;
+}
+
 }  // namespace
 
 std::string_view NameOf(HandedObject object) {
@@ -202,6 +258,8 @@ std::string_view NameOf(HandedObject object) {
       return "tombstone";
     case HandedObject::kGateway:
       return "gateway";
+    case HandedObject::kStagedCarrier:
+      return "staged_carrier";
     case HandedObject::kCount:
       break;
   }
@@ -235,6 +293,8 @@ std::vector<uint8_t> ExampleOf(HandedObject object) {
       gateway.history.AddRefusal(take_over::Refusal::kSessions);
       return Written([&](StateStream& out) { gateway.HandOver(out); });
     }
+    case HandedObject::kStagedCarrier:
+      return ExampleOfStagedCarrier();
     default:
       return ExampleOfQueuePair(object);
   }
@@ -270,6 +330,8 @@ std::string ReadAndRun(HandedObject object, std::span<const uint8_t> state) {
       gateway.history.Add(Milliseconds(1), 1, "0.2.0", kNow.ns);
       return failure;
     }
+    case HandedObject::kStagedCarrier:
+      return RunStagedCarrier(state);
     default:
       return RunQueuePair(object, state);
   }

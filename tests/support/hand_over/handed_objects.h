@@ -22,6 +22,7 @@ enum class HandedObject : uint8_t {
   kSharedReceives = 6,
   kTombstone = 7,
   kGateway = 8,
+  kStagedCarrier = 9,
   kCount,
 };
 

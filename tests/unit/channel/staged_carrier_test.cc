@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstring>
+#include <string>
 #include <vector>
 
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/wire/channel_header.h"
 #include "tests/support/channel/channel_pair.h"
 
@@ -268,6 +270,51 @@ TEST_F(StagedCarrierTest, SessionGone_WhatWasSentIsSentAgain_AndNothingElseLeave
   staged_.Forget();
   EXPECT_EQ(channel_.holds, 0);
   EXPECT_TRUE(staged_.over());
+}
+
+// Writes the state of a carrier and reads it into another one of the same channel and session.
+std::string HandedOver(StagedCarrier& from, StagedCarrier& to) {
+  std::vector<uint8_t> bytes;
+  const hand_over::StateVersions versions;
+  hand_over::StateStream out(bytes, kNow, versions);
+  from.HandOver(out);
+  if (!out.ok()) return out.failure();
+  hand_over::StateStream in(bytes, kNow);
+  to.HandOver(in);
+  return in.ok() ? "" : in.failure();
+}
+
+TEST_F(StagedCarrierTest, HandedOver_SendsTheSameBytesInTheSameOrder) {
+  for (uint32_t message = 1; message <= 3; ++message)
+    staged_.OnReady(Enter(message, 100, static_cast<uint8_t>(0xA0 + message)));
+  const std::vector<uint8_t> first = Leave();
+  const size_t bytes = session_.bytes;
+  StagedOfSession session{.busy = &busy_};
+  StagedCarrier successor(channel_, {kStaged, 3}, 0, session);
+  ASSERT_EQ(HandedOver(staged_, successor), "");
+  EXPECT_EQ(session.bytes, bytes);
+  EXPECT_TRUE(successor.listed());
+  // The lost frame is sent again from the bytes that were handed over.
+  const uint32_t number = channel_.sent.back().message;
+  ASSERT_NE(successor.Sent(number), nullptr);
+  successor.SendAgain(number, Psn(1000), packet_);
+  EXPECT_EQ(std::vector<uint8_t>(packet_.data, packet_.data + packet_.length), first);
+  for (uint32_t message = 2; message <= 3; ++message) {
+    ASSERT_NE(successor.Next(), nullptr);
+    EXPECT_EQ(successor.Next()->message, message);
+    ASSERT_TRUE(successor.MayLeave(kNow));
+    successor.Leave(packet_, kNow);
+    EXPECT_EQ(packet_.data[packet_.length - 1], 0xA0 + message);
+  }
+  channel_.arrived = 3;
+  EXPECT_TRUE(successor.Forget());
+  EXPECT_EQ(session.bytes, 0u);
+}
+
+TEST_F(StagedCarrierTest, WithFramesAtACopier_IsNotHandedOver) {
+  Enter(1, 100, 0xAA);
+  StagedCarrier successor(channel_, {kStaged, 3}, 0, session_);
+  EXPECT_EQ(HandedOver(staged_, successor), "memory is being read");
 }
 
 }  // namespace
