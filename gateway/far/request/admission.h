@@ -22,6 +22,8 @@ class Admission {
     argument_ = argument;
   }
 
+  // Whether the window has room for the bytes. A refusal is counted.
+  bool HasRoom(uint64_t bytes);
   // Adds the bytes to those in flight if the window has room for them. A request larger than the
   // window is admitted when nothing else is in flight.
   bool Admit(uint64_t bytes);

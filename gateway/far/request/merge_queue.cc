@@ -50,6 +50,10 @@ std::optional<Plan> MergeQueue::Take(RangeHolds* holds) {
   for (uint32_t looked = 0; limits_.merge && looked < limits_.look_ahead && at < parts_.size();
        looked++) {
     const Part& part = parts_[at];
+    if (part.offset != plan.end() && part.end() != plan.offset()) {
+      at++;
+      continue;
+    }
     // A write must not overtake an earlier write of the same bytes: neither a held one nor one of
     // those that stay in the queue.
     const bool in_order =

@@ -47,6 +47,8 @@ class MergeQueue {
   // releases the plan's hold.
   void PutBack(const Plan& plan);
 
+  // The part that the next plan begins with; the queue is not empty.
+  const Part& front() const { return parts_.front(); }
   bool empty() const { return parts_.empty(); }
   size_t size() const { return parts_.size(); }
 

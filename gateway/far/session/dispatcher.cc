@@ -159,6 +159,10 @@ void Dispatcher::Drain(Direction direction) {
 // cannot serve them. Returns false when nothing can be taken now.
 bool Dispatcher::TakeOne(Direction direction, Batch& batch, std::vector<Settled>& settled) {
   RangeHolds* holds = direction == Direction::kWrite ? &holds_ : nullptr;
+  // While the window is full, requests stay where they are: looking for neighbours is for later.
+  if (Queue(direction).empty() || !admission_.HasRoom(Queue(direction).front().length)) {
+    return false;
+  }
   auto plan = Queue(direction).Take(holds);
   if (!plan) return false;
   Slab& slab = slabs_[plan->offset() / slab_bytes_];

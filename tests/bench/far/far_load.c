@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Load on remote memory: threads write and read blocks with several requests in progress each, and
- * check what they read. Prints "ready" when the session is open, and one line of JSON at the end.
+ * check what they read. Prints "ready" when the session is open, "done" after the last request, and
+ * one line of JSON at the end.
  *
  *   far_load --donor ADDRESS[,PORT] ... [--size BYTES] [--replicas N] [--threads N] [--depth N]
  *            [--block BYTES] [--requests N] [--reads PERCENT] [--random] [--batching 0..3]
@@ -231,9 +232,12 @@ static void report(struct worker* workers, double seconds) {
   if (all != NULL) qsort(all, count, sizeof *all, compare);
   struct rocegw_memory_statistics counts;
   rocegw_memory_get_statistics(session, &counts, sizeof counts);
-  printf("{\"seconds\": %.6f, \"requests\": %lu, \"bytes\": %lu, \"p50_us\": %u, \"p99_us\": %u, ",
-         seconds, count, count * load.block, all != NULL && count != 0 ? all[count / 2] : 0,
-         all != NULL && count != 0 ? all[count * 99 / 100] : 0);
+  printf(
+      "{\"seconds\": %.6f, \"requests\": %lu, \"bytes\": %lu, \"p50_us\": %u, \"p99_us\": %u, "
+      "\"max_us\": %u, ",
+      seconds, count, count * load.block, all != NULL && count != 0 ? all[count / 2] : 0,
+      all != NULL && count != 0 ? all[count * 99 / 100] : 0,
+      all != NULL && count != 0 ? all[count - 1] : 0);
   printf(
       "\"operations\": %lu, \"doorbells\": %lu, \"merged\": %lu, \"copied_bytes\": %lu, "
       "\"registered\": %lu, ",
@@ -357,6 +361,8 @@ int main(int argc, char** argv) {
   }
   for (uint32_t each = 0; each < load.threads; each++) pthread_join(workers[each].thread, NULL);
   const double seconds = (double)(now_ns() - begin) / 1e9;
+  printf("done\n");
+  fflush(stdout);
   if (load.settle) settle();
   report(workers, seconds);
   rocegw_memory_close(session);

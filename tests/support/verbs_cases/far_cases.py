@@ -174,6 +174,28 @@ def _restored(pair):
     return f"{report['restored_bytes'] // 1024} KiB copied"
 
 
+def _host_hangs(pair):
+    """One replica on each host; the gateway of the right one hangs for longer than the session waits for a donor."""
+    with far_donors(pair.right, 1) as there, far_donors(pair.left, 1) as here:
+        job = start_load(pair.left, there + here, "--replicas", 2, "--size", 16 * MIB, "--slab", MIB, "--requests", 8000,
+                         "--threads", 2, "--random", "--pause", "--settle", "--timeout", 1000)
+        try:
+            job.expect("^halfway", 60)
+            pair.right.daemon.signal(signal.SIGSTOP)
+            job.signal(signal.SIGUSR1)
+            # The rest is served by the left host alone; --settle waits for the right one to come back.
+            job.expect("^done", 30)
+            pair.right.daemon.signal(signal.SIGCONT)
+            report = load_report(job)
+        finally:
+            pair.right.daemon.signal(signal.SIGCONT)
+            job.signal(signal.SIGKILL)
+    expect(report["timeouts"] >= 1 and report["lost_pages"] == 0, f"the hanging host was not noticed: {report}")
+    expect(report["max_us"] < 6e6, f"a request waited for {report['max_us']} us: {report}")
+    expect(report["degraded"] == 0 and report["restored_bytes"] > 0, f"replicas were not restored: {report}")
+    return f"longest wait {report['max_us'] / 1e6:.1f} s, {report['restored_bytes'] // 1024} KiB copied afterwards"
+
+
 def _program_killed(pair):
     """The leases of a killed program end, and their memory can be leased again."""
     with far_donors(pair.right, 1, mebibytes=16) as donors:
@@ -195,4 +217,5 @@ def _program_killed(pair):
 def far_cases():
     return [Case("far.transfers", 4200, _transfers), Case("far.window", 4200, _window), Case("far.quota", 4200, _quota),
             Case("far.zeroed", 4200, _zeroed), _donor_killed(1, 2), _donor_killed(2, 3),
-            Case("far.restored", 4200, _restored), Case("far.program_killed", 4200, _program_killed)]
+            Case("far.restored", 4200, _restored), Case("far.host_hangs", 4200, _host_hangs),
+            Case("far.program_killed", 4200, _program_killed)]
