@@ -213,7 +213,7 @@ class ClientSession {
   // Objects for access to client memory. A blocked copier keeps them when the session is destroyed.
   struct MemoryParts {
     memory::AtomicLocks locks;
-    std::vector<std::pair<uint32_t, std::shared_ptr<memory::Region>>> regions;  // by handle
+    std::unordered_map<uint32_t, std::shared_ptr<memory::Region>> regions;  // by handle
   };
 
   void SendReply(std::span<uint8_t> reply, int fd);

@@ -142,13 +142,13 @@ void ClientSession::FreePd(uint32_t handle) {
 }
 
 void ClientSession::AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region) {
-  memory_parts_->regions.emplace_back(handle, std::move(region));
+  memory_parts_->regions.emplace(handle, std::move(region));
 }
 
 void ClientSession::FreeRegion(uint32_t handle) {
   objects_.regions.Remove(handle);
   services_.heap.Destroyed(1);
-  std::erase_if(memory_parts_->regions, [&](const auto& entry) { return entry.first == handle; });
+  memory_parts_->regions.erase(handle);
 }
 
 // A worker handles its messages in order, so nothing waits for answers here: a QP is unlinked

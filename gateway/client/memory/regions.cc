@@ -17,18 +17,18 @@ namespace rocegw::client {
 namespace {
 
 pthread_mutex_t g_move_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t g_list_lock = PTHREAD_MUTEX_INITIALIZER;
-Region* g_regions = nullptr;  // newest first; changing needs both locks, reading either
+pthread_mutex_t g_tree_lock = PTHREAD_MUTEX_INITIALIZER;
+IntervalTree<Region> g_regions;  // changing needs both locks, reading either
 uint32_t g_region_count = 0;
 bool g_hooked = false;  // set before there are threads
 
 // Blocks signals too: a signal handler may call madvise.
-class ListLock {
+class TreeLock {
  public:
-  ListLock() { pthread_mutex_lock(&g_list_lock); }
-  ~ListLock() { pthread_mutex_unlock(&g_list_lock); }
-  ListLock(const ListLock&) = delete;
-  ListLock& operator=(const ListLock&) = delete;
+  TreeLock() { pthread_mutex_lock(&g_tree_lock); }
+  ~TreeLock() { pthread_mutex_unlock(&g_tree_lock); }
+  TreeLock(const TreeLock&) = delete;
+  TreeLock& operator=(const TreeLock&) = delete;
 
  private:
   SignalsBlocked blocked_;
@@ -76,24 +76,19 @@ MoveLock::~MoveLock() { pthread_mutex_unlock(&g_move_lock); }
 void SetHooked() { g_hooked = true; }
 bool IsHooked() { return g_hooked; }
 
-Region* FirstRegion() { return g_regions; }
+const IntervalTree<Region>& Regions() { return g_regions; }
 
 void AddRegion(Region* region) {
   region->session->AddReference();
-  const ListLock lock;
-  region->next = g_regions;
-  g_regions = region;
+  const TreeLock lock;
+  g_regions.Insert(region);
   __atomic_add_fetch(&g_region_count, 1, __ATOMIC_RELAXED);
 }
 
 void RemoveRegion(Region* region) {
   {
-    const ListLock lock;
-    for (Region** link = &g_regions; *link != nullptr; link = &(*link)->next) {
-      if (*link != region) continue;
-      *link = region->next;
-      break;
-    }
+    const TreeLock lock;
+    g_regions.Remove(region);
     __atomic_sub_fetch(&g_region_count, 1, __ATOMIC_RELAXED);
   }
   if (HasMemfd(*region)) RawClose(region->memfd);
@@ -101,8 +96,8 @@ void RemoveRegion(Region* region) {
   free(region);
 }
 
-PieceGuard ListGuard() {
-  return {[] { pthread_mutex_lock(&g_list_lock); }, [] { pthread_mutex_unlock(&g_list_lock); }};
+PieceGuard TreeGuard() {
+  return {[] { pthread_mutex_lock(&g_tree_lock); }, [] { pthread_mutex_unlock(&g_tree_lock); }};
 }
 
 bool ShowsRegion(const Region& region, const MappedArea& area, uint64_t address) {
@@ -141,56 +136,54 @@ bool IsShown(const Region& region, uint64_t start, uint64_t end) {
 bool AnyRegions() { return __atomic_load_n(&g_region_count, __ATOMIC_RELAXED) != 0; }
 
 bool ShowsRegions(uint64_t start, uint64_t end) {
-  const ListLock lock;
-  for (const Region* region = g_regions; region != nullptr; region = region->next) {
-    if (IsShown(*region, start, end)) return true;
-  }
-  return false;
+  const TreeLock lock;
+  return g_regions.FindOverlap(start, end, [&](const Region& region) {
+    return IsShown(region, start, end);
+  }) != nullptr;
 }
 
 bool ZeroRegions(uint64_t start, uint64_t end, int* error) {
-  const ListLock lock;
+  const TreeLock lock;
   bool any = false;
-  for (const Region* region = g_regions; region != nullptr; region = region->next) {
-    ForEachShownPiece(*region, start, end,
+  g_regions.FindOverlap(start, end, [&](const Region& region) {
+    ForEachShownPiece(region, start, end,
                       [&](uint64_t piece, uint64_t length, const MappedArea& area) {
                         any = true;
-                        const int result = Zero(*region, piece, length, area);
+                        const int result = Zero(region, piece, length, area);
                         if (result != 0) *error = result;
                       });
-  }
+    return false;
+  });
   return any;
 }
 
 // Regions and their mappings change under the move lock only.
 void LockRegions() {
   pthread_mutex_lock(&g_move_lock);
-  for (Region* region = g_regions; region != nullptr; region = region->next) {
-    region->has_children = true;
-  }
+  g_regions.ForEach([](Region& region) { region.has_children = true; });
 }
 
 void UnlockRegions() { pthread_mutex_unlock(&g_move_lock); }
 
 void MakeRegionsPrivateInChild() {
-  for (Region* region = g_regions; region != nullptr; region = region->next) {
-    if (region->inherited) continue;
-    const bool has_memfd = HasMemfd(*region);
-    ForEachShownPiece(*region, region->start, region->start + region->length,
+  g_regions.ForEach([](Region& region) {
+    if (region.inherited) return;
+    const bool has_memfd = HasMemfd(region);
+    ForEachShownPiece(region, region.start, region.end,
                       [&](uint64_t piece, uint64_t length, const MappedArea& area) {
                         if (has_memfd) {
                           RawMap(reinterpret_cast<void*>(piece), length, ProtectionOf(area),
-                                 MAP_PRIVATE | MAP_FIXED, region->memfd, piece - region->start);
+                                 MAP_PRIVATE | MAP_FIXED, region.memfd, piece - region.start);
                         } else {
                           ReplaceByCopy(piece, length, ProtectionOf(area));
                         }
                       });
-    if (has_memfd) RawClose(region->memfd);
-    region->memfd = -1;
-    region->handle = 0;
-    region->inherited = true;
-  }
-  pthread_mutex_init(&g_list_lock, nullptr);
+    if (has_memfd) RawClose(region.memfd);
+    region.memfd = -1;
+    region.handle = 0;
+    region.inherited = true;
+  });
+  pthread_mutex_init(&g_tree_lock, nullptr);
   pthread_mutex_init(&g_move_lock, nullptr);
 }
 

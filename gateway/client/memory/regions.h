@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// List of memory whose pages were moved onto memfds that the daemon maps too, and the calls that
+// Memory whose pages were moved onto memfds that the daemon maps too, and the calls that
 // depend on it: madvise, growing of mappings, fork. Two locks: the move lock, held while regions
-// are created and removed; and inside it, for moments, the list lock, the only one that hooks on
-// other threads take. Under the list lock nothing is allocated and the daemon is not called.
+// are created and removed; and inside it, for moments, the tree lock, the only one that hooks on
+// other threads take. Under the tree lock nothing is allocated and the daemon is not called.
 #pragma once
 
 #include <cstdint>
 
+#include "gateway/client/memory/interval_tree.h"
 #include "gateway/client/memory/memory_map.h"
 #include "gateway/client/memory/page_mover.h"
 #include "gateway/client/session/session.h"
 
 namespace rocegw::client {
 
-// Pages [start, start + length) whose content lies in the memfd from offset 0 on. The current
+// Pages [start, end) whose content lies in the memfd from offset 0 on. The current
 // mapping may differ: programs unmap and map without notice, so it is checked at each use.
-struct Region {
-  Region* next;
+struct Region : Interval {
+  Region* next_unused;  // while `listed`
   Session* session;
-  uint64_t start;
-  uint64_t length;
   uint64_t inode;
   uint32_t device_major;
   uint32_t device_minor;
@@ -31,6 +30,9 @@ struct Region {
   bool left;          // could not be moved back; kept only until it is unmapped
   bool has_children;  // forked processes may map its pages
   bool inherited;     // this process is such a fork
+  bool listed;        // in remap.cc's list of unused regions
+
+  uint64_t length() const { return end - start; }
 };
 
 // Scope of the move lock.
@@ -41,7 +43,7 @@ class MoveLock {
   MoveLock(const MoveLock&) = delete;
   MoveLock& operator=(const MoveLock&) = delete;
 };
-Region* FirstRegion();
+const IntervalTree<Region>& Regions();
 void AddRegion(Region* region);
 // Closes the memfd, releases the session and frees the region.
 void RemoveRegion(Region* region);
@@ -52,7 +54,7 @@ bool HasMemfd(const Region& region);
 void SetHooked();
 bool IsHooked();
 // Returns the guard for MovePages and MovePagesBack.
-PieceGuard ListGuard();
+PieceGuard TreeGuard();
 
 // Returns true if the area maps the region's own page at this address.
 bool ShowsRegion(const Region& region, const MappedArea& area, uint64_t address);
@@ -65,7 +67,7 @@ bool IsIntact(const Region& region, uint64_t start, uint64_t end);
 template <typename Visit>
 void ForEachShownPiece(const Region& region, uint64_t start, uint64_t end, Visit visit) {
   if (start < region.start) start = region.start;
-  if (end > region.start + region.length) end = region.start + region.length;
+  if (end > region.end) end = region.end;
   while (start < end) {
     MappedArea area;
     if (FindMappedArea(start, &area) != 0) return;

@@ -27,7 +27,8 @@ constexpr int64_t kShortLifeNs = 100'000'000;
 constexpr uint32_t kMostShortLives = 8;
 
 // Guarded by the move lock.
-Registration* g_registrations = nullptr;
+IntervalTree<Registration> g_registrations;
+Region* g_unused = nullptr;  // regions that had no registration when they were listed
 uint32_t g_short_lives = 0;
 uint64_t g_moved = 0;                     // registrations
 uint64_t g_kept[ROCEGW_KEPT_COUNT] = {};  // by reason
@@ -39,29 +40,20 @@ bool Overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end) {
 // Returns true if the daemon may be writing to some of these pages cross-process: it would finish
 // in the old page.
 bool IsWritten(uint64_t start, uint64_t end) {
-  for (const Registration* r = g_registrations; r != nullptr; r = r->next) {
-    if (!r->written || r->session->dead()) continue;
-    if (r->region == nullptr) {
-      if (Overlap(r->start, r->end, start, end)) return true;
-      continue;
-    }
-    const uint64_t shared_end = r->region->start + r->region->length;
-    if (r->start < r->region->start && Overlap(r->start, r->region->start, start, end)) return true;
-    if (r->end > shared_end && Overlap(shared_end, r->end, start, end)) return true;
-  }
-  return false;
+  return g_registrations.FindOverlap(start, end, [&](const Registration& r) {
+    if (!r.written || r.session->dead()) return false;
+    if (r.region == nullptr) return true;
+    return (r.start < r.region->start && Overlap(r.start, r.region->start, start, end)) ||
+           (r.end > r.region->end && Overlap(r.region->end, r.end, start, end));
+  }) != nullptr;
 }
 
 Region* FindIntact(const Session* session, uint64_t start, uint64_t end) {
   if (start >= end) return nullptr;
-  for (Region* region = FirstRegion(); region != nullptr; region = region->next) {
-    if (region->session == session && region->handle != 0 && !region->left &&
-        region->start <= start && end <= region->start + region->length &&
-        IsIntact(*region, start, end)) {
-      return region;
-    }
-  }
-  return nullptr;
+  return Regions().FindOverlap(start, end, [&](const Region& region) {
+    return region.session == session && region.handle != 0 && !region.left &&
+           region.start <= start && end <= region.end && IsIntact(region, start, end);
+  });
 }
 
 bool Identify(Region* region) {
@@ -73,7 +65,7 @@ bool Identify(Region* region) {
   region->inode = about.stx_ino;
   region->device_major = about.stx_dev_major;
   region->device_minor = about.stx_dev_minor;
-  return about.stx_size >= region->length;
+  return about.stx_size >= region->length();
 }
 
 Region* AskForRegion(Session* session, uint64_t start, uint64_t end) {
@@ -81,7 +73,7 @@ Region* AskForRegion(Session* session, uint64_t start, uint64_t end) {
   if (region == nullptr) return nullptr;
   region->session = session;
   region->start = start;
-  region->length = end - start;
+  region->end = end;
   rocegw_create_region request = {};
   request.address = start;
   request.length = end - start;
@@ -101,12 +93,12 @@ Region* AskForRegion(Session* session, uint64_t start, uint64_t end) {
 
 // Moves what is still mapped back to private memory. Returns false if a part had to stay.
 bool MoveAllBack(Region* region) {
-  const uint64_t end = region->start + region->length;
+  const uint64_t end = region->end;
   if (!IsShown(*region, region->start, end)) return true;
   if (!HasMemfd(*region)) return false;
   // The same dangers as on the way there; new holders of pages may exist.
   if (RemapModeOfProcess() != RemapMode::kAlways && MayHoldPages()) return false;
-  if (!IsTooLargeFor(region->length) && !HasOrdinaryProperties(region->start, end)) return false;
+  if (!IsTooLargeFor(region->length()) && !HasOrdinaryProperties(region->start, end)) return false;
   const int userfault = OpenUserfault(region->session->userfaultfd_device());
   if (userfault < 0) return false;
   bool all = true;
@@ -117,11 +109,19 @@ bool MoveAllBack(Region* region) {
         all = !area.executable && WatchWrites(userfault, start, length) &&
               ShowsAllOf(*region, start, start + length) &&
               MovePagesBack(userfault, start, length, region->memfd, start - region->start,
-                            protection, !region->has_children, ListGuard()) == length &&
+                            protection, !region->has_children, TreeGuard()) == length &&
               all;
       });
   RawClose(userfault);
   return all;
+}
+
+// Lists a region for Sweep. Programs have very many regions, of which few are unused.
+void ListUnused(Region* region) {
+  if (region->listed) return;
+  region->listed = true;
+  region->next_unused = g_unused;
+  g_unused = region;
 }
 
 // Ends a region without registrations. What cannot be moved back stays, without the daemon, until
@@ -135,22 +135,26 @@ void Dissolve(Region* region) {
     RemoveRegion(region);
   } else {
     region->left = true;
+    ListUnused(region);
     Debug("%llu KiB at %#llx stay on pages of their own memfd",
-          static_cast<unsigned long long>(region->length >> 10),
+          static_cast<unsigned long long>(region->length() >> 10),
           static_cast<unsigned long long>(region->start));
   }
 }
 
 // Dissolves unused regions, unless a cross-process copy may be using them; removes unmapped ones.
 void Sweep() {
-  for (Region* region = FirstRegion(); region != nullptr;) {
-    Region* next = region->next;
-    const uint64_t end = region->start + region->length;
+  Region* region = g_unused;
+  g_unused = nullptr;
+  while (region != nullptr) {
+    Region* const next = region->next_unused;
+    region->listed = false;
     if (region->references == 0 && !region->inherited) {
-      if (region->left) {
-        if (!IsShown(*region, region->start, end)) RemoveRegion(region);
-      } else if (!IsWritten(region->start, end)) {
-        Dissolve(region);
+      if (region->left ? !IsShown(*region, region->start, region->end)
+                       : !IsWritten(region->start, region->end)) {
+        region->left ? RemoveRegion(region) : Dissolve(region);
+      } else {
+        ListUnused(region);
       }
     }
     region = next;
@@ -169,7 +173,7 @@ uint32_t Make(Session* session, uint64_t start, uint64_t end, Region** made) {
   const int64_t begun = MonotonicNs();
   const bool ready = WatchWrites(userfault, start, end - start) && IsPlainMemory(start, end);
   const uint64_t moved =
-      ready ? MovePages(userfault, start, end - start, region->memfd, ListGuard()) : 0;
+      ready ? MovePages(userfault, start, end - start, region->memfd, TreeGuard()) : 0;
   RawClose(userfault);
   if (moved != end - start) {
     Dissolve(region);
@@ -177,7 +181,7 @@ uint32_t Make(Session* session, uint64_t start, uint64_t end, Region** made) {
   }
   region->made_ns = MonotonicNs();
   Debug("moved %llu KiB at %#llx onto the gateway's memory in %llu us",
-        static_cast<unsigned long long>(region->length >> 10),
+        static_cast<unsigned long long>(region->length() >> 10),
         static_cast<unsigned long long>(start),
         static_cast<unsigned long long>((region->made_ns - begun) / 1000));
   *made = region;
@@ -225,17 +229,10 @@ void DropReference(Registration* r) {
   Region* region = r->region;
   r->region = nullptr;
   if (region == nullptr || --region->references != 0) return;
+  ListUnused(region);
   if (region->inherited || !region->automatic) return;
   const bool short_life = MonotonicNs() - region->made_ns < kShortLifeNs;
   g_short_lives = short_life ? g_short_lives + 1 : 0;
-}
-
-// Programs have hundreds of thousands of registrations: removing one must not search the list.
-void Enlist(Registration* r) {
-  r->next = g_registrations;
-  r->link = &g_registrations;
-  if (r->next != nullptr) r->next->link = &r->next;
-  g_registrations = r;
 }
 
 // For debugging a program's memory.
@@ -255,10 +252,10 @@ void Enlist(Registration* r) {
 
 void BeginRegistration(Session* session, uint64_t start, uint64_t length, bool written,
                        Registration* registration) {
-  *registration = {nullptr, nullptr, session, start, start + length, written, nullptr, 0};
+  *registration = {Interval{.start = start, .end = start + length}, session, written, nullptr, 0};
   const MoveLock lock;
   registration->kept = Place(registration);
-  Enlist(registration);
+  g_registrations.Insert(registration);
   if (registration->kept == 0) {
     ++g_moved;
     return;
@@ -273,9 +270,9 @@ void BeginRegistration(Session* session, uint64_t start, uint64_t length, bool w
 void ListRegistration(Session* session, uint64_t start, uint64_t length, bool written,
                       Registration* registration) {
   const MoveLock lock;
-  *registration = {nullptr,        nullptr, session, start,
-                   start + length, written, nullptr, ROCEGW_KEPT_UNSAID};
-  Enlist(registration);
+  *registration = {Interval{.start = start, .end = start + length}, session, written, nullptr,
+                   ROCEGW_KEPT_UNSAID};
+  g_registrations.Insert(registration);
   ++g_kept[ROCEGW_KEPT_UNSAID];
 }
 
@@ -294,8 +291,7 @@ void LeaveRegion(Registration* registration) {
 
 void EndRegistration(Registration* registration) {
   const MoveLock lock;
-  *registration->link = registration->next;
-  if (registration->next != nullptr) registration->next->link = registration->link;
+  g_registrations.Remove(registration);
   DropReference(registration);
   Sweep();
 }

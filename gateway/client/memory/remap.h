@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "gateway/client/memory/interval_tree.h"
 #include "gateway/client/session/session.h"
 
 namespace rocegw::client {
@@ -15,12 +16,8 @@ namespace rocegw::client {
 struct Region;
 
 // State of a registration; part of its memory region's object.
-struct Registration {
-  Registration* next;
-  Registration** link;  // pointer that leads here
+struct Registration : Interval {
   Session* session;
-  uint64_t start;
-  uint64_t end;
   bool written;    // the daemon may write to it
   Region* region;  // region of its pages, nullptr: none
   uint32_t kept;   // enum rocegw_kept: reason for no region
