@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what is committed fits a gateway is decided twice: by the controller before it is
-// written, and by the gateway before it comes into force. These are the cases that both must agree
-// on. Each counts one resource (queue pairs); all pools are on the gateway. Values.
+// Cases of committed quotas on which controller and gateway must agree: the controller decides
+// before an object is stored, the gateway before it applies the object, whether all committed
+// amounts fit. Each case counts one resource (queue pairs); all pools are on the gateway.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct CommittedCase {
   struct Tenant {
     std::string id;
     uint64_t committed = 0;
-    uint64_t peak = 0;  // 0: none is set
+    uint64_t peak = 0;  // 0: no peak
   };
   struct Pool {
     std::string tenant;
     uint64_t committed = 0;
-    uint32_t ready = 0;  // kept ready, which is promised as well
+    uint32_t ready = 0;  // queue pairs kept ready; they count as committed
   };
-  std::string name;  // of the test
+  std::string name;  // name of the test
   uint64_t capacity = 0;
   std::vector<Tenant> tenants;
   std::vector<Pool> pools;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small fleet that tests write as the store would deliver it. One thread.
+// Small fleet that tests write in the form in which the store delivers objects. One thread.
 #pragma once
 
 #include <string>
@@ -38,7 +38,7 @@ struct Fleet {
   }
 };
 
-// What a store holds of it, without its status.
+// Returns the object as the store holds it, without status.
 template <typename Object>
 store::Operation IntentOf(const Object& object) {
   return store::Operation::Put(model::KeyOf(model::Part::kIntent, model::NameOf(object.name())),
@@ -58,7 +58,7 @@ inline types::v1::Tenant TenantWith(const std::string& id) {
   return tenant;
 }
 
-// On all gateways of the zone; an empty one: on all.
+// Returns a pool on all gateways of the zone; an empty zone: on all gateways.
 inline types::v1::Pool PoolWith(const std::string& tenant, const std::string& id,
                                 const std::string& zone, uint64_t committed_qps = 0) {
   types::v1::Pool pool;

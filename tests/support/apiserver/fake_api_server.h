@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// API server of a Kubernetes cluster as far as this project calls it: objects by path over HTTPS,
-// with bearer tokens, conflicts by resourceVersion, and reviews of tokens. Serves one call after
-// the other on a thread of its own. Methods may be called by any thread.
+// Stand-in of a Kubernetes API server, with the calls that this project makes: objects by path over
+// HTTPS, bearer tokens, conflicts by resourceVersion, token reviews. Serves one call at a time on
+// its own thread. Any thread may call the methods.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace rocegw::testing {
 
 class FakeApiServer {
  public:
-  // folder: an existing one; gets ca.crt and token, as a pod's folder of its service account.
+  // Writes ca.crt and token into an existing folder, as in a pod's service account folder.
   explicit FakeApiServer(std::string folder);
   ~FakeApiServer();
   FakeApiServer(const FakeApiServer&) = delete;
@@ -31,17 +31,17 @@ class FakeApiServer {
   kubeapi::ApiServerSettings settings() const;
   int port() const { return port_; }
 
-  // At a path such as "/api/v1/namespaces/web/pods/a".
+  // Stores an object at a path such as "/api/v1/namespaces/web/pods/a".
   void Put(const std::string& path, nlohmann::json object);
   void Remove(const std::string& path);
   std::optional<nlohmann::json> Find(const std::string& path) const;
-  // All objects right below a path.
+  // Returns all objects directly below a path.
   std::vector<nlohmann::json> List(const std::string& path) const;
 
   void PutPod(const std::string& name_space, const std::string& name, const std::string& uid,
               const std::string& account);
   void PutNamespace(const std::string& name, const std::map<std::string, std::string>& labels);
-  // A token that reviews (authentication.k8s.io/v1) find to be of this user and node.
+  // Result of a token's review (authentication.k8s.io/v1).
   struct Reviewed {
     std::string user;  // "system:serviceaccount:NAMESPACE:NAME"
     std::string node;  // empty: the API server does not say
@@ -49,16 +49,16 @@ class FakeApiServer {
   };
   void PutToken(const std::string& token, Reviewed reviewed);
 
-  // Every call is answered so, until 0.
+  // Answers each call with this status until it is set to 0.
   void FailWith(int status) { fail_with_ = status; }
-  // Bodies come in chunks, as those of long answers.
+  // Sends bodies in chunks, as for long answers.
   void SetChunked(bool chunked) { chunked_ = chunked; }
-  // Connections are closed in the middle of the answer.
+  // Closes connections in the middle of the answer.
   void SetCut(bool cut) { cut_ = cut; }
-  // Changes an object that a client writes before it is stored: fields that this version of
-  // Kubernetes does not have are dropped so.
+  // Sets a function that changes each written object before it is stored, for example to drop
+  // fields that a version of Kubernetes does not have.
   void OnWrite(std::function<void(nlohmann::json&)> change);
-  // "GET /api/v1/..." of all calls until now.
+  // Returns all calls so far, as "GET /api/v1/...".
   std::vector<std::string> calls() const;
 
  private:
@@ -86,7 +86,7 @@ class FakeApiServer {
   std::atomic<int> fail_with_{0};
   std::atomic<bool> chunked_{false};
   std::atomic<bool> cut_{false};
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<std::string, nlohmann::json> objects_;
   std::map<std::string, Reviewed> tokens_;
   std::vector<std::string> calls_;

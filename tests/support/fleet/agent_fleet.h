@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many agents in one process: each is the production agent with an identity, a certificate and a
-// connection of its own, over a gateway that takes everything (fake_gateway.h). All live on one
-// loop's thread. What cannot be done ends the program. One thread, but for what the gateways note.
+// Many agents in one process. Each is the production agent with its own identity, certificate and
+// connection, and with a FakeGateway. All agents run on the thread of one loop. A failed step ends
+// the program. One thread calls the methods; any thread may read the gateways' records.
 #pragma once
 
 #include <memory>
@@ -21,9 +21,9 @@ namespace rocegw::testing {
 class AgentFleet {
  public:
   struct Options {
-    std::string directory;  // exists; of the identities
+    std::string directory;  // existing folder for the identities
     size_t agents = 0;
-    bool remember = false;  // FakeGateway
+    bool remember = false;  // argument of FakeGateway
   };
   explicit AgentFleet(Options options);
   ~AgentFleet();
@@ -33,19 +33,19 @@ class AgentFleet {
   // "gateways/g7"
   static std::string NameOf(size_t at) { return "gateways/g" + std::to_string(at); }
 
-  // Each with a join token that the administrator makes.
+  // Joins all agents, each with a join token that the administrator makes.
   void Join(const std::shared_ptr<grpc::Channel>& admin);
   void Start();
 
   size_t size() const { return nodes_.size(); }
-  // From Start on.
+  // Valid from Start on.
   FakeGateway& gateway(size_t at) { return *nodes_[at].gateway; }
 
  private:
   struct Node {
     std::unique_ptr<agent::NodeIdentity> identity;
     std::unique_ptr<FakeGateway> gateway;
-    std::unique_ptr<agent::Agent> agent;  // the loop's
+    std::unique_ptr<agent::Agent> agent;  // used on the loop's thread
   };
   void JoinOne(const std::shared_ptr<grpc::Channel>& admin, size_t at);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rocegw-controller program as a process that may be killed, stopped and started again, with a
-// directory and a port that stay. It ends with the thread that started it. For benchmarks and tests
-// that need no network namespace; what cannot be done ends the program that asked. One thread, but
-// for the channels.
+// Process of the rocegw-controller program that can be killed, stopped and started again; its
+// directory and port stay. The process ends with the thread that started it. For benchmarks and
+// tests that need no network namespace. A failed step ends the calling program. One thread; gRPC
+// channels may be used by any thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,29 +17,29 @@ namespace rocegw::testing {
 
 [[noreturn]] void GiveUp(const std::string& why);
 
-// Ports that nobody listened on a moment ago, all different.
+// Returns different ports that have no listener at the time of the call.
 std::vector<int> FreeTcpPorts(size_t count);
 
 class ControllerProgram {
  public:
   struct Options {
     std::string program;    // path
-    std::string directory;  // exists
+    std::string directory;  // existing
     int port = 0;
-    std::vector<int> all_ports;  // of all controllers of the fleet; empty: it is alone
-    std::string more;            // lines of configuration
+    std::vector<int> all_ports;  // ports of all controllers of the fleet; empty: one controller
+    std::string more;            // further lines of configuration
   };
   explicit ControllerProgram(Options options);
   ~ControllerProgram();
   ControllerProgram(const ControllerProgram&) = delete;
   ControllerProgram& operator=(const ControllerProgram&) = delete;
 
-  // Does not wait until it is ready: calls with wait_for_ready do.
+  // Returns before the controller is ready; calls with wait_for_ready wait for that.
   void Start();
-  void Kill();  // SIGKILL, and it is gone
-  void Stop();  // SIGSTOP, and it has stopped
+  void Kill();  // sends SIGKILL and waits for the end
+  void Stop();  // sends SIGSTOP and waits until the process has stopped
   void Continue();
-  // Its wait status when it has ended by itself, once.
+  // Returns the wait status of a process that ended by itself, once.
   std::optional<int> Ended();
   bool running() const { return pid_ > 0; }
   pid_t pid() const { return pid_; }
@@ -47,9 +47,9 @@ class ControllerProgram {
   std::string state_dir() const { return options_.directory + "/state"; }
   std::string log_file() const { return options_.directory + "/controller.log"; }
   std::string address() const { return "127.0.0.1:" + std::to_string(options_.port); }
-  // The administrator; a connection of its own.
+  // Returns a new connection as the administrator.
   std::shared_ptr<grpc::Channel> Admin() const;
-  // MiB that it has had in memory at most.
+  // Returns the peak of resident memory in MiB.
   double PeakMemory() const;
 
  private:
@@ -57,7 +57,7 @@ class ControllerProgram {
   pid_t pid_ = -1;
 };
 
-// For calls to a controller that may be just starting.
+// Returns a context for calls to a controller that may still be starting.
 std::unique_ptr<grpc::ClientContext> PatientContext(
     std::chrono::milliseconds deadline = std::chrono::seconds(50));
 

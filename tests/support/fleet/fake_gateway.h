@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gateway that takes every configuration at once and notes what it got. Lives on its agent's
-// loop; what it notes may be read by any thread.
+// Stand-in of a gateway that applies each configuration at once and records it. Belongs to its
+// agent's loop; any thread may read the records.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ namespace rocegw::testing {
 
 class FakeGateway final : public agent::GatewayPort {
  public:
-  // remember: it keeps the objects and refuses a change that builds on another state than it runs,
-  // as a real one does. Otherwise it only counts.
+  // `remember`: keeps the objects, and refuses a change that is based on another state than the
+  // current one, as a gateway does. Otherwise changes are only counted.
   FakeGateway(session::ControlLoop& loop, std::string address, bool remember)
       : loop_(loop), address_(std::move(address)), remember_(remember) {}
 
@@ -27,30 +27,30 @@ class FakeGateway final : public agent::GatewayPort {
              std::function<void(StatusOr<types::v1::PushReport>)> done) override;
   void Ask(const fleet::v1::TunnelQuestion& question,
            std::function<void(fleet::v1::TunnelAnswer)> done) override;
-  // Nobody attaches here.
+  // No program attaches to this gateway.
   void ListHeldAttaches(
       uint64_t, std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)>) override {}
   void AnswerAttach(uint64_t, bool, const std::string&) override {}
 
-  // Revision of what it runs, and objects that it has been handed since the start.
+  // Revision of the current configuration, and number of objects received since the start.
   std::atomic<int64_t> revision{0};
   std::atomic<uint64_t> deliveries{0};
-  // Pools whose quota has been delivered with the newest number of QPs that was asked for.
+  // Number of pools whose received quota has `wanted_qps` QPs.
   std::atomic<uint64_t> wanted_qps{0};
   std::atomic<uint64_t> pools_with_it{0};
 
-  // Names and revisions of what it runs.
+  // Returns names and revisions of the current objects.
   std::map<std::string, int64_t> Objects() const;
 
  private:
-  // False: it builds on something else.
+  // Returns false if the push is based on another state.
   bool Take(const types::v1::Push& push);
 
   session::ControlLoop& loop_;
   const std::string address_;
   const bool remember_;
   std::string store_;
-  mutable std::mutex mutex_;  // guards the next one
+  mutable std::mutex mutex_;  // guards objects_
   std::map<std::string, int64_t> objects_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubelet as a driver of dynamic resource allocation sees it: it finds the driver's socket in the
-// folder plugins_registry, asks what it is, tells it that it is taken, and hands claims to its
-// endpoint. Speaks the real protocols at real sockets; each call makes its own connection, as
+// Stand-in of kubelet for a driver of dynamic resource allocation: finds the driver's socket in the
+// folder plugins_registry, asks for its information, confirms the registration, and sends claims to
+// its endpoint. Speaks the real protocols at real sockets. Each call makes its own connection, as
 // kubelet does after a restart of either side. One thread.
 #pragma once
 
@@ -21,18 +21,18 @@ struct ClaimOfAPod {
 
 class DraKubelet {
  public:
-  // root: gets ROOT/plugins and ROOT/plugins_registry.
+  // Makes ROOT/plugins and ROOT/plugins_registry.
   explicit DraKubelet(const std::string& root);
 
   std::string plugins_dir() const { return root_ + "/plugins"; }
   std::string registry_dir() const { return root_ + "/plugins_registry"; }
 
-  // Waits for the socket of the driver and registers it; false: there is none in time, or it is
-  // none of the kind and version that kubelet takes.
+  // Waits for the driver's socket and registers the driver. Returns false after the time-out, or
+  // if kubelet would not accept the driver's type or version.
   bool Register(const std::string& driver);
   const pluginregistration::PluginInfo& info() const { return info_; }
 
-  // The response for the claim; its error tells also of a call that failed.
+  // Returns the response for the claim; a failed call is an error in it.
   k8s::io::kubelet::pkg::apis::dra::v1::NodePrepareResourceResponse Prepare(
       const ClaimOfAPod& claim) const;
   std::string Unprepare(const ClaimOfAPod& claim) const;

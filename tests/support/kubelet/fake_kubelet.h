@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubelet as device plugins see it: it takes their registrations, watches their devices, gives
-// devices to pods, and tells who holds what (podresources). It speaks the real protocols at real
-// sockets. When it starts it empties its folder, and what it hears is gone with a stop, as
-// kubelet's; who holds what stays. Used by one thread; its own threads are inside.
+// Stand-in of kubelet for device plugins: takes registrations, watches devices, allocates devices
+// to pods and lists the allocations (PodResources API). Speaks the real protocols at real sockets.
+// As kubelet, it empties its folder at each start and forgets registrations at each stop;
+// allocations stay. One thread calls the methods; the servers' threads are internal.
 #pragma once
 
 #include <chrono>
@@ -23,59 +23,61 @@ struct SeenDevice {
 };
 using SeenDevices = std::map<std::string, SeenDevice>;  // by id
 
-// What a container is started with.
+// Result of the admission of a container.
 struct Admission {
-  std::string problem;  // empty: it was admitted
+  std::string problem;  // empty: admitted
   std::string device;
   v1beta1::ContainerAllocateResponse container;
 };
 
 class FakeKubelet {
  public:
-  // Makes ROOT/dp, for plugins, as addresses of sockets are short, and ROOT/pod-resources.
+  // Makes ROOT/dp for plugins (a short name, since socket addresses are short) and
+  // ROOT/pod-resources.
   explicit FakeKubelet(const std::string& root);
   ~FakeKubelet();
   FakeKubelet(const FakeKubelet&) = delete;
   FakeKubelet& operator=(const FakeKubelet&) = delete;
 
   void Start();
-  // socket_stays: as of one that was killed.
+  // `socket_stays`: leaves the socket file, as a killed kubelet does.
   void Stop(bool socket_stays = false);
-  // Who holds what is not told any more, or again; plugins are heard as before.
+  // Stop and start the PodResources API alone; plugins stay registered.
   void StopPodResources();
   void StartPodResources();
 
   std::string plugin_dir() const { return plugin_dir_; }
   std::string pod_resources_socket() const { return pod_resources_; }
 
-  // Of a resource that is not registered: nothing.
+  // Returns the devices of a resource; none if it is not registered.
   SeenDevices Devices(const std::string& resource) const;
-  // Until the devices are as wanted; false: they are not in time.
+  // Waits until `wanted` accepts the devices. Returns false after the time-out.
   bool Wait(const std::string& resource, const std::function<bool(const SeenDevices&)>& wanted,
             std::chrono::seconds within = std::chrono::seconds(20)) const;
-  // So many of them healthy, and no others.
+  // Waits until exactly `count` devices are listed and all of them are healthy.
   bool WaitHealthy(const std::string& resource, size_t count) const;
-  // Since it was made, by resource.
+  // Returns the number of registrations of a resource since construction.
   int registrations(const std::string& resource) const;
   bool WaitRegistrations(const std::string& resource, int least) const;
 
-  // A pod with one container that asks for `count` of the resource: allocated, noted as the pod's,
-  // and about to start. device: which one; empty: the first that is healthy and nobody's.
+  // Admits a pod with one container that asks for `count` devices: allocates the devices, records
+  // them for the pod, and prepares the start. `device`: the device to allocate; empty: the first
+  // that is healthy and free.
   Admission Admit(const std::string& name_space, const std::string& pod,
                   const std::string& resource, const std::string& device = "", int count = 1);
-  // The pod's container starts again with what it has.
+  // Starts the pod's container again with its devices.
   std::string StartAgain(const std::string& resource, const std::string& device);
   void Release(const std::string& name_space, const std::string& pod);
-  // The pod has finished and is still listed; its device is free for another pod.
+  // Marks the pod as finished: it stays listed, and its device is free for another pod.
   void Finish(const std::string& name_space, const std::string& pod);
-  // The device belongs to the pod's plain init container: it is not listed, but stands in kubelet's
-  // checkpoint under the pod's uid.
+  // Assigns the device to the pod's plain init container: PodResources does not list it, but
+  // kubelet's checkpoint has it under the pod's UID.
   void MakeInit(const std::string& resource, const std::string& device, const std::string& uid);
 
-  // Questions about who holds what, as kubelet limits them: 100 a second, 10 at once. used_up: the
-  // questions beyond that with which other programs have used up the time to come.
+  // Limits PodResources calls as kubelet does: 100 per second, burst 10. `used_up`: number of calls
+  // by which other programs have overdrawn the token bucket.
   void LimitRate(double used_up);
-  // Questions that the limit has turned away.
+  // Returns the number of calls that the limit refused.
   int turned_away() const;
 
  private:
