@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that get memory are replaced in a program that uses this, and counted between Start and
-// Stop: malloc and its kin (so new, too), mmap, memfd_create. One thread; not with sanitizers,
-// which replace them as well.
+// Counts of memory allocations between Start and Stop. Replaces malloc and its relatives (and so
+// new), mmap and memfd_create in programs that link it. One thread; not with sanitizers, which
+// replace the same functions.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace rocegw::testing {
 struct AllocationCounts {
   uint64_t allocations = 0;
   uint64_t mappings = 0;
-  uint64_t files = 0;  // in memory
+  uint64_t files = 0;  // memfd_create
   auto operator<=>(const AllocationCounts&) const = default;
 
   static void Start();
   static void Stop();
-  // Since Reset.
+  // Counts since Reset.
   static AllocationCounts Read();
   static void Reset();
 };

@@ -28,9 +28,9 @@ class Random {
     return static_cast<T>(engine_());
   }
   bool Coin() { return (engine_() & 1) != 0; }
-  // From 0 to limit - 1.
+  // Returns a value from 0 to limit - 1.
   size_t Below(size_t limit) { return static_cast<size_t>(engine_() % limit); }
-  // Both ends included.
+  // Returns a value from `low` to `high`, both included.
   size_t Between(size_t low, size_t high) { return low + Below(high - low + 1); }
   std::vector<uint8_t> Bytes(size_t count) {
     std::vector<uint8_t> bytes(count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two gateways in one process: real workers over an in-memory wire, one session a side (or one for
-// each of some pools) whose memory is a buffer of the test. With virtual time (Step) everything is
-// deterministic; with threads (Start) the same objects run as in the daemon. Control messages are
-// answered synchronously.
+// Two gateways in one process: production workers over an in-memory wire. Each side has one
+// session, or one for each of several pools, whose memory is a buffer of the test. With virtual
+// time (Step) each run is deterministic; with threads (Start) the same objects run as in the
+// daemon. Control messages are answered synchronously.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@
 
 namespace rocegw::testing {
 
-// How the sessions' memory is reached: a test's buffer, or as in the daemon (this process then
-// stands for the client), by cross-process copy or through the same mapping.
+// Access to the sessions' memory: a buffer of the test, or as in the daemon by cross-process copy
+// or through a shared mapping. In the latter two cases this process is also the client.
 enum class Reach { kBuffer, kCrossProcess, kDirect };
 
 inline constexpr uint32_t kAllChannelFeatures =
@@ -28,23 +28,23 @@ inline constexpr uint32_t kAllChannelFeatures =
 
 struct GatewayPairOptions {
   size_t workers[2] = {1, 1};
-  TamperScript* script = nullptr;  // mistreats what both sides receive (Step only)
+  TamperScript* script = nullptr;  // applied to received packets of both sides (Step only)
   bool threads = false;
-  worker::IdlePolicy idle;  // of threads
+  worker::IdlePolicy idle;  // used by threads
   flow::CcConfig congestion;
   size_t memory_bytes = 1 << 20;
   Reach reach = Reach::kBuffer;
-  // By side: a session for each, numbered from 1. None: one session of no pool.
+  // By side: one session for each share, numbered from 1. Empty: one session without a pool.
   std::vector<tenant::Share*> shares[2];
-  // By side: of the same sessions, who touches their memory in the worker's place; nullptr: nobody.
+  // By side and session: copier that accesses the memory for the worker; nullptr: the worker does.
   std::vector<memory::Copier*> copiers[2];
   worker::Scheduler::Clock clock = nullptr;
-  // RC queue pairs ride on channels.
+  // RC queue pairs use channels.
   bool channels = false;
   uint32_t channel_paths = 1;
-  uint32_t channel_window = 4096;  // packets that a receiver takes ahead
-  // What each side offers and takes, as wire::GatewayOption bits; 0: it knows nothing of channels,
-  // though the other side thinks so.
+  uint32_t channel_window = 4096;  // packets that a receiver accepts ahead of a gap
+  // wire::GatewayOption bits that each side offers and accepts; 0: the side has no channels,
+  // although the other side assumes them.
   uint32_t channel_features[2] = {kAllChannelFeatures, kAllChannelFeatures};
 };
 
@@ -53,13 +53,13 @@ class GatewayPair {
   explicit GatewayPair(const GatewayPairOptions& options);
   ~GatewayPair();
 
-  // With threads.
+  // Valid with threads.
   worker::WorkerThread& thread(int side, size_t worker) { return *sides_[side].threads[worker]; }
 
-  // Where a session's memory begins, in its own addresses: with Reach::kBuffer always kBase.
+  // Returns the address of the session's memory in the session; kBase with Reach::kBuffer.
   static constexpr uint64_t kBase = 0x10000000;
   uint64_t Base(int side) const;
-  // The first session's keys; the n-th's are 2 * (n - 1) more.
+  // Keys of the first session, by side. Those of session n are larger by 2 * (n - 1).
   static constexpr uint32_t kKey[2] = {0x5AFE0001, 0x5AFE0002};
   static MemoryKey KeyOf(int side, uint32_t session) {
     return MemoryKey{kKey[side] + 2 * (session - 1)};
@@ -67,33 +67,34 @@ class GatewayPair {
   static wire::Gid GidOf(int side) { return wire::Gid::FromV4(0xC0000201u + side); }
   std::vector<uint8_t>& memory(int side) { return sides_[side].memory; }
 
-  // Makes a QP on the worker that its QPN's bucket names.
+  // Makes a queue pair on the worker to which steering sends its QPN.
   RingEnd& AddQp(int side, RingOptions options);
-  // Takes two connected queue pairs of one type to RTS.
+  // Connects two queue pairs of one type and moves them to RTS.
   void Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu = 5, uint8_t min_rnr_timer = 1);
-  // What Connect gave it.
+  // Returns the attributes that Connect set.
   verbs::QpAttributes AttributesOf(int side, const RingEnd& end) const {
     return sides_[side].attributes.at(end.options().qpn);
   }
   void Remove(int side, RingEnd& end);
-  // Where that end is reached by a channel.
+  // Returns the address of that end for a channel.
   verbs::ChannelTarget TargetOf(int side, const RingEnd& end) const;
-  // Reach::kBuffer: the side's program is gone, its memory with it; its session is still there.
+  // Simulates the death of the side's program, with Reach::kBuffer: accesses to its memory fail,
+  // and its session stays.
   void EndProcess(int side);
   void Ring(int side, RingEnd& end);
-  // Sets the leaf bit of the doorbell and not its summary bit.
+  // Sets the leaf bit of the doorbell without its summary bit.
   void SetLeafOnly(int side, RingEnd& end);
 
-  // Virtual time: every worker runs once, then time moves on.
+  // Runs each worker once and advances virtual time.
   void Step(Duration by = Microseconds(10));
-  // One iteration of one worker, for benchmarks that time the two ends apart.
+  // Runs one iteration of one worker, for benchmarks that measure both ends separately.
   bool RunWorker(int side, WorkerIndex worker, TimePoint now) {
     return sides_[side].workers[worker]->RunOnce(now);
   }
   rocegw_doorbell_page* page(int side, WorkerIndex worker, uint32_t session = 1) {
     return sides_[side].bells[session - 1][worker]->page.get();
   }
-  // The eventfd that the session's program writes to wake the worker.
+  // Returns the eventfd that the session's program writes to wake the worker.
   int wake_fd(int side, WorkerIndex worker, uint32_t session = 1) const {
     return sides_[side].bells[session - 1][worker]->wake_fd;
   }
@@ -103,17 +104,17 @@ class GatewayPair {
   TimePoint now() const { return now_; }
 
   worker::ControlReply Call(int side, WorkerIndex worker, worker::ControlMessage message);
-  // Without an answer; false: the ring is full.
+  // Sends a message without waiting for an answer. Returns false if the ring is full.
   bool Tell(int side, WorkerIndex worker, worker::ControlMessage message) {
     return sides_[side].links[worker]->to_worker.Push(std::move(message));
   }
-  // What workers have said by themselves goes to `notices`.
+  // Moves messages that workers sent on their own to `notices`.
   void TakeNotices();
   uint64_t Count(int side, metrics::Counter metrics::WorkerCounters::*counter) const;
   std::vector<worker::WorkerMessage> notices;
 
  private:
-  // What one session and one worker share.
+  // Memory that one session and one worker share.
   struct Bells {
     std::unique_ptr<rocegw_doorbell_page> page = std::make_unique<rocegw_doorbell_page>();
     rocegw_worker_line line{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network namespaces without names: they live as long as their descriptor, so a test that dies
-// leaves nothing behind. Needs root; Create says so. Entering changes the calling thread only.
+// Network namespaces without names. A namespace lives as long as its descriptor, so a test that
+// dies leaves nothing behind. Needs root; otherwise Create fails. Entering changes only the calling
+// thread.
 #pragma once
 
 #include <memory>
@@ -13,10 +14,10 @@ namespace rocegw::testing {
 
 class NetworkNamespace {
  public:
-  // A new one with its loopback interface up.
+  // Returns a new namespace with its loopback interface up.
   static StatusOr<NetworkNamespace> Create();
 
-  // While it lives, the calling thread is in the namespace: sockets it opens and commands it runs.
+  // Scope in which the calling thread opens sockets and runs commands in the namespace.
   class Inside {
    public:
     explicit Inside(const NetworkNamespace& where);
@@ -28,10 +29,10 @@ class NetworkNamespace {
     UniqueFd previous_;
   };
 
-  // Runs a shell command inside; its exit status and what it printed are in the text of a failure.
+  // Runs a shell command in the namespace. A failure has exit status and output in its text.
   Status Run(const std::string& command) const;
 
-  // A path that commands like `ip link set NAME netns PATH` take.
+  // Returns the path for commands such as `ip link set NAME netns PATH`.
   std::string path() const;
 
  private:
@@ -44,8 +45,8 @@ class NetworkNamespace {
 Status JoinByVeth(const NetworkNamespace& first, const NetworkNamespace& second,
                   const std::string& name, unsigned mtu);
 
-// Tells each the other's MAC address for good: resolving may take a second, and packets get lost
-// meanwhile.
+// Adds permanent neighbour entries on both sides: address resolution may take a second, during
+// which packets are lost.
 Status IntroduceNeighbours(const NetworkNamespace& first, const NetworkNamespace& second,
                            const std::string& name);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bad network for tests: decorates a port and mistreats what it receives, by rules first and
-// seeded probabilities second. Receiving is the right place: there the packet is complete, so a
-// corrupted bit meets a sealed ICRC and a duplicate is the same packet, as in a real network. To
-// mistreat both directions, wrap both ports and share one script. Single-threaded.
+// Decorator of a port that damages received packets, by rules first and by seeded probabilities
+// second. It acts on reception because packets are complete there: a corrupted bit meets a sealed
+// ICRC, and a duplicate is the same packet, as in a real network. To act on both directions, wrap
+// both ports and share one script. Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +18,22 @@ namespace rocegw::testing {
 
 enum class TamperAction : uint8_t {
   kDrop,
-  kDelay,      // comes out after `count` later packets of its direction have
-  kDuplicate,  // `count` more copies right behind it
+  kDelay,      // delivered behind `count` later packets of its direction
+  kDuplicate,  // followed by `count` copies
   kCorrupt,    // flips bit `bit` of the UDP payload
   kMarkCe,     // ECN congestion experienced
-  kReorder,    // holds back the first `count` matches and lets them go in another order
+  kReorder,    // holds the first `count` matches and delivers them in another order
 };
 
 struct TamperRule {
   TamperAction action = TamperAction::kDrop;
-  // What it applies to; unset means any.
+  // Packets to which the rule applies; unset: any.
   std::optional<int> direction;  // the number given to TamperPort
   std::optional<uint8_t> opcode;
   std::optional<uint32_t> first_psn;  // with last_psn: a range, also across the wrap
   uint32_t last_psn = 0;
   std::optional<uint32_t> destination_qpn;
-  // Of the packets that match all of the above: skip so many, then act on so many.
+  // Number of matching packets that are skipped, then number that are acted upon.
   size_t skip = 0;
   size_t times = SIZE_MAX;
 
@@ -42,7 +42,7 @@ struct TamperRule {
 
   // Filled by the script.
   size_t matched = 0;  // packets that match the description
-  size_t acted = 0;    // and were acted upon
+  size_t acted = 0;    // matching packets that were acted upon
 };
 
 struct TamperProbabilities {
@@ -61,12 +61,11 @@ class TamperScript {
   // Returns the rule's number. Rules are tried in order; the first that acts on a packet wins.
   size_t Add(const TamperRule& rule);
   const TamperRule& rule(size_t number) const { return rules_[number].rule; }
-  // Applied to packets that no rule acted on.
+  // Sets the probabilities for packets on which no rule acted.
   void Set(const TamperProbabilities& probabilities) { probabilities_ = probabilities; }
-  // As a port that does not know its neighbour yet: what it is given to send waits in it until it
-  // was flushed so often.
+  // Holds sent packets until so many flushes, as a port that has not resolved its neighbour.
   void ParkForFlushes(size_t flushes) { park_flushes_ = flushes; }
-  // From here on everything passes; held packets stay held until released.
+  // Stops all actions; held packets stay held until they are released.
   void Calm();
 
   size_t dropped() const { return dropped_; }
@@ -116,7 +115,7 @@ class TamperScript {
 
 class TamperPort final : public port::PacketPort {
  public:
-  // Both must outlive the port. direction tells rules which way this port's packets flow.
+  // Both must outlive the port. `direction`: number by which rules name this port's packets.
   TamperPort(port::PacketPort& inner, TamperScript& script, int direction)
       : inner_(inner), script_(script), direction_(direction) {}
 
@@ -129,7 +128,7 @@ class TamperPort final : public port::PacketPort {
   int wake_fd() const override { return inner_.wake_fd(); }
   const port::PortCounters& counters() const override { return inner_.counters(); }
 
-  // Lets go of every delayed packet, in order.
+  // Delivers all delayed packets in order.
   void ReleaseHeld();
   size_t held() const { return state_.held.size(); }
 

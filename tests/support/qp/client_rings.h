@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program's end of the rings of one queue pair, and of its completion queue, as the attach
-// protocol places them in shared memory: for tests that are the client library, a good one or not.
+// Program's end of the rings of one queue pair and of its completion queue, as the attach protocol
+// places them in shared memory. For tests in the role of the client library, well-behaved or not.
 // One thread.
 #pragma once
 
@@ -49,7 +49,7 @@ class ClientQp {
            size_t{index & (reply_.rq_entries - 1)} * reply_.rq_payload_stride;
   }
 
-  // Whether there is room is the caller's knowledge.
+  // The caller makes sure that the queue has a free slot.
   void PostSend(rocegw_send_wqe wqe, std::span<const rocegw_sge> list) {
     wqe.num_sge = static_cast<uint8_t>(list.size());
     WriteDescriptor(SendSlot(control().sq_producer), wqe, list);
@@ -92,7 +92,7 @@ class ClientSrq {
   rocegw_srq_control& control() {
     return *reinterpret_cast<rocegw_srq_control*>(client_->At(reply_.control));
   }
-  // Of the ring that tells the order.
+  // Returns an entry of the ring that gives the order of the slots.
   uint32_t& Order(uint32_t index) {
     return reinterpret_cast<uint32_t*>(client_->At(reply_.order))[index & (reply_.entries - 1)];
   }
@@ -100,7 +100,7 @@ class ClientSrq {
     const size_t stride = rocegw_rq_stride(reply_.max_sge);
     return {client_->At(reply_.slots) + (number & (reply_.entries - 1)) * stride, stride};
   }
-  // Slots are used in turn: right where receives complete in the order in which they were posted.
+  // Uses the slots round-robin, which is correct only if receives complete in posted order.
   void PostReceive(uint64_t wr_id, std::span<const rocegw_sge> list) {
     uint32_t& producer = control().producer;
     const rocegw_recv_wqe wqe{wr_id, static_cast<uint32_t>(list.size()), 0};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An endpoint under test whose peers are written by hand: frames are built field by field, and what
-// it sends comes back decoded. The carriers are scripts (frame_peer.h), time moves when the test
-// says so.
+// Endpoint under test with scripted peers: tests build frames field by field and get the endpoint's
+// frames decoded. The carriers are scripted too (frame_peer.h). The test advances time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +18,8 @@ class EndpointHost {
  public:
   static constexpr uint32_t kQpn = 0x11;
   static constexpr uint32_t kPeerQpn = 0x40022;
-  static constexpr uint32_t kKey = 0x4711;      // of the endpoint under test
-  static constexpr uint32_t kPeerKey = 0x4712;  // of its peer
+  static constexpr uint32_t kKey = 0x4711;      // key of the endpoint under test
+  static constexpr uint32_t kPeerKey = 0x4712;  // key of its peer
   static constexpr uint32_t kPeer = 5;          // handle
   static constexpr uint16_t kEpoch = 0x7777;
 
@@ -34,7 +33,7 @@ class EndpointHost {
     host_.context().peers = &peers;
     BringUp();
   }
-  // What was under way and what was posted is forgotten.
+  // Discards requests in progress and posted requests.
   void Restart() {
     EXPECT_EQ(host_.ToState(verbs::QpState::kReset), 0);
     BringUp();
@@ -43,7 +42,7 @@ class EndpointHost {
   QpHost& host() { return host_; }
   TimePoint now() const { return now_; }
 
-  // What somebody else asks of it, in one frame.
+  // Returns a request of another initiator in one frame.
   wire::ChannelFrame Request(wire::FrameKind kind, uint32_t message, uint64_t offset,
                              uint32_t length) {
     return {.kind = kind,
@@ -65,7 +64,7 @@ class EndpointHost {
     frame.swap_or_add = add;
     return frame;
   }
-  // What its peer answers.
+  // Returns an answer of the peer.
   wire::ChannelFrame Answer(wire::FrameKind kind, uint32_t message) {
     return {.kind = kind,
             .epoch = kEpoch,
@@ -101,7 +100,7 @@ class EndpointHost {
     return host_.qp().OnFrame(host_, carrier, frame, buffer, refuse, now_);
   }
 
-  // One more peer, behind a gateway of its own that `by` leads to.
+  // Adds a peer behind another gateway, which `by` reaches.
   void AddPeer(uint32_t handle, ScriptedCarrier& by, const wire::Gid& gateway) {
     by.to.path.destination = gateway;
     transport::Peer peer = peers.at(kPeer);
@@ -121,7 +120,7 @@ class EndpointHost {
     host_.PostSend(wqe, {{offset, length}});
   }
 
-  // Lets it send, with memory and without; yields what it sent.
+  // Pumps the endpoint and executes memory operations. Returns the frames that it sent.
   std::vector<SentFrame> Out() {
     do {
       host_.Pump(now_);
@@ -136,7 +135,7 @@ class EndpointHost {
     host_.Collect();
     return FramesIn(TakeSent(host_));
   }
-  // Time moves, and deadlines that fall due are delivered in time.
+  // Advances time and delivers each deadline when it is due.
   void Advance(Duration by) {
     const TimePoint end = now_ + by;
     for (TimePoint due = host_.qp().deadline(); due <= end; due = host_.qp().deadline()) {
@@ -149,7 +148,7 @@ class EndpointHost {
     return host_.qp().Again(host_, carrier, carrier.refs.at(psn), Psn(psn));
   }
   std::vector<rocegw_cqe> Poll() { return host_.Poll(); }
-  // "100:0 101:9": what was posted as so and so has ended with that status.
+  // Returns completions as "WR_ID:STATUS", for example "100:0 101:9".
   std::string Ended() {
     std::string text;
     for (const rocegw_cqe& cqe : Poll())
@@ -161,7 +160,7 @@ class EndpointHost {
   ScriptedCarrier carrier;
   transport::PeerTable peers;
   uint64_t next_wr_id = 100;
-  uint32_t to = kPeer;  // whom requests are posted for
+  uint32_t to = kPeer;  // peer of posted requests
 
  private:
   void BringUp() {

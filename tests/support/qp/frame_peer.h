@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue pair under test whose peer sits behind another gateway, written by hand: frames are built
-// field by field, and what the queue pair sends comes back decoded. The carrier between them is a
-// script too: it lets everything through until it is told to close. Everything else is
-// scripted_peer.h's.
+// Queue pair under test with a scripted peer behind another gateway: tests build frames field by
+// field and get the queue pair's frames decoded. The carrier is scripted too: it passes everything
+// until the test closes it. The rest is as in scripted_peer.h.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,8 +39,8 @@ class ScriptedCarrier final : public flow::Carrier {
   Qpn own{0x2000};
   uint32_t most = wire::kMaxPayload;
   bool open = true;
-  bool places = true;  // in the receiver's window
-  Psn acknowledged;    // what was sent before it has arrived
+  bool places = true;  // the receiver's window has space
+  Psn acknowledged;    // all frames before this PSN have arrived
   bool tells = false;
   int users = 0;
   std::vector<flow::FrameRef> refs;  // by PSN
@@ -53,7 +52,7 @@ struct SentFrame {
   std::vector<uint8_t> payload;
 };
 
-// The frames in these packets; fails the test where one holds none.
+// Returns the frames in these packets. A packet without a frame fails the test.
 inline std::vector<SentFrame> FramesIn(const std::vector<SentPacket>& packets) {
   std::vector<SentFrame> out;
   for (const SentPacket& packet : packets) {
@@ -85,7 +84,7 @@ class FramePeer {
   QpHost& host() { return base_.host(); }
   verbs::QpState state() { return host().context().state(); }
 
-  // A request's frame of the peer: all of a message, as far as the caller does not say more.
+  // Delivers a request frame of the peer: a whole message unless the caller sets more fields.
   wire::ChannelFrame Frame(wire::FrameKind kind, uint32_t message, uint32_t length = 0) {
     wire::ChannelFrame frame{.kind = kind,
                              .flags = wire::kFrameLast,
@@ -117,7 +116,7 @@ class FramePeer {
     std::vector<uint8_t> buffer = payload;
     const metrics::DropReason reason =
         host().qp().OnFrame(host(), by, frame, buffer, refuse, base_.now());
-    // The port uses its buffer again.
+    // The port reuses its buffer.
     std::fill(buffer.begin(), buffer.end(), uint8_t{0xEE});
     return reason;
   }
@@ -145,7 +144,7 @@ class FramePeer {
     EXPECT_EQ(out.size(), 1u);
     return out.empty() ? SentFrame{} : out.front();
   }
-  // What was sent under that PSN was lost.
+  // Reports the loss of the frame with that PSN.
   flow::Resend Lose(uint32_t psn) {
     return host().qp().Again(host(), carrier, carrier.refs.at(psn), Psn(psn));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of one queue pair in test memory: rings, completion queue, doorbell page, and
-// the few lines that a program's library would run. Not thread safe.
+// Client's side of one queue pair in test memory: rings, completion queue, doorbell page, and the
+// few lines of the client library. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -17,29 +17,29 @@ struct RingOptions {
   verbs::QpType type = verbs::QpType::kRc;
   uint32_t qpn = 0x11;
   uint32_t session = 1;
-  uint32_t handle = 1;  // of QP and CQ; also the doorbell bit
+  uint32_t handle = 1;  // handle of QP and CQ, and doorbell bit
   uint32_t sq_entries = 64;
   uint32_t rq_entries = 64;
   uint32_t cq_entries = 1024;
-  int event_fd = -1;  // its completion events
+  int event_fd = -1;  // receives completion events
   uint32_t max_sge = 4;
-  uint32_t payload_stride = 0;     // of the SQ payload area
-  uint32_t rq_payload_stride = 0;  // of the RQ payload area
+  uint32_t payload_stride = 0;     // stride of the SQ payload area
+  uint32_t rq_payload_stride = 0;  // stride of the RQ payload area
   bool signal_all = false;
   verbs::ServiceMode service_mode = verbs::ServiceMode::kByTarget;
   bool any_completion_order = false;
   bool placement = false;       // memory placement extensions
   uint32_t give_up_ms = 5000;   // endpoint
-  SharedEnd* shared = nullptr;  // receives come from there
+  SharedEnd* shared = nullptr;  // shared receive queue; nullptr: none
   uint32_t group = 0;           // endpoint: number of its group
   uint32_t group_key = 0;
   uint32_t tenant_tag = 0;
-  uint32_t window_bytes = 0;  // of its pool
+  uint32_t window_bytes = 0;  // limit of the pool
 };
 
 class RingEnd {
  public:
-  // Address as the program sees it, length, key.
+  // Address in the program, length, key.
   using Sges = std::vector<rocegw_sge>;
 
   explicit RingEnd(const RingOptions& options)
@@ -97,7 +97,7 @@ class RingEnd {
   }
   void Arm(uint32_t arm) { cq_control()->arm = arm; }
 
-  // False when the ring is full.
+  // Returns false if the ring is full.
   bool PostSend(rocegw_send_wqe wqe, const Sges& sges,
                 const std::vector<uint8_t>* inline_payload = nullptr) {
     const uint32_t index = control_.sq_producer;
@@ -142,7 +142,7 @@ class RingEnd {
     }
   }
 
-  // Sets the doorbell bit; true when the worker sleeps and wants its eventfd written.
+  // Sets the doorbell bit. Returns true if the worker sleeps and needs a write to its eventfd.
   bool Ring(rocegw_doorbell_page& page, const rocegw_worker_line& line) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     const uint32_t leaf = options_.handle / 64;

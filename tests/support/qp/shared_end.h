@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of a shared receive queue in test memory: slots, the ring of their order, and
-// the few lines that a program's library would run. Not thread safe.
+// Client's side of a shared receive queue in test memory: slots, the ring of their order, and the
+// few lines of the client library. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class SharedEnd {
     config.slots = slots_.data();
     return config;
   }
-  // A queue pair that takes its receives from here.
+  // Configures a queue pair to take its receives from this queue.
   void Describe(verbs::QpConfig& config) {
     config.srq = options_.handle;
     config.srq_pd = options_.pd;
@@ -56,7 +56,7 @@ class SharedEnd {
     config.rq_payload = payload_.data();
   }
 
-  // False: no slot is free.
+  // Returns false if no slot is free.
   bool PostReceive(uint64_t wr_id, const std::vector<rocegw_sge>& sges) {
     if (free_.empty()) return false;
     const uint32_t slot = free_.back();
@@ -69,8 +69,8 @@ class SharedEnd {
     __atomic_store_n(&control_.producer, control_.producer + 1, __ATOMIC_RELEASE);
     return true;
   }
-  // As a library does when its program wants a larger queue; SharedReceives::Grow is the daemon's
-  // part. The old payload areas stay.
+  // Grows the queue as the library does; SharedReceives::Grow is the daemon's part. The old payload
+  // areas stay valid.
   verbs::SrqConfig Grow(uint32_t entries) {
     const uint32_t before = static_cast<uint32_t>(order_.size());
     std::vector<uint32_t> order(entries);
@@ -84,7 +84,7 @@ class SharedEnd {
     options_.entries = entries;
     return Srq();
   }
-  // The completion that says so was polled.
+  // Frees a slot whose completion was polled.
   void Free(uint32_t slot) { free_.push_back(slot); }
 
   const uint8_t* payload(uint32_t slot) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker without a data path: takes control messages from its rings, keeps a list of what is
-// linked, answers, and notes every message that a correct control thread would not send (linking
-// twice, unlinking what is not there, a session that goes before its objects). Runs in the caller's
+// Stand-in of a worker without a data path: takes control messages from its rings, lists linked
+// objects, answers, and records each message that a correct control thread would not send (a second
+// link, an unlink of an unknown object, a session removed before its objects). Runs in the caller's
 // thread.
 #pragma once
 
@@ -19,19 +19,19 @@ namespace rocegw::testing {
 
 class FakeWorker {
  public:
-  // control_wake_fd stays the caller's.
+  // The caller keeps control_wake_fd.
   FakeWorker(WorkerIndex index, int control_wake_fd, size_t ring_capacity = 4096);
 
-  // Takes at most `limit` messages and answers them; true when there were any.
+  // Takes and answers at most `limit` messages. Returns true if there was one.
   bool Pump(size_t limit = SIZE_MAX);
-  // Says something by itself.
+  // Sends a message that answers no request.
   void Raise(worker::WorkerMessage message);
 
   struct LinkedQp {
     verbs::QpConfig config;
     verbs::QpAttributes attributes;
-    std::optional<verbs::ChannelTarget> channel;                // of the last ModifyQp to RTR
-    wire::ChannelReason declined = wire::ChannelReason::kNone;  // what came of it
+    std::optional<verbs::ChannelTarget> channel;                // from the last ModifyQp to RTR
+    wire::ChannelReason declined = wire::ChannelReason::kNone;  // result of that
   };
   struct Session {
     worker::LinkSession link;
@@ -49,8 +49,8 @@ class FakeWorker {
   worker::WorkerLink link;
   std::map<uint32_t, Session> sessions;
   std::multimap<std::pair<uint32_t, wire::Gid>, uint32_t> multicast;  // device and group to QPN
-  std::set<uint32_t> ready;                                           // QPNs that are nobody's yet
-  std::set<wire::Gid> members;                                        // of the fleet
+  std::set<uint32_t> ready;                                           // QPNs in pools' reserves
+  std::set<wire::Gid> members;                                        // members of the fleet
   std::vector<std::string> broken_rules;
   std::vector<worker::SendMad> mads;
   std::vector<port::PacketPort*> ports;  // of the last UsePorts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session server with fake workers, and clients that speak the attach protocol to it over real
-// sockets; all in one thread: Settle runs everything until nothing happens any more.
+// Session server with fake workers, and clients that speak the attach protocol over real sockets.
+// All run in one thread: Settle runs loop and workers until no work is left.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,30 +29,30 @@ class SessionHost {
                        session::SourceLookup lookup = session::SourceByKernel);
   ~SessionHost();
 
-  // Until loop and workers have nothing left to do.
+  // Runs loop and workers until no work is left.
   void Settle();
-  // Only the control thread's turn, or only the workers'.
+  // Run only the control loop, or only the workers.
   void RunControl() { loop.RunOnce({}); }
   bool RunWorkers();
 
   size_t LinkedObjects() const;
   std::vector<std::string> BrokenRules() const;
   bool Logged(const std::string& part) const;
-  // An event that says so.
+  // Returns true if an event with this text was reported.
   bool Told(const std::string& part) const;
 
   session::ControlLoop loop;
   UniqueFd control_wake;
   std::vector<std::unique_ptr<FakeWorker>> workers;
   std::vector<std::string> log;
-  // Calls on programs' objects that Settle does not wait for: a test blocks them.
+  // Number of calls on programs' objects that a test blocks, so that Settle does not wait for them.
   size_t blocked_calls = 0;
   std::unique_ptr<session::SessionServer> server;
 
   static session::Device MakeDevice();
 };
 
-// One message from the daemon.
+// Message from the daemon.
 struct ClientMessage {
   std::vector<uint8_t> bytes;
   UniqueFd fd;
@@ -66,17 +66,17 @@ struct ClientMessage {
 
 class TestClient {
  public:
-  // Attached to the host through a socket pair; not greeted yet.
+  // Attaches to the host through a socket pair, without greeting.
   explicit TestClient(SessionHost& host, const std::string& pool = session::kDefaultPool);
   TestClient(SessionHost& host, UniqueFd connected)
       : TestClient([&host] { host.Settle(); }, std::move(connected)) {}
-  // settle: runs whoever answers, until nothing happens any more.
+  // `settle`: runs the daemon's side until no work is left.
   TestClient(std::function<void()> settle, UniqueFd connected)
       : settle_(std::move(settle)), socket_(std::move(connected)) {}
 
-  // The host's loop and workers run in threads of their own: answers are waited for.
+  // For a host whose loop and workers have their own threads: requests wait for answers.
   void HostHasThreads() { host_has_threads_ = true; }
-  // Answers may depend on others than the host, and need it to settle more than once.
+  // Settles repeatedly, for answers that depend on other hosts.
   void AnswersTakeTime() { answers_take_time_ = true; }
 
   template <typename T>
@@ -87,7 +87,7 @@ class TestClient {
     return request;
   }
 
-  // Sends as it is. False when the daemon has closed the connection.
+  // Sends bytes unchanged. Returns false if the daemon closed the connection.
   bool SendRaw(std::span<const uint8_t> bytes, std::span<const int> fds = {});
   template <typename T>
   bool Send(T request, int fd = -1) {
@@ -96,11 +96,11 @@ class TestClient {
                                          sizeof request);
     return fd < 0 ? SendRaw(bytes) : SendRaw(bytes, {&fd, 1});
   }
-  // What has come and is no announcement; announcements are kept in chunks and wake_fds.
+  // Returns received messages except announcements, which are kept in `chunks` and `wake_fds`.
   std::optional<ClientMessage> Receive();
   bool closed();
 
-  // Request and answer. error() tells how it went; -1 when the connection is gone.
+  // Sends a request and returns its answer. error() has the result; -1: the connection is closed.
   template <typename Reply, typename T>
   Reply Call(T request, int fd = -1) {
     Reply reply{};
@@ -126,11 +126,11 @@ class TestClient {
                                     uint32_t depth = 16);
   rocegw_qp_reply CreateQp(uint32_t pd, uint32_t cq, uint32_t type = ROCEGW_QPT_RC,
                            uint32_t depth = 16);
-  // A request that names one object.
+  // Sends a request that names one object.
   rocegw_object_reply Object(uint32_t type, uint32_t handle);
   int Modify(uint32_t qp, uint32_t mask, const rocegw_qp_attr& attr);
 
-  // Where a location lies in this client's mapping.
+  // Returns the address of a location in this client's mapping.
   uint8_t* At(const rocegw_location& location);
 
   struct Chunk {
@@ -142,10 +142,10 @@ class TestClient {
   std::map<uint32_t, Chunk> chunks;
   std::map<uint32_t, UniqueFd> wake_fds;  // by worker
   std::map<uint32_t, rocegw_location> lines;
-  UniqueFd received_fd;  // of the last answer
+  UniqueFd received_fd;  // passed with the last answer
 
   void Disconnect() { socket_.Reset(); }
-  // The connection goes on elsewhere.
+  // Gives the connection to the caller.
   UniqueFd Release() { return std::move(socket_); }
   ~TestClient();
   TestClient(const TestClient&) = delete;
@@ -163,7 +163,7 @@ class TestClient {
   int error_ = 0;
 };
 
-// A program with one of everything that queue pairs need.
+// Program with one of each object that queue pairs need.
 struct TestProgram {
   explicit TestProgram(SessionHost& host, const std::string& pool = session::kDefaultPool)
       : client(host, pool) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One gateway's worker that has established queue pairs on channels to many peers, for whoever asks
-// what that costs: a real worker opposite another one, over the in-memory port, which stands for
-// all peers. Everything that is a program's (rings, completion queue, memory) is made before the
-// first queue pair, so that what grows afterwards is the gateways'. Time is virtual; one thread.
+// Worker with established queue pairs on channels to many peers, for tests and benchmarks that
+// measure their cost. A second worker behind the in-memory port stands for all peers. Memory of
+// programs (rings, completion queue, buffers) is allocated before the first queue pair, so that
+// later growth is the gateways'. Virtual time; one thread.
 #pragma once
 
 #include <memory>
@@ -17,29 +17,31 @@ namespace rocegw::testing {
 
 class StateWorld {
  public:
-  // Room for so many queue pairs and peers.
+  // Limits of queue pairs and peers.
   StateWorld(uint32_t endpoints, uint32_t peers);
   ~StateWorld();
 
-  // Calls around everything that the gateway under test does, for who counts its allocations.
+  // Sets a function that is called before (true) and after (false) each action of the gateway under
+  // test, to count allocations.
   void Watch(void (*entering)(bool)) { entering_ = entering; }
-  // Queue pairs from now on are plain RoCEv2.
+  // Makes further queue pairs plain RoCEv2.
   void UseNative() { native_ = true; }
 
-  // Brings a queue pair to RTS towards that peer, on a channel; false: it was refused.
+  // Moves a queue pair to RTS towards the peer, on a channel. Returns false if it was refused.
   bool Connect(uint32_t endpoint, uint32_t peer);
-  // In parts: makes both ends; one transition of one end.
+  // The same in steps: makes both ends; performs one transition of one end.
   bool Link(uint32_t endpoint);
   bool Modify(int side, uint32_t endpoint, uint32_t peer, verbs::QpState state);
-  // One SEND and one WRITE each way over each of these; false: something did not complete.
+  // Posts one SEND and one WRITE in each direction on each queue pair. Returns false if one of them
+  // did not complete.
   bool Exchange(uint32_t first, uint32_t count);
-  // Nothing happens for so long.
+  // Advances time without traffic.
   void Rest(Duration time);
 
   const worker::Worker& gateway() const { return *sides_[0].worker; }
   metrics::WorkerCounters& counters() { return sides_[0].counters; }
 
-  // Requests and receives that a queue pair holds at once.
+  // Depth of send and receive queues.
   static constexpr uint32_t kRing = 16;
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session server with real workers, on a port that leads nowhere or to another such host: what a
-// gateway does for its programs, without a network. Driven by hand in one thread, or by threads of
-// its own.
+// Session server with production workers, on a port without peer or joined to another such host: a
+// gateway without a network. The test drives it in one thread, or it has its own threads.
 #pragma once
 
 #include <atomic>
@@ -21,7 +20,7 @@ namespace rocegw::testing {
 
 class WorkerHost {
  public:
-  // Two hosts at one link are neighbours: side 0 has the address 192.0.2.1, side 1 192.0.2.2.
+  // Two hosts of one link are neighbours: side 0 has address 192.0.2.1, side 1 has 192.0.2.2.
   WorkerHost(size_t workers, session::Options options, bool threads,
              std::shared_ptr<port::PairLink> link = nullptr, int side = 0,
              session::SourceLookup lookup = session::SourceByKernel);
@@ -29,35 +28,35 @@ class WorkerHost {
   WorkerHost(const WorkerHost&) = delete;
   WorkerHost& operator=(const WorkerHost&) = delete;
 
-  // Adds the pool, or changes it; its tenant comes with it. By hand, or before StartControl.
+  // Adds or changes the pool and its tenant. Before StartControl, if that is used.
   void SetPool(const tenant::PoolSettings& settings);
-  // The control loop runs in a thread of its own from now on.
+  // Starts a thread for the control loop.
   void StartControl();
-  // Runs on the control thread, and waits for it.
+  // Runs a function on the control thread and waits for its end.
   void OnControl(const std::function<void()>& task);
 
-  // A link for hosts of so many workers.
+  // Returns a link for hosts with so many workers.
   static std::shared_ptr<port::PairLink> LinkFor(size_t workers);
   const std::shared_ptr<port::PairLink>& link() const { return ports_; }
   static wire::Gid GidOf(int side) { return wire::Gid::FromV4(0xC0000201u + side); }
-  // By hand: whenever this host has a turn, its neighbour has one too.
+  // Runs the neighbour too whenever the test runs this host.
   void TurnsWith(WorkerHost* neighbour) { neighbour_ = neighbour; }
 
-  // One turn of everybody, by hand.
+  // Runs control loop and workers once.
   void Turn();
-  // Until nothing happens any more.
+  // Runs control loop and workers until no work is left.
   void Settle();
 
   std::unique_ptr<TestClient> Join(const std::string& pool);
-  // A client that is greeted, with a context, a protection domain and a completion queue.
+  // Greeted client with a context, a protection domain and a completion queue.
   struct Program {
     std::unique_ptr<TestClient> client;
     uint32_t pd = 0;
     uint32_t cq = 0;
   };
   Program Begin(const std::string& pool);
-  // RESET to RTS in three steps; as it is, towards a peer that does not exist. The first errno; 0:
-  // none.
+  // Moves a queue pair from RESET to RTS in three steps; the default peer does not exist. Returns
+  // the first errno value, or 0.
   struct Peer {
     uint32_t qpn = 0x1234;
     wire::Gid gid = GidOf(1);
@@ -65,12 +64,12 @@ class WorkerHost {
   static int Connect(TestClient& client, uint32_t qp, const Peer& peer,
                      verbs::QpType type = verbs::QpType::kRc);
   static int Connect(TestClient& client, uint32_t qp) { return Connect(client, qp, Peer()); }
-  static constexpr uint32_t kQkey = 0x11111111;  // of datagram queue pairs
+  static constexpr uint32_t kQkey = 0x11111111;  // Q_Key of datagram queue pairs
 
   uint64_t Count(metrics::Counter metrics::WorkerCounters::*counter) const;
 
   session::ControlLoop loop;
-  std::vector<std::string> log;  // what the session server says; of the control thread
+  std::vector<std::string> log;  // lines of the session server; control thread
   std::unique_ptr<session::SessionServer> server;
 
  private:
