@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a benchmark is to reach, beside what it has: a line for each aim that says "met" or
-// "missed", and how the program ends. Single threaded.
+// Comparison of a benchmark's figures with its aims: prints "met" or "missed" for each aim and
+// determines the exit status. Single-threaded.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class Aims {
   void AtMost(const std::string& what, double value, double limit, const std::string& unit);
   void AtLeast(const std::string& what, double value, double limit, const std::string& unit);
 
-  // Of the program: 1 when an aim was missed.
+  // Returns the exit status of the program: 1 if an aim was missed.
   int ExitStatus() const { return missed_ == 0 ? 0 : 1; }
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs of benchmarks' programs: to where they can send. Many talk to themselves: everything
-// goes through the gateway, and no peer is needed.
+// Connection of queue pairs in benchmark programs. Many queue pairs are connected to themselves:
+// all packets pass the gateway, and no peer is needed.
 #pragma once
 
 #include <infiniband/verbs.h>
 
-// An RC queue pair in RESET to RTS, its peer at `gid`. False: errno says why not.
+// Moves an RC queue pair from RESET to RTS, with its peer at `gid`. Returns false with errno.
 inline bool ConnectTo(ibv_qp* qp, uint32_t peer, const ibv_gid& gid, uint8_t gid_index,
                       ibv_mtu path_mtu) {
   ibv_qp_attr attr{};

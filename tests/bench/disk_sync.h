@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a disk acknowledges writes: what benchmarks of durable writes compare themselves with.
+// Rate at which a disk acknowledges writes: the baseline of benchmarks of durable writes.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ struct Acknowledged {
   double p99 = 0;
 };
 
-// Of operations that took so many seconds each and `seconds` together. Ends the program when there
-// are none.
+// Returns the figures of operations with these durations in seconds, `seconds` in total. Without an
+// operation it ends the program.
 Acknowledged Summarise(std::vector<double> times, double seconds);
 
-// One thread for `seconds`: `size` bytes written to a new file, in place or appended, and
-// fdatasync. Ends the program when the file cannot be written.
+// Writes `size` bytes to a new file, in place or appended, and calls fdatasync, for `seconds` in
+// one thread. Ends the program if the file cannot be written.
 Acknowledged SyncRate(const std::string& file, size_t size, bool in_place, double seconds);
 
 }  // namespace rocegw::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every benchmark that is a program of its own does alike: arguments, the line that says where
-// it ran, medians, CPU time. Single threaded.
+// Common parts of benchmark programs: arguments, a description of the machine, medians, CPU time.
+// Single-threaded.
 #pragma once
 
 #include <string>
@@ -14,20 +14,20 @@ struct Arguments {
   bool realtime = false;
 };
 
-// --rounds N, --json FILE, --realtime (round robin scheduling, root: keeps other programs out of
-// the measurement on a machine that is not idle). Ends the program with 2 when there is anything
-// else, with 1 when it is refused.
+// Parses --rounds N, --json FILE and --realtime (round-robin scheduling, needs root: keeps other
+// programs of a busy machine out of the measurement). Ends the program with status 2 on any other
+// argument, with status 1 if the kernel refuses --realtime.
 Arguments ParseArguments(int argc, char** argv, int default_rounds);
 
-// Processor, cores, kernel, load of the last minute: figures mean nothing without them.
+// Returns processor, cores, kernel and load of the last minute as one line, to print with figures.
 std::string Machine();
 
-// Seconds of CPU that this thread has used.
+// Returns the CPU seconds that this thread has used.
 double ThreadCpuSeconds();
-// What ThreadCpuSeconds itself adds between two calls: it is a system call, and takes as long as
-// two small operations.
+// Returns the seconds that ThreadCpuSeconds itself adds between two calls: the system call takes as
+// long as two small operations.
 double ThreadCpuClockCost();
-// Wall clock.
+// Returns the wall clock in seconds.
 double Seconds();
 
 double Median(std::vector<double> values);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the send rings are measured against: queues that all producers share, with entries of the
-// same 64 bytes. Push is for producers, false when the queue is full; Take is for the one consumer
-// and calls on_entry(const Entry&) for what it took, returns how many.
+// Queues that all producers share, as a baseline for send rings; entries have the same 64 bytes.
+// Producers call Push, which returns false if the queue is full. The consumer calls Take, which
+// calls on_entry(const Entry&) for each entry taken and returns their number.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 64);
 
-// A ring under a mutex. The consumer copies up to 64 entries out for each time it takes the lock.
+// Ring under a mutex. The consumer copies at most 64 entries each time it takes the lock.
 class MutexRing {
  public:
   explicit MutexRing(size_t capacity) : entries_(capacity) {}
@@ -50,12 +50,12 @@ class MutexRing {
   size_t tail_ = 0;
 };
 
-// Two vectors under a mutex: the consumer takes everything by a swap, so it holds the lock for a
-// moment only.
+// Two vectors under a mutex. The consumer takes all entries by a swap, so it holds the lock
+// briefly.
 class MutexSwap {
  public:
   explicit MutexSwap(size_t capacity) : capacity_(capacity) {
-    // Touched once, so that no page fault falls into the measurement.
+    // Touches the pages, so that the measurement has no page faults.
     filling_.resize(capacity);
     emptying_.resize(capacity);
     filling_.clear();
@@ -86,7 +86,7 @@ class MutexSwap {
   std::vector<Entry> emptying_;
 };
 
-// As MutexSwap, but nobody polls: producers sleep while it is full, the consumer while it is empty.
+// As MutexSwap without polling: producers sleep while it is full, the consumer while it is empty.
 class MutexWaiting {
  public:
   explicit MutexWaiting(size_t capacity) : capacity_(capacity) {
@@ -131,10 +131,10 @@ class MutexWaiting {
   std::vector<Entry> emptying_;
 };
 
-// One lock-free ring for all (slots with sequence numbers, producers compete for the tail): the
-// shape of a global doorbell queue. A producer that stops between taking a slot and filling it
-// stops everybody.
-class SharedRing {  // NOLINT(clang-analyzer-optin.performance.Padding): a line for each end
+// Lock-free ring for all producers (slots with sequence numbers; producers compete for the tail),
+// in the form of a global doorbell queue. A producer that stops between taking and filling a slot
+// stops all others.
+class SharedRing {  // NOLINT(clang-analyzer-optin.performance.Padding): a cache line for each end
  public:
   explicit SharedRing(size_t capacity)
       : mask_(capacity - 1), slots_(std::make_unique<Slot[]>(capacity)) {

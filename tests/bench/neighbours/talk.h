@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program's device with queue pairs that are connected to those of a server on another host,
-// which does what it is told over TCP and nothing else. It sleeps until something completes, so
-// that what is measured is the gateway and not who polls. Errors end the program: it is one of a
-// benchmark.
+// Device of a benchmark program with queue pairs that are connected to those of a server on another
+// host. The server only follows commands over TCP. The program sleeps until a completion, so that
+// the gateway and not polling is measured. Errors end the program.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,22 +17,22 @@ namespace rocegw::bench {
 using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void Fail(const char* what);
-// Set when the program is to end.
+// Set to end the program.
 bool Ended();
 
-// Whom a program talks to, and as whom.
+// Address of the server and GID index of the client.
 struct Server {
   const char* address;
   uint16_t port;
   int gid_index;
 };
 
-// A client's queue pairs, or the server's for one client.
+// Queue pairs of a client, or of the server for one client.
 class Talk {
  public:
-  // So many queue pairs, each with room for so many requests; every byte of memory is touched.
+  // Makes queue pairs of that depth and `bytes` of memory, all of it touched.
   Talk(const Server& server, size_t queue_pairs, uint32_t depth, size_t bytes);
-  // The other end, for the client at that socket: until it goes.
+  // Serves the client at that socket until it disconnects.
   static void Serve(int client, int gid_index);
 
   ibv_pd* pd() const { return pd_; }
@@ -43,20 +42,20 @@ class Talk {
   uint8_t* memory() const { return memory_; }
   const ibv_mr& mr() const { return *mr_; }
 
-  // A request for the server's memory.
+  // Returns a request for the server's memory.
   ibv_send_wr Request(ibv_wr_opcode opcode, uint32_t length) const;
   void Post(size_t at, ibv_send_wr& request, const ibv_sge& sge) const;
   ibv_sge Piece(uint32_t length) const {
     return {reinterpret_cast<uint64_t>(memory_), length, mr_->lkey};
   }
-  // Both ends from error back to where they can send.
+  // Moves both ends from the error state to RTS.
   void Revive(size_t at) const;
 
-  // Sleeps until something has completed, 0.1 s at most, and tells of each.
+  // Sleeps until a completion, at most 0.1 s, and reports each completion.
   void Wait(const std::function<void(const ibv_wc&)>& completed) const;
 
  private:
-  // What both ends tell each other; the numbers of the queue pairs follow.
+  // Message that both ends exchange; the queue pairs' numbers follow it.
   struct Introduction {
     ibv_gid gid;
     uint64_t address;
@@ -82,10 +81,10 @@ class Talk {
   std::vector<ibv_qp*> qps_;
   Introduction me_{};
   Introduction peer_{};
-  std::vector<uint32_t> peers_;  // numbers of its queue pairs
+  std::vector<uint32_t> peers_;  // numbers of the peer's queue pairs
 };
 
-// What a program of that kind does until it is to end; false: there is no such kind.
+// Runs a program of that kind until it is to end. Returns false if there is no such kind.
 bool MakeNoise(const char* kind, const Server& server);
 
 }  // namespace rocegw::bench

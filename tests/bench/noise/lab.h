@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker that serves two pools of two tenants of equal weight, and a peer that answers at once.
-// Time is the worker's own: the CPU time that its iterations took, so that neither the peer nor the
-// benchmark nor anybody else on the machine is in the figures. Single thread.
+// Worker that serves two pools of two tenants of equal weight, and a peer that answers at once.
+// Time is the CPU time of the worker's iterations, so that peer, benchmark and other programs of
+// the machine do not count. Single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace rocegw::testing {
 
-// Side of the worker that is looked at, and of its peer.
+// Sides of the measured worker and of its peer.
 inline constexpr int kHere = 0;
 inline constexpr int kPeer = 1;
 inline constexpr uint32_t kVictimSession = 1;
 inline constexpr uint32_t kNoiseSession = 2;
 
-// A connected pair of queue pairs of one session.
+// Connected pair of queue pairs of one session.
 struct Pair {
   RingEnd* here = nullptr;
   RingEnd* peer = nullptr;
@@ -28,20 +28,20 @@ struct Pair {
 
 class Lab {
  public:
-  // slowdown: every iteration of the worker takes so many times as long, as if somebody else had
-  // the rest of it.
+  // `slowdown`: factor for the time of each iteration, as if the worker had only that part of a
+  // core.
   explicit Lab(double slowdown);
 
   GatewayPair& gateways() { return *gateways_; }
   Pair Connect(uint32_t session, uint32_t sq_entries, uint8_t min_rnr_timer = 1);
-  // Worker-loop time, nanoseconds.
+  // Returns the worker's time in nanoseconds.
   int64_t time() const { return static_cast<int64_t>(time_); }
-  // One iteration of the worker, then the peer until it has nothing to do.
+  // Runs one iteration of the worker, then the peer until it has no work.
   void Iterate();
 
-  // Posts and rings. False: the queue is full.
+  // Posts and rings the doorbell. Returns false if the queue is full.
   static rocegw_send_wqe Request(uint64_t wr_id, uint8_t opcode);
-  // offset: of the bytes in both sides' memory.
+  // `offset`: place of the bytes in both sides' memory.
   bool Post(int side, RingEnd& end, const rocegw_send_wqe& wqe, uint32_t length,
             uint64_t offset = 0);
 
@@ -53,11 +53,11 @@ class Lab {
   double slowdown_;
   double time_ = 0;
   TimePoint start_;
-  uint32_t next_[3] = {};  // handle, by session
+  uint32_t next_[3] = {};  // next handle, by session
   uint32_t next_qpn_ = 100;
 };
 
-// A tenant that behaves: four queue pairs with eight WRITEs of 4 KiB each under way, always.
+// Well-behaved tenant: four queue pairs, each always with eight WRITEs of 4 KiB in flight.
 class Victim {
  public:
   static constexpr uint32_t kQueues = 4;
@@ -65,12 +65,12 @@ class Victim {
   static constexpr uint32_t kBytes = 4096;
 
   explicit Victim(Lab& lab);
-  // Takes completions, posts what follows them.
+  // Takes completions and posts the next requests.
   void Turn();
   void Forget();
 
   uint64_t completed() const { return completed_; }
-  // Of an operation, from its post to its completion; nanoseconds of worker-loop time.
+  // Time of each operation from post to completion, in nanoseconds of the worker's time.
   double LatencyAt(double quantile);
 
  private:
@@ -86,11 +86,11 @@ class Victim {
   uint64_t completed_ = 0;
 };
 
-// A tenant that does not.
+// Badly behaved tenant.
 class Noise {
  public:
   virtual ~Noise() = default;
-  // Before each iteration: its rings are full again.
+  // Called before each iteration; fills the rings.
   virtual void Stage() = 0;
 };
 struct NoiseKind {
@@ -99,7 +99,7 @@ struct NoiseKind {
   bool gated;
   std::unique_ptr<Noise> (*make)(Lab& lab);
 };
-// No noise: what a fair share is.
+// No noise: measures the fair share.
 extern const NoiseKind kTwin;
 extern const std::vector<NoiseKind> kNoises;
 

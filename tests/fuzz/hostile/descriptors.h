@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of a hostile program: first what a good one would write, then spoiled, from single
-// bits to everything. And which of them a gateway must refuse when it reads them, by the words of
-// the attach protocol (gateway/abi/rings.h) alone. No state but the seed's.
+// Descriptors of a hostile program: valid ones that are then damaged, from single bits to all of
+// them; and the rule which of them a gateway must refuse when it reads them, written from the
+// attach protocol (gateway/abi/rings.h) alone. Holds no state besides the seed.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace rocegw::testing {
 
-// What a program knows and descriptors can name.
+// Keys, addresses and numbers that the program knows and that descriptors can name.
 struct Surroundings {
-  uint64_t memory = 0;  // its own, of memory_bytes
+  uint64_t memory = 0;  // own memory, memory_bytes long
   uint64_t memory_bytes = 0;
-  std::vector<uint32_t> local_keys;  // the first is good for everything
-  uint64_t hole = 0;                 // memory that is registered, of memory_bytes, and not there
+  std::vector<uint32_t> local_keys;  // the first has all rights
+  uint64_t hole = 0;                 // registered and unmapped memory, memory_bytes long
   uint32_t hole_key = 0;
   uint64_t peer_memory = 0;
   std::vector<uint32_t> remote_keys;
   uint32_t window = 0;
   uint32_t peer_qpn = 0;
-  uint32_t peer_srq = 0;  // of XRC
+  uint32_t peer_srq = 0;  // for XRC
   uint32_t qkey = 0;
   rocegw_address_vector peer{};
 };
@@ -36,11 +36,11 @@ class Descriptors {
       : random_(random), type_(type), around_(around) {}
 
   enum class Harm : uint8_t {
-    kHarmless,  // only what may have any value
-    kField,     // one field, or a few bits anywhere
+    kHarmless,  // only fields that may have any value
+    kField,     // one field, or a few bits
     kAll,
   };
-  // Each changes at least a bit of what a good program would write.
+  // Write a valid descriptor and change at least one bit of it.
   void WriteSend(std::span<uint8_t> slot, Harm harm);
   void WriteReceive(std::span<uint8_t> slot, Harm harm);
 
@@ -56,8 +56,8 @@ class Descriptors {
   const Surroundings& around_;
 };
 
-// Must a queue pair of that type with such queues refuse to begin with this descriptor? What
-// depends on keys, addresses and peers is not asked here.
+// Returns true if a queue pair of that type with such queues must refuse the descriptor, whatever
+// keys, addresses and peers are valid.
 bool Malformed(verbs::QpType type, const rocegw_qp_reply& queues, std::span<const uint8_t> slot);
 
 }  // namespace rocegw::testing

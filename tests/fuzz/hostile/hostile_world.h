@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two gateways of real workers and session servers, joined in memory; on the left one a program
-// that writes descriptors, indices, doorbells and whatever else lies in memory it may write, as a
-// seed says, and one that sends such messages; a good program on each gateway that must not notice,
-// and another on the right one that the hostile program's queue pairs are connected to. After each
-// batch of descriptors everything is compared with what must be; what is not as it must be throws
-// std::runtime_error. One thread; time is the machine's, so a seed repeats what is written, and not
-// to the turn when it is looked at.
+// Two gateways with production workers and session servers, joined in memory. On the left gateway,
+// one hostile program writes damaged descriptors, indices, doorbells and other writable memory, as
+// the seed determines, and another one sends damaged messages. On the right gateway, a program has
+// the queue pairs to which the hostile program is connected. A well-behaved program on each gateway
+// must see no effect. After each batch of descriptors all results are checked; a wrong one throws
+// std::runtime_error. One thread. Time is real, so a seed repeats the written data, but not the
+// iteration in which a worker reads it.
 #pragma once
 
 #include <array>
@@ -23,20 +23,20 @@
 namespace rocegw::testing {
 
 struct HostileFigures {
-  uint64_t sends = 0;     // spoiled descriptors written
-  uint64_t receives = 0;  // the same
-  uint64_t indices = 0;   // of rings and completion queues
+  uint64_t sends = 0;     // damaged send descriptors
+  uint64_t receives = 0;  // damaged receive descriptors
+  uint64_t indices = 0;   // damaged indices of rings and completion queues
   uint64_t doorbells = 0;
-  uint64_t bytes_elsewhere = 0;  // in any memory that the program may write
+  uint64_t bytes_elsewhere = 0;  // written to other memory that the program may write
   uint64_t messages = 0;
   uint64_t batches = 0;
-  uint64_t sessions_ended = 0;               // for what they did in shared memory
-  uint64_t connections_refused = 0;          // and for what they sent
-  uint64_t good_messages = 0;                // that the good programs exchanged meanwhile
-  uint64_t by_xrc = 0;                       // messages that arrived, both ways
+  uint64_t sessions_ended = 0;               // because of shared memory
+  uint64_t connections_refused = 0;          // because of messages
+  uint64_t good_messages = 0;                // exchanged by the well-behaved programs
+  uint64_t by_xrc = 0;                       // messages by XRC, both directions
   uint64_t refused_when_read = 0;            // descriptors
-  std::map<uint32_t, uint64_t> completions;  // of the hostile program, by status
-  std::map<std::string, uint64_t> ends;      // sessions, by what was logged
+  std::map<uint32_t, uint64_t> completions;  // completions of the hostile program, by status
+  std::map<std::string, uint64_t> ends;      // ended sessions, by log line
 
   uint64_t descriptors() const { return sends + receives; }
 };
@@ -46,50 +46,50 @@ class HostileWorld {
   HostileWorld(uint64_t seed, bool channels);
   ~HostileWorld();
 
-  // Some descriptors, and everything looked at.
+  // Writes a batch of descriptors and checks all results.
   void Batch();
-  // The hostile programs leave: nothing of theirs remains.
+  // Ends the hostile programs and checks that nothing of theirs remains.
   void LookForLeaks();
   const HostileFigures& figures() const { return figures_; }
-  // What the gateways counted, for people.
+  // Returns the gateways' counters as text.
   std::string Counters() const;
 
  private:
   static constexpr uint32_t kDepth = 64;
   static constexpr size_t kMemory = 1 << 16;
 
-  // A program with one protection domain and completion queue; memory of its own with a margin on
-  // both sides that no key covers.
+  // Program with one protection domain and completion queue. Its memory has a margin on both sides
+  // that no key covers.
   struct Program {
     WorkerHost::Program base;
     uint32_t context = 0;
-    uint32_t key = 0;  // of its own memory, good for everything
+    uint32_t key = 0;  // key of its memory, with all rights
     ClientCq cq;
-    uint32_t xrcd = 0;  // a domain of its own
+    uint32_t xrcd = 0;  // XRC domain
     std::vector<uint8_t> memory = std::vector<uint8_t>(3 * kMemory, 0xEE);
     uint64_t at() const { return reinterpret_cast<uint64_t>(memory.data()) + kMemory; }
     TestClient& client() { return *base.client; }
   };
-  // A queue pair of the hostile program and the one that it is connected to.
+  // Queue pair of the hostile program and its peer.
   struct Line {
-    verbs::QpType type;    // of the hostile one
-    bool shares_receives;  // the hostile one, with nobody
+    verbs::QpType type;    // type of the hostile queue pair
+    bool shares_receives;  // the hostile queue pair has a shared receive queue, alone
     ClientQp hostile;
     ClientQp victim;
     ClientSrq receives;
-    uint32_t receives_done = 0;  // of those that are shared
+    uint32_t receives_done = 0;  // completed shared receives
 
     bool sends() const { return type != verbs::QpType::kXrcReceive; }
     bool has_receives() const { return type != verbs::QpType::kXrcSend && !shares_receives; }
-    // What was posted and may be there still.
+    // Returns the number of posted shared receives that may still be in the queue.
     uint32_t receives_left() { return receives.control().producer - receives_done; }
   };
-  // What one batch did, as far as it must be known afterwards.
+  // Facts about one batch that the checks need.
   struct Written {
     uint32_t sends = 0;
     uint32_t malformed = 0;
-    bool exact = true;     // what completes can be foreseen
-    bool damaged = false;  // the program cannot go on with its queues
+    bool exact = true;     // the completions are predictable
+    bool damaged = false;  // the program's queues are unusable
   };
 
   void Begin(WorkerHost& host, Program& program);
@@ -118,15 +118,15 @@ class HostileWorld {
   std::array<Program, 2> good_;
   std::array<ClientQp, 2> good_qp_;
   Program victim_;
-  ClientSrq victim_receives_;  // of XRC
+  ClientSrq victim_receives_;  // for XRC
   uint32_t victim_receives_done_ = 0;
   std::optional<Program> hostile_;
   std::unique_ptr<TestClient> messenger_;
-  uint8_t* hole_ = nullptr;  // registered, and not there
+  uint8_t* hole_ = nullptr;  // registered and unmapped
   Surroundings around_;
   std::vector<Line> lines_;
 
-  // Of the batch under way.
+  // State of the current batch.
   std::vector<rocegw_cqe> completed_;
   std::array<std::vector<std::vector<uint8_t>>, 2> expected_;  // by receiving side
   std::array<size_t, 2> arrived_{};
