@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every method of the services for operators and agents, and requests for them. Any thread.
+// All methods of the services for operators and agents, and requests for them. Any thread.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -38,7 +38,8 @@ inline std::vector<const google::protobuf::MethodDescriptor*> ApiMethods() {
   return methods;
 }
 
-// Writes the field at a path like "pool.name", making what it is in; nothing when there is none.
+// Sets the field at a path such as "pool.name" and creates the messages around it. Does nothing if
+// there is no such field.
 inline void SetAt(google::protobuf::Message& request, std::string path,
                   const std::function<void(google::protobuf::Message&,
                                            const google::protobuf::FieldDescriptor&)>& write) {
@@ -53,7 +54,7 @@ inline void SetAt(google::protobuf::Message& request, std::string path,
   if (field != nullptr) write(*message, *field);
 }
 
-// A request with the name at the place where the method's rule looks for it.
+// Returns a request with the name in the field that the method's rule reads.
 inline std::unique_ptr<google::protobuf::Message> RequestFor(
     const google::protobuf::MethodDescriptor& method, const std::string& name) {
   auto* factory = google::protobuf::MessageFactory::generated_factory();

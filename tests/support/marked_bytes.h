@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that tell which message of which sender they are, and where in it.
+// Payload bytes computed from sender, message and offset, so that a receiver can check them.
 #pragma once
 
 #include <cstddef>

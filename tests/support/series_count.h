@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many series a page of metrics makes in Prometheus. Any thread.
+// Number of series that a page of metrics makes in Prometheus. Any thread.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -13,7 +13,7 @@ inline size_t SeriesOf(const std::vector<prometheus::MetricFamily>& families) {
   for (const prometheus::MetricFamily& family : families) {
     for (const prometheus::ClientMetric& metric : family.metric) {
       const bool histogram = family.type == prometheus::MetricType::Histogram;
-      // A histogram's buckets, its sum and its count.
+      // Buckets, sum and count of a histogram.
       series += histogram ? metric.histogram.bucket.size() + 2 : 1;
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of a connection for tests: a queue pair with rings, a completion queue and memory in
-// this process, driven by hand. Packets it sends are collected for the test's network; memory
-// operations are executed when Settle is called, so a test can look at what is still pending.
+// Side of a connection for tests: a queue pair with rings, a completion queue and memory in this
+// process; the test makes each step. Sent packets are collected for the test's network. Memory
+// operations are executed by Settle, so a test can check pending state before.
 #pragma once
 
 #include <cstdint>
@@ -28,22 +28,21 @@ class QpHost : public transport::Outbox {
     wire::Gid gid = wire::Gid::FromV4(0xC0000201);
     size_t memory_bytes = 1 << 20;
     flow::CcConfig cc;
-    const verbs::GidTable* gids = nullptr;    // UD
-    const verbs::PeerRules* peers = nullptr;  // UD
+    const verbs::GidTable* gids = nullptr;    // for UD
+    const verbs::PeerRules* peers = nullptr;  // for UD
     uint8_t port_mtu = 5;
-    transport::SharedReceives* srq = nullptr;  // of `shared`
-    transport::XrcDomain* domain = nullptr;    // of a receiving end of XRC
+    transport::SharedReceives* srq = nullptr;  // daemon's part of `shared`
+    transport::XrcDomain* domain = nullptr;    // domain of an XRC receiver
   };
   explicit QpHost(const Options& options);
   ~QpHost() override;
 
-  // Takes both ends to RTS against each other.
+  // Connects both ends to each other and moves them to RTS.
   static void Connect(QpHost& a, QpHost& b, uint8_t path_mtu, uint32_t psn_a, uint32_t psn_b,
                       const verbs::QpAttributes& limits = DefaultLimits());
-  // Limits of tests that want none of their own, every right granted to the peer.
+  // Default attributes: the peer has all rights.
   static verbs::QpAttributes DefaultLimits();
-  // One transition of a connected queue pair each. `want` holds everything that the way to RTS asks
-  // for.
+  // Perform one transition of a connected queue pair each. `want` has all attributes up to RTS.
   int ToInit(verbs::QpAttributes want);
   int ToRtr(verbs::QpAttributes want);
   int ToRts(verbs::QpAttributes want);
@@ -52,19 +51,19 @@ class QpHost : public transport::Outbox {
     return qp_->Modify(*this, mask, attributes, now_);
   }
 
-  // Memory: one region with every right. Addresses are offsets into it, from kBase.
+  // Memory: one region with all rights. Addresses begin at kBase.
   static constexpr uint64_t kBase = 0x100000;
   std::vector<uint8_t>& memory() { return memory_; }
   uint32_t key() const { return key_; }
   uint64_t Address(uint64_t offset) const { return kBase + offset; }
-  // Accesses that touch [from, from + length) fault from now on.
+  // Makes further accesses to [from, from + length) fault.
   void Poison(uint64_t from, uint64_t length) {
     poison_from_ = kBase + from;
     poison_to_ = poison_from_ + length;
   }
   verbs::MrTable& regions() { return regions_; }
 
-  // What the client library does.
+  // Steps of the client library.
   struct Sge {
     uint64_t offset;
     uint32_t length;
@@ -73,14 +72,14 @@ class QpHost : public transport::Outbox {
                 const std::vector<uint8_t>* inline_payload = nullptr);
   void PostReceive(uint64_t wr_id, const std::vector<Sge>& sges);
   std::vector<rocegw_cqe> Poll() { return rings_.Poll(); }
-  // Channels beside the one that it is bound to.
+  // Channels beside the bound one, by path.
   std::vector<flow::Carrier*> beside;
   flow::Carrier* Beside(transport::QpContext&, const flow::Carrier&, uint32_t paths) override {
     return paths <= beside.size() ? beside[paths - 1] : nullptr;
   }
-  // Of an endpoint: by what its peer is reached, one path after the other.
+  // For endpoints: carriers to the peer, by path.
   std::vector<flow::Carrier*> reach;
-  // And those that are there instead, on one path each.
+  // Carriers that replace them for other peers, with one path each.
   std::vector<flow::Carrier*> elsewhere;
   flow::Carrier* Reach(transport::QpContext&, const transport::Peer& peer,
                        uint32_t paths) override {
@@ -90,7 +89,7 @@ class QpHost : public transport::Outbox {
   }
   RingEnd& rings() { return rings_; }
 
-  // What the worker does.
+  // Steps of the worker.
   void Deliver(const WirePacket& packet, TimePoint now);
   void Pump(TimePoint now);
   void Deadline(TimePoint now);
@@ -98,15 +97,15 @@ class QpHost : public transport::Outbox {
   void Settle();
   // The same with the oldest `count` operations only; packets that wait for others stay.
   void RunMemory(size_t count);
-  // All operations of one session's memory, ahead of those of others.
+  // Executes all operations of one session's memory before those of others.
   void RunMemoryOf(SessionId session);
-  // Moves what has left the queue pair to `sent`, up to the first packet that waits for memory.
+  // Moves sent packets to `sent`, up to the first one that waits for memory.
   void Collect();
   struct QueuedOp {
     memory::MemoryOp op;
     transport::AccessTag tag;
     port::TxPacket* fills;
-    std::vector<uint8_t> copy;  // of a write's bytes
+    std::vector<uint8_t> copy;  // bytes of a write
     SessionId session;
   };
   const std::deque<QueuedOp>& queued() const { return ops_; }
@@ -124,7 +123,7 @@ class QpHost : public transport::Outbox {
   bool may_access = true;
   std::vector<const char*> faults;
   metrics::DropReason last_drop = metrics::DropReason::kNone;
-  // Packets the port will give out before it is dry.
+  // Number of packets that the port provides before it has none.
   uint32_t port_budget = 1u << 30;
 
   // transport::Outbox
@@ -143,7 +142,7 @@ class QpHost : public transport::Outbox {
   struct Packet {
     port::TxPacket tx;
     std::vector<uint8_t> room;
-    uint32_t unread = 0;  // operations that fill it
+    uint32_t unread = 0;  // pending operations that fill the packet
     bool dropped = false;
   };
   bool Execute(QueuedOp& queued, uint64_t& original);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What modify_qp must be given for each transition of a queue pair, and what it may be given
-// besides: the tables of IBTA 11.2.5.2 as data, for a device without alternate paths, path
-// migration and rate limits, which none of them names here. What has no row is not allowed.
+// Required and optional attributes of each transition of a queue pair: the tables of IBTA 11.2.5.2
+// as data, for a device without alternate paths, path migration and rate limits. A transition
+// without a row is not allowed.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +82,7 @@ inline constexpr Row kRows[] = {
     {S::kSqd, S::kRts, kUc | kXrcSend, 0, kAttrCurState | kAttrAccessFlags},
     {S::kSqd, S::kRts, kUd, 0, kAttrCurState | kAttrQkey},
 
-    // Reliable queue pairs have no such state.
+    // Reliable queue pairs do not have this state.
     {S::kSqe, S::kRts, kUc, 0, kAttrCurState | kAttrAccessFlags},
     {S::kSqe, S::kRts, kUd, 0, kAttrCurState | kAttrQkey},
 };
@@ -92,7 +92,7 @@ inline constexpr Row kRows[] = {
 inline std::optional<TransitionRule> RuleOf(verbs::QpType type, verbs::QpState from,
                                             verbs::QpState to) {
   using namespace transition_table;  // NOLINT(google-build-using-namespace)
-  // From any state, and nothing can be given.
+  // From any state, without attributes.
   if (to == S::kReset || to == S::kError) return TransitionRule{};
   const uint8_t bit = type == verbs::QpType::kRc           ? kRc
                       : type == verbs::QpType::kUc         ? kUc

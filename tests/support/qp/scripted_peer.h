@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue pair under test opposite a peer that is written by hand: packets are built field by
-// field, what the queue pair sends comes back decoded, and time moves when the test says so. The
-// peer takes no part of its own, so every event is one call.
+// Queue pair under test with a scripted peer: tests build packets field by field, get the queue
+// pair's packets decoded, and advance time. The peer does nothing by itself, so each event is one
+// call.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rocegw::testing {
 
-// A packet that the queue pair sent.
+// Packet that the queue pair sent.
 struct SentPacket {
   wire::Headers headers;
   std::vector<uint8_t> payload;
@@ -24,14 +24,14 @@ struct SentPacket {
   uint8_t syndrome() const { return headers.aeth.syndrome; }
 };
 
-// What the queue pair sent since the last call.
+// Packets that the queue pair sent since the last call.
 std::vector<SentPacket> TakeSent(QpHost& host);
 
 class ScriptedPeer {
  public:
   static constexpr uint32_t kQpn = 0x40022;
-  static constexpr uint32_t kHostPsn = 1000;  // first of the queue pair's requests
-  static constexpr uint32_t kPeerPsn = 5000;  // first of the peer's
+  static constexpr uint32_t kHostPsn = 1000;  // first PSN of the queue pair's requests
+  static constexpr uint32_t kPeerPsn = 5000;  // first PSN of the peer's requests
 
   struct Options {
     QpHost::Options host;
@@ -39,9 +39,9 @@ class ScriptedPeer {
     uint8_t mtu = 1;  // code: 256 bytes
     uint32_t host_psn = kHostPsn;
     uint32_t peer_psn = kPeerPsn;
-    verbs::QpState state = verbs::QpState::kRts;  // how far it is taken
+    verbs::QpState state = verbs::QpState::kRts;  // state at the start
     Options() {
-      // Payloads above are placed by memory operations, so both ways are in use.
+      // Larger payloads are placed by memory operations, so that tests use both paths.
       host.payload_stride = 128;
     }
   };
@@ -52,7 +52,7 @@ class ScriptedPeer {
   uint32_t mtu() const { return verbs::MtuBytes(options_.mtu); }
   TimePoint now() const { return now_; }
 
-  // Headers of a packet to the queue pair.
+  // Returns the headers of a packet to the queue pair.
   wire::Headers To(wire::Opcode opcode, uint32_t psn, bool ack_request = false) const;
   // Adds a RETH or AtomicETH that names the host's memory at `offset`.
   wire::Headers Write(wire::Opcode opcode, uint32_t psn, uint64_t offset, uint32_t length,
@@ -65,26 +65,26 @@ class ScriptedPeer {
   wire::Headers AtomicAck(uint32_t psn, uint64_t original) const;
   static std::vector<uint8_t> Bytes(size_t length, uint8_t first = 1);
 
-  // One packet into the queue pair; nothing else runs. Returns what became of it.
+  // Delivers one packet to the queue pair and nothing else. Returns the result.
   metrics::DropReason Deliver(const wire::Headers& headers,
                               const std::vector<uint8_t>& payload = {});
   WirePacket Build(wire::Headers headers, const std::vector<uint8_t>& payload) const;
   metrics::DropReason DeliverRaw(const WirePacket& packet);
-  // The same with a mark of congestion (ECN CE).
+  // Delivers a packet with ECN CE.
   metrics::DropReason DeliverMarked(const wire::Headers& headers,
                                     const std::vector<uint8_t>& payload = {});
 
-  // Lets the queue pair send and its memory operations happen until it is quiet; yields what it
-  // sent since the last call.
+  // Pumps the queue pair and executes memory operations until it is idle. Returns the packets sent
+  // since the last call.
   std::vector<SentPacket> Out();
-  // One turn of the queue pair without touching memory: what it sends that needs none.
+  // Pumps the queue pair once without memory operations. Returns packets that need none.
   std::vector<SentPacket> OutWithoutMemory();
-  // The one packet of Out(); fails the test when there are more or fewer.
+  // Returns the only packet of Out(). Fails the test if there is another number.
   SentPacket OutOne();
-  // Time moves, deadlines that fall due are delivered in time, and what they caused is returned.
+  // Advances time and delivers each deadline when it is due. Returns the packets sent.
   std::vector<SentPacket> Advance(Duration by);
 
-  // Requests on the queue pair under test. Address and length in its memory.
+  // Post requests on the queue pair under test. Address and length refer to its memory.
   void PostSend(uint64_t offset, uint32_t length, uint16_t flags = ROCEGW_WQE_SIGNALED);
   void PostWrite(uint64_t offset, uint32_t length, uint64_t remote = 0x7000,
                  uint16_t flags = ROCEGW_WQE_SIGNALED);
@@ -97,9 +97,9 @@ class ScriptedPeer {
   void PostReceive(uint64_t offset, uint32_t length);
   uint64_t next_wr_id = 100;
 
-  // The completions since the last call, sends and receives together.
+  // Returns the completions since the last call, sends and receives.
   std::vector<rocegw_cqe> Poll() { return host_.Poll(); }
-  // The one completion; fails the test when there are more or fewer.
+  // Returns the only completion. Fails the test if there is another number.
   rocegw_cqe PollOne();
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both halves of selective repeat with a path between them, in virtual time: a link of a rate and a
-// delay on which data packets and acknowledgements are lost, doubled and delayed by chance or by
-// rule. Counts in plain sets what was sent, dropped, sent again, delivered and acknowledged, so
-// that tests need not believe the halves. For tests; one thread.
+// Sender and receiver of selective repeat with a path between them, in virtual time: a link with
+// rate and delay that loses, duplicates and delays data packets and acknowledgements by probability
+// or rule. Records sent, dropped, repeated, delivered and acknowledged packets in plain sets, so
+// that tests do not depend on the code under test. One thread.
 #pragma once
 
 #include <array>
@@ -22,12 +22,12 @@ namespace rocegw::testing {
 struct PathRules {
   uint64_t bits_per_second = 10'000'000'000;
   Duration delay = Microseconds(25);  // each way
-  double loss = 0;                    // of data packets
-  double ack_loss = 0;                // of acknowledgements and probes
+  double loss = 0;                    // share of data packets
+  double ack_loss = 0;                // share of acknowledgements and probes
   double twice = 0;
   double late = 0;  // share of data packets and acknowledgements that are delayed, by up to
   Duration lateness;
-  // Drops the n-th transmission (from 0) if it says so.
+  // Returns true to drop the n-th transmission, from 0.
   std::function<bool(uint64_t)> drop;
 };
 
@@ -42,8 +42,8 @@ class SelectivePath : private flow::AckedSink {
 
   static constexpr uint32_t kPacketBytes = 1024;
 
-  // Sends until `packets` have been sent and acknowledged, or until `end`. False: the flow declared
-  // its peer dead, or time ran out.
+  // Runs until `packets` packets are sent and acknowledged, or until `end`. Returns false if the
+  // flow declared its peer dead or the time was up.
   bool Run(uint64_t packets, TimePoint end) {
     packets_ = packets;
     Pump();
@@ -68,17 +68,17 @@ class SelectivePath : private flow::AckedSink {
   flow::SelectiveFlow sender;
   flow::ReceiveWindow receiver;
 
-  // By number of the packet, from 0; multisets as maps to counts.
+  // By packet number, from 0; multisets as maps to counts.
   std::map<uint64_t, int> dropped;
   std::map<uint64_t, int> resent;
   std::map<uint64_t, int> delivered;
   std::map<uint64_t, int> acked;
   uint64_t dropped_count = 0;
   uint64_t resent_count = 0;
-  uint64_t placed_before_hole = 0;  // taken while an earlier packet was missing
+  uint64_t placed_before_hole = 0;  // accepted while an earlier packet was missing
   uint64_t probes = 0;
   uint64_t suspects = 0;
-  uint64_t faults = 0;  // promises of the halves that did not hold
+  uint64_t faults = 0;  // violations of the contract of sender or receiver
   size_t most_ledger_bytes = 0;
   uint32_t most_in_window = 0;
 
@@ -207,7 +207,7 @@ class SelectivePath : private flow::AckedSink {
       if (InOrderPlace(receiver.next()) != (in_order_ & kPsnMask)) ++faults;
       if (receiver.holes() != missing_front_ + 1 - delivered.size()) ++faults;
     } else if (admission == flow::Admission::kBeyond || !delivered.contains(packet.number)) {
-      // The sender keeps to what it was granted, and what came again had come before.
+      // The sender stays within its window, and a repeated packet was received before.
       ++faults;
     }
     if (receiver.ack_due()) SendAck(0);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send queues without queue pairs behind them, for tests and benchmarks of the way from a program's
-// post to the worker's hands: the daemon's segment, the library's rings on a mapping of their own,
-// and a reader that takes doorbells and requests as the worker does (worker.cc), in turns. One
-// SendQueues is one attached process: other processes have other segments.
+// Send queues without queue pairs, for tests and benchmarks of the path from a program's post to
+// the worker: the daemon's segment, the library's rings on a second mapping, and a reader that
+// takes doorbells and requests round-robin, as the worker does. One SendQueues stands for one
+// attached process, since each process has its own segment.
 //
-// Threads: Client objects belong to the producers, one post at a time each; everything else to one
-// reader. A forked child uses a ClientMapping that it makes itself. Errors end the program: there
-// is nothing to test without them.
+// Threads: each Client object belongs to one producer; everything else belongs to one reader. A
+// forked child makes its own ClientMapping. Errors end the program.
 #pragma once
 
 #include <array>
@@ -26,8 +25,8 @@ class SendQueues {
  public:
   SendQueues(uint32_t queues, uint32_t entries);
 
-  // The chunks of the segment as a program has them: mapped once more, what the daemon writes
-  // read-only.
+  // Chunks of the segment as a program maps them: a second mapping in which memory that the daemon
+  // writes is read-only.
   class ClientMapping {
    public:
     explicit ClientMapping(const SendQueues& queues);
@@ -51,11 +50,11 @@ class SendQueues {
 
   struct Found {
     uint32_t requests = 0;
-    bool busy = false;  // there were some, or will be soon
+    bool busy = false;  // there were requests, or will be soon
   };
 
-  // One iteration of a worker: takes bells, then up to kPerTurn requests of every queue that may
-  // have some, and frees their slots. Calls on_request(queue, slot) with a copy of each.
+  // Runs one iteration of a worker: takes doorbells, then at most kPerTurn requests of each queue
+  // that may have some, and frees their slots. Calls on_request(queue, slot) with a copy of each.
   template <typename F>
   Found Read(TimePoint now, F&& on_request) {
     ++iteration_;
@@ -95,14 +94,14 @@ class SendQueues {
   }
 
   uint32_t count() const { return static_cast<uint32_t>(queues_.size()); }
-  // The client has stored an impossible index.
+  // Returns true if the client stored an impossible index.
   bool failed(uint32_t queue) const { return queues_[queue].failed; }
-  // Requests of the queue that the client has published and the reader has not taken.
+  // Returns the number of published requests that the reader has not taken.
   uint32_t Waiting(uint32_t queue) const;
   rocegw_worker_line* line() { return line_.As<rocegw_worker_line>(); }
 
  private:
-  // As the worker's.
+  // The same value as the worker's.
   static constexpr uint32_t kPerTurn = 32;
   static constexpr uint32_t kFullScanEvery = 4096;
 

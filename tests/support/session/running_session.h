@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session host whose control loop and workers run on threads of their own, at a socket.
+// Session host at a socket whose control loop and workers have their own threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class RunningSession {
     }
     control_ = std::thread([this] { host_.loop.Run(); });
   }
-  // With nothing left over.
+  // Shuts the server down, with all objects, and ends the threads.
   ~RunningSession() {
     std::atomic<bool> gone{false};
     host_.loop.Post([&] { host_.server->Shutdown([&] { gone = true; }); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of controlplane/store/store.h as tests that every backend passes. A program links
-// the conformance_*.cc files and instantiates StoreConformance with its backends; each test gets a
-// store of its own that is empty, though its revisions may have begun before it (etcd shares them).
+// Contract of controlplane/store/store.h as tests that each backend must pass. A program links the
+// conformance_*.cc files and instantiates StoreConformance with its backends. Each test gets an
+// empty store; its first revision may be larger than 1, because tests of etcd share one server.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace rocegw::testing {
 
-// A store and what it lives in.
+// Store and its environment.
 class StoreHost {
  public:
   virtual ~StoreHost() = default;
@@ -33,17 +33,17 @@ class StoreConformance : public ::testing::TestWithParam<StoreBackend> {
 
   store::Store& store() { return host_->store(); }
 
-  // One write, which must work; its revision.
+  // Makes one write, which must succeed, and returns its revision.
   Revision Put(std::string_view key, std::string_view value, store::LeaseId lease = 0);
   Revision Delete(std::string_view key);
   store::TransactionResult Must(store::Transaction transaction);
-  // The newest, nullopt when it is absent.
+  // Returns the newest value; nullopt if the key is absent.
   std::optional<store::Entry> Get(std::string_view key);
   store::RangeResult List(std::string_view prefix, Revision at = 0, size_t limit = 0);
   Revision Newest() { return List("").revision; }
-  // Waits, a while, for the next transaction of a watch; fails the test when none comes.
+  // Waits for the next transaction of a watch. The time-out fails the test.
   store::Changes Next(store::BlockingWatch& watch);
-  // "put key=value" and "del key" of a transaction, in order of the keys.
+  // Returns a transaction as "put key=value" and "del key", in order of the keys.
   static std::vector<std::string> Text(const store::Changes& changes);
 
  private:

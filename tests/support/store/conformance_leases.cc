@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases, and the election that stands on them.
+// Leases, and elections by leases.
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -53,7 +53,7 @@ TEST_P(StoreConformance, Lease_Gone_IsNamedByNoPut) {
   EXPECT_FALSE(Get("a").has_value());
 }
 
-// Gathers what an election says.
+// Collects the reports of an election.
 class Terms {
  public:
   std::function<void(const std::optional<Term>&)> Callback() {
@@ -63,7 +63,7 @@ class Terms {
       changed_.notify_all();
     };
   }
-  // The n-th thing said; waits for it.
+  // Waits for the n-th report and returns it.
   std::optional<Term> At(size_t n) {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return terms_.size() > n; }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads: ranges, pages, the past, and its end.
+// Reads: ranges, pages, old revisions, compacted revisions.
 #include <algorithm>
 
 #include "tests/support/store/conformance.h"

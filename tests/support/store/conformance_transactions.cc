@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transactions: what they change, compare, answer and refuse.
+// Transactions: changes, comparisons, results, refusals.
 #include <atomic>
 #include <set>
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches: order, wholeness, resumption, the slow and the overtaken.
+// Watches: order, completeness, resumption, slow readers, readers behind compaction.
 #include <atomic>
 #include <future>
 #include <thread>
@@ -57,7 +57,7 @@ TEST_P(StoreConformance, Watch_FromNow_WaitsForWhatComes) {
   EXPECT_EQ(Text(changes), Strings{"put b=2"});
 }
 
-// One that is just going to wait must not take another one's wake-up away.
+// A watch that begins to wait must not consume the wake-up of another one.
 TEST_P(StoreConformance, Watches_ThatWaitTogether_AreAllWoken) {
   constexpr int kRounds = 300;
   const Revision newest = Put("a", "0");
@@ -77,7 +77,7 @@ TEST_P(StoreConformance, Watches_ThatWaitTogether_AreAllWoken) {
   for (int round = 0; round < kRounds && !missed; ++round) {
     behind += 3;
     Put("a", std::to_string(round));
-    // Something that they do not look at comes while some wait already and others do not yet.
+    // A change outside the watched range arrives while some watches wait and others do not yet.
     Put("b", "");
     while (behind > 0 && !missed) std::this_thread::yield();
   }
@@ -139,7 +139,7 @@ TEST_P(StoreConformance, Watch_BlockedInReady_DoesNotHoldUpWriters) {
     ASSERT_TRUE(watch.ok());
     auto none = (*watch)->TryNext();
     ASSERT_TRUE(none.ok());
-    // Alone, so that each is acknowledged by the thread that made it durable.
+    // One write at a time, so that the thread that made it durable acknowledges it.
     for (int i = 0; i < 20; ++i) Put("a", std::to_string(i));
     go.set_value();
   }

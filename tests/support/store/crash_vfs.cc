@@ -23,11 +23,11 @@ namespace {
 
 constexpr size_t kSector = 512;
 
-// A file as its programs see it, and what of it the disk has not got.
+// Content of a file as programs see it, and its sectors that are not on disk.
 struct Shadow {
   std::string path;
   std::string content;
-  std::set<size_t> dirty;  // sectors
+  std::set<size_t> dirty;  // sectors that are not on disk
   bool resized = false;
 
   void Load() {
@@ -41,7 +41,7 @@ struct Shadow {
   void Touch(size_t offset, size_t length) {
     for (size_t s = offset / kSector; s <= (offset + length - 1) / kSector; ++s) dirty.insert(s);
   }
-  // Gives the disk the sectors for which `chosen` says so.
+  // Writes the sectors for which `chosen` returns true to the disk.
   template <typename F>
   void Flush(bool with_size, F&& chosen) {
     const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -82,7 +82,7 @@ struct Disk {
       shadow->Flush(with_size, [this] { return random->Below(100) < keep; });
     }
   }
-  // Counts an operation; false when there is no power for it.
+  // Counts an operation. Returns false if the power is off.
   bool Begin() {
     if (!cut && cut_at != 0 && operations + 1 == cut_at) CutLocked();
     ++operations;
@@ -99,7 +99,7 @@ struct CrashFile {
   sqlite3_file base;
   std::shared_ptr<Shadow> shadow;
 
-  // The file of the real file system lies behind us; its locks and shared memory are used.
+  // The file of the real file system, whose locks and shared memory are used.
   sqlite3_file* real() { return reinterpret_cast<sqlite3_file*>(this + 1); }
 };
 
@@ -168,10 +168,10 @@ int Unlock(sqlite3_file* f, int level) { return Real(f)->pMethods->xUnlock(Real(
 int CheckReservedLock(sqlite3_file* f, int* out) {
   return Real(f)->pMethods->xCheckReservedLock(Real(f), out);
 }
-// No hint may reach the real file: a size or chunk hint would change it.
+// Keeps hints from the real file: a size or chunk hint would change it.
 int FileControl(sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; }
 int SectorSize(sqlite3_file*) { return kSector; }
-// No promises: not that a write over power loss leaves its neighbours alone, nor that it is atomic.
+// Guarantees nothing: a write during power loss may damage neighbouring bytes and is not atomic.
 int Characteristics(sqlite3_file*) { return 0; }
 int ShmMap(sqlite3_file* f, int page, int size, int extend, void volatile** out) {
   return Real(f)->pMethods->xShmMap(Real(f), page, size, extend, out);
@@ -207,7 +207,7 @@ const sqlite3_io_methods kMethods = {
 int Open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   Disk& disk = TheDisk();
   file->pMethods = nullptr;
-  // Temporary files would not outlive the power anyway; nothing of the store needs one.
+  // Temporary files would not survive the cut, and the store needs none.
   if (name == nullptr) return SQLITE_CANTOPEN;
   const std::lock_guard lock(disk.mutex);
   if (disk.cut) return SQLITE_CANTOPEN;

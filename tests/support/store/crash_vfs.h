@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system for SQLite whose power can be cut: what is written stays in memory until it is
-// synced, and only then reaches the real file. At the cut, sectors that were not synced are lost,
-// or a random part of them is not, as on a disk with a cache; from then on everything fails.
-// Killing a process cannot show a missing sync, since the page cache survives it; this does. One at
-// a time; thread safe.
+// File system for SQLite that simulates power loss. Written data stays in memory until a sync moves
+// it to the real file. At the cut, unsynced sectors are lost, except for a random part, as on a
+// disk with a cache; later operations fail. It finds missing syncs, which the kill of a process
+// cannot show because the page cache survives. At most one object exists at a time. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +14,17 @@ class CrashVfs {
  public:
   static constexpr char kName[] = "rocegw-crash";
 
-  // Registers it; the power is on and will be cut at the operation (write, truncation, sync) with
-  // this number, 0: not. `keep` is how many of 100 unsynced sectors survive.
+  // Registers the file system. The power is cut at the operation (write, truncation, sync) with
+  // this number; 0: never. `keep`: percentage of unsynced sectors that survive.
   CrashVfs(uint64_t cut_at, unsigned keep, uint64_t seed);
-  // Whoever used it is gone. Unregisters it.
+  // Unregisters the file system, which must not be in use.
   ~CrashVfs();
   CrashVfs(const CrashVfs&) = delete;
   CrashVfs& operator=(const CrashVfs&) = delete;
 
-  // Now, unless it has been.
+  // Cuts the power now, unless it is off.
   void Cut();
-  // While the disk is full no file grows.
+  // While the disk is full, no file can grow.
   void SetFull(bool full);
   void FailNextSync();
   bool cut() const;

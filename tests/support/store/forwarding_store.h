@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes everything on to another store, which outlives it. Tests override what they are about.
+// Store that forwards all calls to another store, which must outlive it. Tests override single
+// calls.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder for one test, removed with all that is in it. In memory where there is such a file
-// system: what a test sees of a store's syncs does not depend on a disk, only how long it takes.
+// Folder for one test, removed with its content. It is in memory if there is such a file system: a
+// disk would change the duration of a test, not its result.
 #pragma once
 
 #include <cstdlib>
