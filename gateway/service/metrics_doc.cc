@@ -27,6 +27,7 @@ class OneOfEach : public StateSource {
     pool.set_up.Add(Microseconds(1));
     pool.operations.Add(Microseconds(1));
     state.peers["g"].channels_rtt = 1;
+    state.take_overs.refusals = {{"sessions", 1}};
     done(std::move(state));
   }
 };
