@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Side of the running gateway in a take-over: listens for the process that replaces it, and does
-// what take_over::Predecessor decides. One take-over at a time; each phase has a deadline. Control
-// thread.
+// Side of the running gateway in a take-over: listens for the process that replaces it, and
+// performs the actions of take_over::Predecessor. One take-over at a time; each phase has a
+// deadline. Control thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session and a donor say to each other. The connection request carries a Hello, its reply a
+// Messages between a session and a donor. The connection request carries a Hello, its reply a
 // Welcome, a rejection a Refusal; messages of 64 bytes follow by SEND. Data is read and written by
 // RDMA without the donor's processor. All fields are big-endian on the wire. Pure.
 #pragma once

@@ -15,8 +15,8 @@ struct DonorOffer {
   uint64_t free_bytes = 0;  // as the donor last said, less what was asked of it since
 };
 
-// Returns the usable donor with the most free bytes that has room for the slab and holds no replica
-// of it; the first of equals. nullopt: there is none.
+// Returns the usable donor with the most free bytes, among those with room for the slab and without
+// a replica of the slab. Of equal donors it returns the first; nullopt: no donor fits.
 std::optional<uint32_t> ChooseDonor(const std::vector<DonorOffer>& donors, const Slab& slab,
                                     uint64_t slab_bytes);
 

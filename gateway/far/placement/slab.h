@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slab: a stretch of the session's space with the leases that hold its replicas, and what is known
-// of each of its pages. Not thread-safe.
+// Slab: a stretch of the session's space with the leases that hold its replicas, and the state of
+// each page. Not thread-safe.
 #pragma once
 
 #include <cstddef>

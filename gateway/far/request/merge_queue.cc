@@ -54,8 +54,7 @@ std::optional<Plan> MergeQueue::Take(RangeHolds* holds) {
       at++;
       continue;
     }
-    // A write must not overtake an earlier write of the same bytes: neither a held one nor one of
-    // those that stay in the queue.
+    // A write must not overtake an earlier write of the same bytes, held or still in the queue.
     const bool in_order =
         holds == nullptr ||
         (holds->IsFree(part.offset, part.end()) &&

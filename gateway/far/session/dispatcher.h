@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Request path of a session: callers' requests enter the merge queue of their direction, leave it
-// as RDMA operations, and are completed. The earliest thread that finds work in a queue sends all
-// of it; threads whose requests were taken return. Any thread, except where a function says
-// otherwise; one lock guards the state and is never held while data is copied, posted or a callback
-// runs.
+// as RDMA operations, and are completed. The earliest thread that finds work in a queue sends the
+// whole work, and threads whose requests were taken return. Any thread, except where a function
+// says otherwise; one lock guards the state and is never held while data is copied, posted or a
+// callback runs.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One donor as a session sees it. The dispatcher's lock guards everything but the connection's own
-// calls.
+// Donor of a session: connection, state and transfers in flight. The dispatcher's lock guards all
+// members; calls of the connection need no lock.
 #pragma once
 
 #include <cstdint>

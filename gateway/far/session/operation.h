@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session has in progress: requests of callers, operations made of their parts, and the
+// Work in progress of a session: requests of callers, operations made of their parts, and the
 // transfers of an operation, one for each donor it concerns.
 #pragma once
 

@@ -56,10 +56,10 @@ struct Base {
     Check(ibv_query_gid(context, 1, kGidIndex, &gid), "ibv_query_gid");
     channel = Made(rdma_create_event_channel(), "rdma_create_event_channel");
   }
-  ibv_qp* MakeQp(ibv_qp_type type) const {
+  ibv_qp* MakeQp() const {
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq;
-    init.qp_type = type;
+    init.qp_type = IBV_QPT_RC;
     init.cap = {1, 1, 1, 1, 0};
     return Made(ibv_create_qp(pd, &init), "ibv_create_qp");
   }
@@ -104,7 +104,7 @@ void Bind(const Base& base, rdma_cm_id* id) {
         "rdma_bind_addr");
 }
 
-std::vector<Kind> Kinds(const Base& base, size_t count) {
+std::vector<Kind> Kinds(const Base& base) {
   const auto region = [&base](char* at, size_t bytes) {
     return Made(ibv_reg_mr(base.pd, at, bytes, kAccess), "ibv_reg_mr");
   };
@@ -138,7 +138,7 @@ std::vector<Kind> Kinds(const Base& base, size_t count) {
   const auto destroy_qp = [](void* qp, size_t) {
     Check(ibv_destroy_qp(static_cast<ibv_qp*>(qp)), "ibv_destroy_qp");
   };
-  kinds.push_back({"queue_pairs", [&](size_t) { return base.MakeQp(IBV_QPT_RC); }, destroy_qp});
+  kinds.push_back({"queue_pairs", [&](size_t) { return base.MakeQp(); }, destroy_qp});
   kinds.push_back({"shared_receive_queues",
                    [&](size_t) {
                      ibv_srq_init_attr init{};
@@ -191,30 +191,6 @@ std::vector<Kind> Kinds(const Base& base, size_t count) {
                    [](void* id, size_t) {
                      Check(rdma_destroy_id(static_cast<rdma_cm_id*>(id)), "rdma_destroy_id");
                    }});
-  // Queue pairs of one group, and groups of one queue pair.
-  static std::vector<ibv_qp*> members;
-  static const auto group = [](size_t number) {
-    ibv_gid gid{};
-    gid.raw[0] = 0xFF;
-    gid.raw[1] = 0x0E;
-    const uint32_t big = htonl(static_cast<uint32_t>(number) + 1);
-    std::memcpy(gid.raw + 12, &big, 4);
-    return gid;
-  };
-  const auto need_members = [&base, count](size_t wanted) {
-    while (members.size() < std::min(wanted, count)) members.push_back(base.MakeQp(IBV_QPT_UD));
-  };
-  kinds.push_back({"members_of_a_group",
-                   [=](size_t i) -> void* {
-                     need_members(count);
-                     const ibv_gid gid = group(0);
-                     Check(ibv_attach_mcast(members[i], &gid, 0), "ibv_attach_mcast");
-                     return members[i];
-                   },
-                   [](void* qp, size_t) {
-                     const ibv_gid gid = group(0);
-                     Check(ibv_detach_mcast(static_cast<ibv_qp*>(qp), &gid, 0), "ibv_detach_mcast");
-                   }});
   return kinds;
 }
 
@@ -252,7 +228,7 @@ int main(int argc, char** argv) {
   const auto count = static_cast<size_t>(std::atoll(argv[2]));
   const std::string order = argv[3];
   const Base base;
-  const std::vector<Kind> kinds = Kinds(base, count);
+  const std::vector<Kind> kinds = Kinds(base);
   const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& known) {
     return known.name == std::string(argv[1]);
   });
@@ -262,7 +238,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "\n");
     return 2;
   }
-  // The first object brings what all share: threads, chunks of shared memory, the group's members.
+  // The first object brings what all share: threads and chunks of shared memory.
   kind->destroy(kind->make(0), 0);
   std::vector<void*> objects(count);
   std::vector<size_t> turns(count);
