@@ -49,7 +49,8 @@ Kubernetes::Kubernetes(ControlLoop& loop, GatewayPort& gateway, VerdictSource& o
       answered_at_(ControlLoop::Now()) {
   slots_.OnAssigned([this] { kubelet_.Forget(); });
   if (settings.dra.enabled && api != nullptr)
-    dra_.emplace(loop, slots_, *api, settings.dra, settings.containers, pace.publisher);
+    dra_.emplace(loop, slots_, *api, settings.dra, settings.containers, pace.publisher,
+                 pace.claim_review);
   Look();
   Poll();
 }

@@ -45,6 +45,7 @@ struct KubernetesPace {
   // in that state would fail for good.
   Duration patience = Seconds(10);
   PublisherPace publisher;
+  Duration claim_review = Seconds(600);  // interval of comparing claims with the API server
 };
 
 class Kubernetes {
@@ -60,6 +61,8 @@ class Kubernetes {
 
   VerdictSource& verdicts() { return verdicts_; }
   const DevicePluginCounters& counters() const { return plugin_.counters(); }
+  // Returns nullptr without the driver for claims.
+  const ClaimCounters* claim_counters() const { return dra_ ? &dra_->counters() : nullptr; }
 
  private:
   void OnSlots();

@@ -67,6 +67,24 @@ std::vector<MetricFamily> AgentMetrics::Collect() const {
           "resources that kubelet was told of, again after each of its starts",
           kubelet_.registrations);
   counter("rocegw_agent_slot_allocations_total", "slots given to containers", kubelet_.allocations);
+  const ClaimCounters none;
+  const ClaimCounters& claims = claims_ == nullptr ? none : *claims_;
+  gauge("rocegw_agent_claims", "claims of pods that are prepared on this node",
+        static_cast<double>(claims.prepared));
+  MetricFamily& preparations =
+      AddFamily(families, "rocegw_agent_claim_preparations_total",
+                "claims that kubelet wanted prepared", MetricType::Counter);
+  AddValue(preparations, {{"outcome", "prepared"}}, static_cast<double>(claims.prepares));
+  AddValue(preparations, {{"outcome", "refused"}}, static_cast<double>(claims.refusals));
+  MetricFamily& ends = AddFamily(families, "rocegw_agent_claim_ends_total",
+                                 "claims that ended, by kubelet or found stale at the API server",
+                                 MetricType::Counter);
+  AddValue(ends, {{"by", "kubelet"}}, static_cast<double>(claims.unprepares));
+  AddValue(ends, {{"by", "review"}}, static_cast<double>(claims.stale));
+  gauge("rocegw_agent_claim_devices", "devices for claims that the API server has of this node",
+        static_cast<double>(claims.devices));
+  gauge("rocegw_agent_claim_devices_published",
+        "1: the API server has the devices of this node as they are", claims.published ? 1 : 0);
   process::AddProcessFamilies(families, start_ns_);
   return families;
 }

@@ -8,6 +8,7 @@
 
 #include "agent/expose/attach_verdicts.h"
 #include "agent/kube/device_plugin.h"
+#include "agent/kube/dra/claim_counters.h"
 #include "agent/supervise/agent.h"
 #include "gateway/process/http/metrics_server.h"
 
@@ -16,9 +17,14 @@ namespace rocegw::agent {
 class AgentMetrics final : public process::MetricsSource {
  public:
   // `start_ns`: start of the process, since 1970. `kubelet`: all zero outside of a cluster.
+  // `claims`: nullptr: this agent prepares no claims.
   AgentMetrics(const AgentCounters& counters, const VerdictCounters& verdicts,
-               const DevicePluginCounters& kubelet, int64_t start_ns)
-      : counters_(counters), verdicts_(verdicts), kubelet_(kubelet), start_ns_(start_ns) {}
+               const DevicePluginCounters& kubelet, const ClaimCounters* claims, int64_t start_ns)
+      : counters_(counters),
+        verdicts_(verdicts),
+        kubelet_(kubelet),
+        claims_(claims),
+        start_ns_(start_ns) {}
   std::vector<prometheus::MetricFamily> Collect() const override;
   bool Alive() const override { return true; }
 
@@ -26,6 +32,7 @@ class AgentMetrics final : public process::MetricsSource {
   const AgentCounters& counters_;
   const VerdictCounters& verdicts_;
   const DevicePluginCounters& kubelet_;
+  const ClaimCounters* const claims_;
   const int64_t start_ns_;
 };
 

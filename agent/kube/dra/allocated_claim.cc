@@ -28,6 +28,10 @@ Status Refused(std::string text) { return {EINVAL, std::move(text)}; }
 
 }  // namespace
 
+std::string ClaimPath(const std::string& name_space, const std::string& name) {
+  return "/apis/resource.k8s.io/v1/namespaces/" + name_space + "/resourceclaims/" + name;
+}
+
 StatusOr<AllocatedClaim> ReadAllocatedClaim(const json& object, const std::string& uid,
                                             const std::string& node) {
   const json& metadata = At(object, "/metadata");

@@ -15,6 +15,9 @@ namespace rocegw::agent {
 // Name of the driver, and domain of its attributes and capacities.
 inline constexpr char kDraDriver[] = "rocegw.io";
 
+// Returns the path of a claim at the API server.
+std::string ClaimPath(const std::string& name_space, const std::string& name);
+
 struct AllocatedDevice {
   std::string request;  // name of the claim's request, "rdma" or "rdma/subrequest"
   std::string device;   // name in this node's ResourceSlices

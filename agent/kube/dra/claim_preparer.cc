@@ -15,8 +15,9 @@
 namespace rocegw::agent {
 
 ClaimPreparer::ClaimPreparer(session::ControlLoop& loop, SlotAllocator& slots,
-                             kubeapi::ApiServer& api, ClaimPreparerSettings settings)
-    : loop_(loop), slots_(slots), api_(api), settings_(std::move(settings)) {}
+                             kubeapi::ApiServer& api, ClaimPreparerSettings settings,
+                             ClaimCounters& counters)
+    : loop_(loop), slots_(slots), api_(api), settings_(std::move(settings)), counters_(counters) {}
 
 Status ClaimPreparer::Load() {
   auto loaded = LoadPreparedClaims(settings_.checkpoint);
@@ -26,6 +27,7 @@ Status ClaimPreparer::Load() {
     for (const PreparedDevice& device : claim.devices)
       slots_.Claim(device.resource, device.slot, claim.pod, claim.pod_uid);
   }
+  counters_.prepared = prepared_.size();
   RemoveOtherCdi();
   return OkStatus();
 }
@@ -43,16 +45,14 @@ void ClaimPreparer::Prepare(const ClaimName& name, Prepared done) {
     return;
   }
   preparation = std::make_shared<Preparation>(Preparation{name, {}, {std::move(done)}});
-  api_.Call(
-      {"GET",
-       "/apis/resource.k8s.io/v1/namespaces/" + name.name_space + "/resourceclaims/" + name.name,
-       "", ""},
-      [&loop = loop_, this, preparation,
-       alive = alive_](const StatusOr<kubeapi::ApiAnswer>& answer) {
-        (void)loop.Post([this, preparation, alive, answer] {
-          if (*alive) OnClaim(preparation, answer);
-        });
-      });
+  preparation->claim.claim = name.name;
+  api_.Call({"GET", ClaimPath(name.name_space, name.name), "", ""},
+            [&loop = loop_, this, preparation,
+             alive = alive_](const StatusOr<kubeapi::ApiAnswer>& answer) {
+              (void)loop.Post([this, preparation, alive, answer] {
+                if (*alive) OnClaim(preparation, answer);
+              });
+            });
 }
 
 void ClaimPreparer::OnClaim(const PreparationPtr& preparation,
@@ -118,6 +118,8 @@ void ClaimPreparer::Clear(const PreparationPtr& preparation, size_t at) {
 void ClaimPreparer::End(const PreparationPtr& preparation, const Status& status) {
   Status outcome = status.ok() ? Keep(*preparation) : status;
   preparing_.erase(preparation->name.uid);
+  ++(outcome.ok() ? counters_.prepares : counters_.refusals);
+  counters_.prepared = prepared_.size();
   const PreparedClaim& claim = preparation->claim;
   if (!outcome.ok()) {
     for (const PreparedDevice& device : claim.devices) slots_.Unclaim(device.resource, device.slot);
@@ -147,12 +149,28 @@ Status ClaimPreparer::Unprepare(const std::string& uid) {
   if (preparing_.contains(uid)) return {EAGAIN, "the claim is being prepared; try again"};
   const auto known = prepared_.find(uid);
   if (known == prepared_.end()) return OkStatus();
+  Status forgotten = Forget(known);
+  if (forgotten.ok()) ++counters_.unprepares;
+  return forgotten;
+}
+
+Status ClaimPreparer::Release(const std::string& uid) {
+  const auto known = prepared_.find(uid);
+  if (known == prepared_.end()) return OkStatus();
+  Status forgotten = Forget(known);
+  if (forgotten.ok()) ++counters_.stale;
+  return forgotten;
+}
+
+Status ClaimPreparer::Forget(PreparedClaims::iterator known) {
+  const std::string uid = known->first;
   const PreparedClaim claim = known->second;
   prepared_.erase(known);
   if (Status saved = SavePreparedClaims(settings_.checkpoint, prepared_); !saved.ok()) {
     prepared_[uid] = claim;
     return saved;
   }
+  counters_.prepared = prepared_.size();
   for (const PreparedDevice& device : claim.devices) slots_.Unclaim(device.resource, device.slot);
   RemoveOtherCdi();
   return OkStatus();

@@ -13,6 +13,7 @@
 
 #include "agent/kube/container_edits.h"
 #include "agent/kube/dra/allocated_claim.h"
+#include "agent/kube/dra/claim_counters.h"
 #include "agent/kube/dra/prepared_claims.h"
 #include "agent/kube/slot_allocator.h"
 #include "controlplane/kubeapi/api_server.h"
@@ -38,7 +39,7 @@ class ClaimPreparer {
   using Prepared = std::function<void(const StatusOr<PreparedClaim>&)>;
 
   ClaimPreparer(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
-                ClaimPreparerSettings settings);
+                ClaimPreparerSettings settings, ClaimCounters& counters);
   ~ClaimPreparer() { *alive_ = false; }
   ClaimPreparer(const ClaimPreparer&) = delete;
   ClaimPreparer& operator=(const ClaimPreparer&) = delete;
@@ -49,10 +50,13 @@ class ClaimPreparer {
   // Prepares a claim; the same claim again gets the same devices. Concurrent calls share one
   // preparation.
   void Prepare(const ClaimName& claim, Prepared done);
-  // Returns OK also for a claim that is not prepared. EAGAIN: it is being prepared.
+  // Ends a claim for kubelet. Returns OK also for a claim that is not prepared. EAGAIN: it is being
+  // prepared.
   Status Unprepare(const std::string& uid);
+  // Ends a prepared claim that kubelet does not end.
+  Status Release(const std::string& uid);
 
-  size_t count() const { return prepared_.size(); }
+  const PreparedClaims& prepared() const { return prepared_; }
   const std::string& node() const { return settings_.node; }
 
  private:
@@ -70,6 +74,7 @@ class ClaimPreparer {
   // Clears the slots of the devices from `at` on, one after the other, then ends.
   void Clear(const PreparationPtr& preparation, size_t at);
   void End(const PreparationPtr& preparation, const Status& status);
+  Status Forget(PreparedClaims::iterator claim);
   Status Keep(const Preparation& preparation);
   Status WriteCdi(const PreparedClaim& claim) const;
   void RemoveOtherCdi() const;
@@ -78,6 +83,7 @@ class ClaimPreparer {
   SlotAllocator& slots_;
   kubeapi::ApiServer& api_;
   const ClaimPreparerSettings settings_;
+  ClaimCounters& counters_;
   Status damaged_;
   PreparedClaims prepared_;
   std::map<std::string, PreparationPtr> preparing_;  // by uid of the claim

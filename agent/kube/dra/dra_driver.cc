@@ -9,13 +9,14 @@ namespace rocegw::agent {
 
 DraDriver::DraDriver(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
                      const DraSettings& settings, const ContainerSettings& containers,
-                     PublisherPace pace)
+                     PublisherPace pace, Duration review)
     : slots_(slots),
       settings_(settings),
       sharing_(settings.shared ? DeviceSharing::kShared : DeviceSharing::kSlots),
-      preparer_(loop, slots, api, {settings.node, settings.checkpoint, containers}),
+      preparer_(loop, slots, api, {settings.node, settings.checkpoint, containers}, counters_),
+      review_(loop, preparer_, api, review),
       publisher_(
-          loop, api, settings.node, [this] { LoseSharing(); }, pace),
+          loop, api, settings.node, counters_, [this] { LoseSharing(); }, pace),
       server_(loop, preparer_, [this](const std::string& problem) { OnRegistered(problem); }) {
   if (Status loaded = preparer_.Load(); !loaded.ok()) spdlog::error("{}", loaded.text());
 }
@@ -23,6 +24,8 @@ DraDriver::DraDriver(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::
 void DraDriver::Update() {
   updated_ = true;
   publisher_.Set(DevicesOf(slots_, sharing_));
+  // Slots that are released are cleared at the gateway, so the review begins when they are known.
+  review_.Start();
 }
 
 void DraDriver::Look() {

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/kube/dra/claim_counters.h"
 #include "agent/kube/dra/claim_preparer.h"
+#include "agent/kube/dra/claim_review.h"
 #include "agent/kube/dra/dra_server.h"
 #include "agent/kube/dra/resource_slices.h"
 #include "agent/kube/dra/slice_publisher.h"
@@ -31,7 +33,7 @@ class DraDriver {
  public:
   DraDriver(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
             const DraSettings& settings, const ContainerSettings& containers,
-            PublisherPace pace = {});
+            PublisherPace pace = {}, Duration review = Seconds(600));
   DraDriver(const DraDriver&) = delete;
   DraDriver& operator=(const DraDriver&) = delete;
 
@@ -39,6 +41,8 @@ class DraDriver {
   void Update();
   // Checks its sockets; call periodically.
   void Look();
+
+  const ClaimCounters& counters() const { return counters_; }
 
  private:
   void LoseSharing();
@@ -49,7 +53,9 @@ class DraDriver {
   DeviceSharing sharing_;
   bool updated_ = false;  // devices are known
   std::string last_problem_;
+  ClaimCounters counters_;
   ClaimPreparer preparer_;
+  ClaimReview review_;
   SlicePublisher publisher_;
   DraServer server_;
 };

@@ -21,7 +21,8 @@ json ToJson(const PreparedClaim& claim) {
                        {"resource", device.resource},
                        {"slot", device.slot}});
   }
-  return {{"namespace", claim.pod.name_space},
+  return {{"claim", claim.claim},
+          {"namespace", claim.pod.name_space},
           {"pod", claim.pod.name},
           {"pod_uid", claim.pod_uid},
           {"devices", devices}};
@@ -29,6 +30,7 @@ json ToJson(const PreparedClaim& claim) {
 
 PreparedClaim FromJson(const json& object) {
   PreparedClaim claim;
+  claim.claim = object.value("claim", "");
   claim.pod = {object.at("namespace").get<std::string>(), object.at("pod").get<std::string>()};
   claim.pod_uid = object.at("pod_uid").get<std::string>();
   for (const json& device : object.at("devices")) {

@@ -21,6 +21,7 @@ struct PreparedDevice {
 };
 
 struct PreparedClaim {
+  std::string claim;  // name, in the pod's namespace; empty: unknown (checkpoint of an old agent)
   PodName pod;
   std::string pod_uid;
   std::vector<PreparedDevice> devices;

@@ -79,10 +79,12 @@ bool Holds(const json& found, const json& wanted) {
 }  // namespace
 
 SlicePublisher::SlicePublisher(ControlLoop& loop, kubeapi::ApiServer& api, std::string node,
-                               std::function<void()> sharing_lost, PublisherPace pace)
+                               ClaimCounters& counters, std::function<void()> sharing_lost,
+                               PublisherPace pace)
     : loop_(loop),
       api_(api),
       node_(std::move(node)),
+      counters_(counters),
       sharing_lost_(std::move(sharing_lost)),
       pace_(pace) {}
 
@@ -235,6 +237,8 @@ void SlicePublisher::OnWritten(const json& slice) {
 
 void SlicePublisher::End(const std::string& problem) {
   busy_ = false;
+  counters_.published = problem.empty() && !again_;
+  if (counters_.published) counters_.devices = wanted_->size();
   if (std::exchange(problem_, problem) != problem && !problem.empty())
     spdlog::warn("devices of this node are not published: {}", problem);
   At(again_ ? pace_.settle : problem.empty() ? pace_.look : pace_.retry);

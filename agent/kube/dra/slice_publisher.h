@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/kube/dra/claim_counters.h"
 #include "controlplane/kubeapi/api_server.h"
 #include "gateway/base/time.h"
 #include "gateway/session/control_loop.h"
@@ -29,7 +30,8 @@ class SlicePublisher {
   // `sharing_lost`: called if the API server does not keep allowMultipleAllocations: it cannot
   // share devices.
   SlicePublisher(session::ControlLoop& loop, kubeapi::ApiServer& api, std::string node,
-                 std::function<void()> sharing_lost, PublisherPace pace = {});
+                 ClaimCounters& counters, std::function<void()> sharing_lost,
+                 PublisherPace pace = {});
   ~SlicePublisher();
   SlicePublisher(const SlicePublisher&) = delete;
   SlicePublisher& operator=(const SlicePublisher&) = delete;
@@ -57,6 +59,7 @@ class SlicePublisher {
   session::ControlLoop& loop_;
   kubeapi::ApiServer& api_;
   const std::string node_;
+  ClaimCounters& counters_;
   const std::function<void()> sharing_lost_;
   const PublisherPace pace_;
   std::optional<std::vector<nlohmann::json>> wanted_;

@@ -14,7 +14,7 @@ TEST(AgentMetrics, Series_AreFewWhateverTheAgentDoes) {
   AgentCounters counters;
   VerdictCounters verdicts;
   const DevicePluginCounters kubelet;
-  const AgentMetrics metrics(counters, verdicts, kubelet, 1);
+  const AgentMetrics metrics(counters, verdicts, kubelet, nullptr, 1);
   const size_t series = rocegw::testing::SeriesOf(metrics.Collect());
   EXPECT_LE(series, 60u);
   counters.rejections = 100000;
@@ -28,7 +28,9 @@ TEST(AgentMetrics, Counters_AreTold) {
   counters.applied_revision = 77;
   counters.questions = 5;
   const DevicePluginCounters kubelet;
-  const AgentMetrics metrics(counters, verdicts, kubelet, 1);
+  ClaimCounters claims;
+  claims.prepared = 3;
+  const AgentMetrics metrics(counters, verdicts, kubelet, &claims, 1);
   const auto families = metrics.Collect();
   const auto value = [&](const std::string& name) {
     const auto family = std::ranges::find(families, name, &prometheus::MetricFamily::name);
@@ -40,6 +42,7 @@ TEST(AgentMetrics, Counters_AreTold) {
   EXPECT_EQ(value("rocegw_agent_applied_revision"), 77);
   EXPECT_EQ(value("rocegw_agent_questions_total"), 5);
   EXPECT_EQ(value("rocegw_agent_in_sync"), 0);
+  EXPECT_EQ(value("rocegw_agent_claims"), 3);
 }
 
 }  // namespace

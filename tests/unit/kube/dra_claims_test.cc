@@ -109,6 +109,86 @@ TEST_F(DraNode, AgentStartsAnew_ClaimsStay) {
   OnLoop([&] { EXPECT_EQ(gateway.cleared.size(), 2u) << "one for each claim, none by a restart"; });
 }
 
+// kubelet's call does not come if its own records were lost, or the claim was deleted by force
+// while the agent was away.
+TEST_F(DraNode, ClaimThatEndedWhileTheAgentWasAway_IsReleased) {
+  StartWithPool(1);
+  const ClaimOfAPod claim = Allocate("c1", kDevice, "a", kUid);
+  ASSERT_EQ(claims->Prepare(claim).error(), "");
+  StopAgent();
+  server->Remove(PathOf(claim));
+  StartAgent();
+  ASSERT_TRUE(claims->Register("rocegw.io"));
+  EXPECT_TRUE(Until([&] { return CdiFiles().empty(); }));
+  EXPECT_EQ(claims->Prepare(Allocate("c2", kDevice, "b", kNeighbourUid)).error(), "");
+  OnLoop([&] {
+    EXPECT_EQ(agent->claim_counters()->stale, 1u);
+    EXPECT_EQ(agent->claim_counters()->prepared, 1u);
+    EXPECT_EQ(gateway.cleared.size(), 3u) << "the release ends programs of the former pod";
+  });
+}
+
+TEST_F(DraNode, ClaimThatItsPodHasNoMore_IsReleasedByTheNextReview) {
+  claim_review = Milliseconds(50);
+  StartWithPool();
+  const ClaimOfAPod gone = Allocate("c1", kDevice, "a", kUid);
+  const ClaimOfAPod other = Allocate("c2", kDevice, "b", kNeighbourUid);
+  const ClaimOfAPod kept = Allocate("c3", kDevice, "c", kUid);
+  for (const ClaimOfAPod& claim : {gone, other, kept})
+    ASSERT_EQ(claims->Prepare(claim).error(), "");
+  json object = *server->Find(PathOf(gone));
+  object["status"]["reservedFor"] = json::array();
+  server->Put(PathOf(gone), object);
+  object = *server->Find(PathOf(other));
+  object["metadata"]["uid"] = "uid-of-a-later-one";
+  server->Put(PathOf(other), object);
+  EXPECT_TRUE(Until([&] { return CdiFiles().size() == 1; }));
+  OnLoop([&] { EXPECT_EQ(agent->claim_counters()->stale, 2u); });
+  EXPECT_EQ(claims->Prepare(kept).error(), "");
+}
+
+TEST_F(DraNode, ApiServerThatDoesNotAnswer_ReleasesNoClaim) {
+  claim_review = Milliseconds(20);
+  StartWithPool();
+  const ClaimOfAPod claim = Allocate("c1", kDevice, "a", kUid);
+  ASSERT_EQ(claims->Prepare(claim).error(), "");
+  for (const int failure : {500, 403}) {
+    server->FailWith(failure);
+    const size_t before = server->calls().size();
+    EXPECT_TRUE(Until([&] { return server->calls().size() > before + 3; }));
+  }
+  EXPECT_EQ(CdiFiles().size(), 1u);
+  OnLoop([&] { EXPECT_EQ(agent->claim_counters()->stale, 0u); });
+}
+
+TEST_F(DraNode, CheckpointOfAnEarlierAgent_WithoutNamesOfClaims_IsKept) {
+  std::ofstream(dra.checkpoint)
+      << R"({"version":1,"claims":{"u":{"namespace":"web","pod":"a","pod_uid":")" << kUid
+      << R"(","devices":[{"request":"rdma","device":"d","resource":"rocegw.io/red.train",)"
+      << R"("slot":"30c41873-0"}]}}})";
+  claim_review = Milliseconds(20);
+  StartWithPool();
+  EXPECT_TRUE(Until([&] { return Ask(CgroupOfPod(kUid), 0).allowed; }));
+  OnLoop([&] { EXPECT_EQ(agent->claim_counters()->prepared, 1u); });
+}
+
+TEST_F(DraNode, Counters_TellPreparationsAndTheirEnds) {
+  StartWithPool();
+  const ClaimOfAPod claim = Allocate("c1", kDevice, "a", kUid);
+  ASSERT_EQ(claims->Prepare(claim).error(), "");
+  EXPECT_NE(claims->Prepare(Allocate("c2", "red-train-99999999", "b", kUid)).error(), "");
+  EXPECT_EQ(claims->Unprepare(claim), "");
+  OnLoop([&] {
+    const ClaimCounters& counters = *agent->claim_counters();
+    EXPECT_EQ(counters.prepares, 1u);
+    EXPECT_EQ(counters.refusals, 1u);
+    EXPECT_EQ(counters.unprepares, 1u);
+    EXPECT_EQ(counters.prepared, 0u);
+    EXPECT_EQ(counters.devices, 1u);
+    EXPECT_TRUE(counters.published);
+  });
+}
+
 TEST_F(DraNode, DamagedCheckpoint_NothingIsGivenTwice) {
   std::ofstream(dra.checkpoint) << R"({"version":1,"claims":{"u":{"pod":3}}})";
   StartWithPool();

@@ -64,7 +64,8 @@ class Node : public ::testing::Test {
                               Seconds(30),
                               Milliseconds(20),
                               Milliseconds(50),
-                              {Milliseconds(200), Milliseconds(20), Milliseconds(5)}};
+                              {Milliseconds(200), Milliseconds(20), Milliseconds(5)},
+                              claim_review};
     OnLoop([&] {
       agent.emplace(loop, gateway, rules, api ? &*api : nullptr, settings, pace, root + "/sys");
     });
@@ -92,6 +93,7 @@ class Node : public ::testing::Test {
   std::string cdi_dir;   // empty: kubelet passes slots to containers itself
   std::string pod_logs;  // empty: not used
   DraSettings dra;
+  Duration claim_review = Seconds(600);
   session::ControlLoop loop;
   testing::PoolsGateway gateway{loop};
   std::optional<kubeapi::ApiServer> api;  // set before the agent starts
