@@ -95,10 +95,16 @@ StatusOr<NodeIdentity> NodeIdentity::Load(const std::string& directory) {
 
 StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
                                           const identity::JoinFile& file,
-                                          const std::string& gateway) {
+                                          const std::string& gateway,
+                                          const std::string& pod_token) {
   if (auto known = Load(directory); known.ok()) {
     return Status(EEXIST, "this host has joined already, as " + known->gateway_ +
                               "; to join anew: 'rocegw-agent --leave' first");
+  }
+  if (file.token.empty() && pod_token.empty()) {
+    return Status(EINVAL,
+                  "the join file has no token: it is for agents in pods, which join with "
+                  "--pod-token FILE");
   }
   auto key = identity::NewKey();
   if (!key.ok()) return key.status();
@@ -106,7 +112,11 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
   if (!request_pem.ok()) return request_pem.status();
   fleet::v1::JoinRequest request;
   request.set_gateway(gateway);
-  request.set_token(file.token);
+  if (file.token.empty()) {
+    request.set_service_account_token(pod_token);
+  } else {
+    request.set_token(file.token);
+  }
   request.set_certificate_request(*request_pem);
   fleet::v1::JoinResponse response;
   std::string problems;

@@ -21,9 +21,10 @@ class NodeIdentity {
   // Returns ENOENT if this host has not joined a fleet.
   static StatusOr<NodeIdentity> Load(const std::string& directory);
   // Exchanges the token for a certificate, asking the file's controllers one after the other, and
-  // writes the files. `gateway`: "gateways/G". EEXIST: it has joined already.
+  // writes the files. `gateway`: "gateways/G". `pod_token`: token of this pod's service account,
+  // which is used if the file has no token. EEXIST: it has joined already. EINVAL: no token.
   static StatusOr<NodeIdentity> Join(const std::string& directory, const identity::JoinFile& file,
-                                     const std::string& gateway);
+                                     const std::string& gateway, const std::string& pod_token = {});
 
   // "gateways/G"
   const std::string& gateway() const { return gateway_; }

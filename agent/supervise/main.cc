@@ -55,10 +55,11 @@ constexpr int kGoOn = -1;
 struct Arguments {
   std::string config_file;  // empty: none
   std::string state_dir;    // empty: from the configuration
-  std::string join;
+  std::string join;         // file, or "-"; empty: does not join
+  std::string pod_token;    // file; empty: the join file has a token
   std::string same_fleet;
-  bool leave = false;  // file, or "-"; empty: does not join
-  std::string name;    // overrides the configuration
+  bool leave = false;
+  std::string name;  // overrides the configuration
   std::optional<LogLevel> log_level;
   bool check_config = false;
   bool print_default_config = false;
@@ -98,6 +99,11 @@ int ParseArguments(int argc, char** argv, Arguments& arguments) {
   app.add_option("--join", arguments.join,
                  "join the fleet with this file (-: standard input) and leave")
       ->type_name("FILE");
+  app.add_option("--pod-token", arguments.pod_token,
+                 "join by the token of this pod's service account in this file, where the\n"
+                 "controller admits that (kubernetes.join) and the join file has no token")
+      ->type_name("FILE")
+      ->needs("--join");
   app.add_option("--same-fleet", arguments.same_fleet,
                  "whether this host is of the fleet of this join file (-: standard input); leaves "
                  "with 3 if not")
@@ -157,7 +163,9 @@ StatusOr<std::string> ReadJoinText(const std::string& file) {
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
-StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name) {
+// `pod_token`: file with the token of this pod's service account; empty: none.
+StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name,
+                            const std::string& pod_token) {
   auto text = ReadJoinText(file_name);
   if (!text.ok()) return text.status();
   auto file = identity::ReadJoinFile(*text);
@@ -177,7 +185,14 @@ StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name) 
   std::filesystem::create_directories(config.state_dir, error);
   if (error) return Status(error.value(), config.state_dir + ": " + error.message());
   std::filesystem::permissions(config.state_dir, std::filesystem::perms::owner_all, error);
-  return NodeIdentity::Join(config.state_dir, *file, gateway);
+  std::string token;
+  if (!pod_token.empty()) {
+    auto read = identity::ReadSmallFile(pod_token);
+    if (!read.ok()) return read.status();
+    token = std::move(*read);
+    std::erase_if(token, [](unsigned char c) { return c <= ' '; });
+  }
+  return NodeIdentity::Join(config.state_dir, *file, gateway, token);
 }
 
 Status CompareFleet(const Config& config, const std::string& file_name) {
@@ -223,7 +238,7 @@ int Serve(const Arguments& arguments, const Config& config) {
   if (!signals.ok()) return Fail(signals.status());
   auto identity = NodeIdentity::Load(config.state_dir);
   if (!identity.ok() && identity.status().error() == ENOENT && !config.join_file.empty())
-    identity = Join(config, config.join_file);
+    identity = Join(config, config.join_file, {});
   if (!identity.ok() && identity.status().error() == ENOENT) {
     return Fail(Status(ENOENT, "this host has not joined a fleet (" + config.state_dir +
                                    " holds no identity): rocegw-controller join-token prints a "
@@ -263,6 +278,7 @@ int Serve(const Arguments& arguments, const Config& config) {
   const AttachVerdicts verdicts(loop, gateway, source);
   const AgentMetrics metrics(agent.counters(), verdicts.counters(),
                              kubernetes ? kubernetes->counters() : no_kubelet,
+                             kubernetes ? kubernetes->claim_counters() : nullptr,
                              std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
   process::Readiness readiness;
   process::MetricsServer server(metrics, readiness);
@@ -312,7 +328,7 @@ int Main(int argc, char** argv) {
     return same.ok() ? kOk : Fail(same);
   }
   if (!arguments.join.empty()) {
-    const auto joined = Join(loaded.config, arguments.join);
+    const auto joined = Join(loaded.config, arguments.join, arguments.pod_token);
     if (!joined.ok()) return Fail(joined.status());
     std::cout << "joined as " << joined.value().gateway()
               << (RunsInPod() ? "; the agent starts now\n" : "; now start rocegw-agent\n");

@@ -45,13 +45,13 @@ TimePoint IssueTime(const CertificateRecord& record, TimePoint now) {
   return std::max(now, newest + std::chrono::microseconds(1));
 }
 
-// Signs, and records that the new certificate replaces those before it.
+// Signs, and records that the new certificate replaces those before it. `record`: value of `found`,
+// which the caller may have changed.
 EnrolledOrRefusal Enroll(const CertificateAuthority& authority, const std::string& gateway,
-                         EVP_PKEY& key, const Found& found, std::chrono::seconds lifetime,
-                         TimePoint now) {
+                         EVP_PKEY& key, const Found& found, CertificateRecord record,
+                         std::chrono::seconds lifetime, TimePoint now) {
   const std::string id = model::NameOf(gateway).id;
   const std::string record_key = CertificateKey("node/" + id);
-  auto record = Parse<CertificateRecord>(found);
   const TimePoint issued_at = IssueTime(record, now);
   auto issued = authority.IssueNode(key, id, lifetime, NewSerial(issued_at));
   if (!issued.ok()) {
@@ -114,7 +114,11 @@ EnrolledOrRefusal PlanJoin(const CertificateAuthority& authority, const JoinRequ
         request.gateway + " has joined before; for the same name again, make a join token for it",
         {}};
   }
-  auto enrolled = Enroll(authority, request.gateway, **key, certificate_record, lifetime, now);
+  auto record = Parse<CertificateRecord>(certificate_record);
+  record.clear_kubernetes_node();
+  record.clear_barred();
+  auto enrolled = Enroll(authority, request.gateway, **key, certificate_record, std::move(record),
+                         lifetime, now);
   if (auto* const good = std::get_if<Enrolled>(&enrolled)) {
     token.set_used_by(request.gateway);
     token.set_used_key(digest);
@@ -124,6 +128,42 @@ EnrolledOrRefusal PlanJoin(const CertificateAuthority& authority, const JoinRequ
     good->step.operations.push_back(store::Operation::Put(token_key, token.SerializeAsString()));
   }
   return enrolled;
+}
+
+std::string NameOfKubernetesNode(std::string_view node) {
+  return std::string(node.substr(0, node.find('.')));
+}
+
+EnrolledOrRefusal PlanPodJoin(const CertificateAuthority& authority, const PodJoinRequest& request,
+                              const Found& certificate_record, std::chrono::seconds lifetime,
+                              TimePoint now) {
+  const auto deny = [](std::string reason, std::string text) {
+    return Refusal{Kind::kDenied, std::move(reason), std::move(text), {}};
+  };
+  const std::string id = model::NameOf(request.gateway).id;
+  if (NameOfKubernetesNode(request.node) != id) {
+    return deny("OTHER_NODE", "the pod runs on the Kubernetes node " + request.node +
+                                  ", which is not " + request.gateway);
+  }
+  auto record = Parse<CertificateRecord>(certificate_record);
+  const std::string remedy =
+      "; a join token for the name lets it in: rocegw-controller join-token --gateway " + id;
+  if (record.barred()) {
+    return deny("NODE_REVOKED",
+                "the certificates of " + request.gateway + " were revoked" + remedy);
+  }
+  if (certificate_record.has_value() && record.kubernetes_node() != request.node) {
+    return deny("NAME_TAKEN",
+                request.gateway + " has joined before, " +
+                    (record.kubernetes_node().empty() ? std::string("by a join token")
+                                                      : "as the node " + record.kubernetes_node()) +
+                    remedy);
+  }
+  auto key = PublicKeyOfRequest(request.certificate_request);
+  if (!key.ok()) return BadRequest(key.status());
+  record.set_kubernetes_node(request.node);
+  return Enroll(authority, request.gateway, **key, certificate_record, std::move(record), lifetime,
+                now);
 }
 
 EnrolledOrRefusal PlanRenew(const CertificateAuthority& authority, const std::string& gateway,
@@ -138,14 +178,17 @@ EnrolledOrRefusal PlanRenew(const CertificateAuthority& authority, const std::st
   }
   auto key = PublicKeyOfRequest(certificate_request);
   if (!key.ok()) return BadRequest(key.status());
-  return Enroll(authority, gateway, **key, certificate_record, lifetime, now);
+  return Enroll(authority, gateway, **key, certificate_record,
+                Parse<CertificateRecord>(certificate_record), lifetime, now);
 }
 
-Step PlanRevoke(const std::string& path, const Found& certificate_record, TimePoint now) {
+Step PlanRevoke(const std::string& path, const Found& certificate_record, TimePoint now,
+                Rejoin rejoin) {
   auto record = Parse<CertificateRecord>(certificate_record);
   record.set_least_serial(LeastSerial(IssueTime(record, now)));
   record.clear_next_serial();
   *record.mutable_revoke_time() = Timestamp(now);
+  if (rejoin == Rejoin::kByJoinToken) record.set_barred(true);
   const std::string key = CertificateKey(path);
   return {.compares = {Unchanged(key, certificate_record)},
           .operations = {store::Operation::Put(key, record.SerializeAsString())}};

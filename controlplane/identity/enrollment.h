@@ -4,13 +4,15 @@
 // of the transaction (audit record, the gateway's object), and plans again after a failed compare.
 // Pure except for signing; any thread.
 //
-// Renewal: the old certificate is valid until the new one was used, so a lost answer locks no host
-// out. Revocation: all certificates issued so far are refused.
+// A host joins by a join token, or, in the controller's Kubernetes cluster, by the token of its
+// agent's pod (PlanPodJoin). Renewal: the old certificate is valid until the new one was used, so a
+// lost answer locks no host out. Revocation: all certificates issued so far are refused.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -57,14 +59,37 @@ EnrolledOrRefusal PlanJoin(const CertificateAuthority& authority, const JoinRequ
                            const Found& token_record, const Found& certificate_record,
                            std::chrono::seconds lifetime, TimePoint now);
 
+struct PodJoinRequest {
+  std::string gateway;  // "gateways/G", checked
+  std::string node;     // node of the pod, as the API server confirmed it; not empty
+  std::string certificate_request;
+};
+
+// Admits the name that the node's name begins with, if no host has it, or this node had it before
+// and its certificates were not revoked by name.
+EnrolledOrRefusal PlanPodJoin(const CertificateAuthority& authority, const PodJoinRequest& request,
+                              const Found& certificate_record, std::chrono::seconds lifetime,
+                              TimePoint now);
+
+// Returns the name in the fleet of a Kubernetes node: the first label of its name, as the host name
+// of the node gives it (agent/supervise/main.cc).
+std::string NameOfKubernetesNode(std::string_view node);
+
 // `serial`: of the call's certificate.
 EnrolledOrRefusal PlanRenew(const CertificateAuthority& authority, const std::string& gateway,
                             const std::string& certificate_request, const std::string& serial,
                             const Found& certificate_record, std::chrono::seconds lifetime,
                             TimePoint now);
 
+// Tells how a name whose certificates were revoked may return.
+enum class Rejoin {
+  kAllowed,      // also by a pod's token, if it joined so before
+  kByJoinToken,  // by a join token for the name only
+};
+
 // Refuses all certificates of the path issued so far; the next one is valid.
-Step PlanRevoke(const std::string& path, const Found& certificate_record, TimePoint now);
+Step PlanRevoke(const std::string& path, const Found& certificate_record, TimePoint now,
+                Rejoin rejoin);
 
 // Plans the first use of a certificate, after which those before it are refused. nullopt: done
 // already, or not the awaited certificate.

@@ -50,17 +50,22 @@ NewJoinToken MakeJoinToken(const std::string& gateway, std::chrono::seconds life
 
 std::string WriteJoinFile(const JoinFile& file) {
   std::string text =
-      "# Lets one host join the fleet: rocegw-agent --join THIS_FILE\n"
-      "# Whoever has it can do that once, until " +
-      file.expires + ". Hand it over in private.\n";
+      file.token.empty()
+          ? "# Lets agents in pods join the fleet: rocegw-agent --join THIS_FILE --pod-token FILE\n"
+            "# Nothing in it is secret.\n"
+          : "# Lets one host join the fleet: rocegw-agent --join THIS_FILE\n"
+            "# Whoever has it can do that once, until " +
+                file.expires + ". Hand it over in private.\n";
   text += "controllers: [";
   for (size_t i = 0; i < file.controllers.size(); ++i) {
     text += (i == 0 ? "" : ", ") + Quoted(file.controllers[i]);
   }
   text += "]\nserver_name: " + Quoted(file.server_name) + "\n";
   if (!file.gateway.empty()) text += "gateway: " + Quoted(file.gateway) + "\n";
-  text += "token: " + Quoted(file.token) + "\n";
-  text += "expires: " + Quoted(file.expires) + "\n";
+  if (!file.token.empty()) {
+    text += "token: " + Quoted(file.token) + "\n";
+    text += "expires: " + Quoted(file.expires) + "\n";
+  }
   text += "trust_bundle: |\n";
   std::istringstream lines(file.trust_bundle);
   for (std::string line; std::getline(lines, line);) text += "  " + line + "\n";
@@ -72,12 +77,12 @@ StatusOr<JoinFile> ReadJoinFile(const std::string& text) {
   try {
     const YAML::Node root = YAML::Load(text);
     if (!root.IsMap()) return Status(EINVAL, "not a file for joining: a mapping is expected");
-    for (const auto& [key, target] : {std::pair{"server_name", &file.server_name},
-                                      {"token", &file.token},
-                                      {"trust_bundle", &file.trust_bundle}}) {
+    for (const auto& [key, target] :
+         {std::pair{"server_name", &file.server_name}, {"trust_bundle", &file.trust_bundle}}) {
       if (!root[key]) return Status(EINVAL, std::string("not a file for joining: no ") + key);
       *target = root[key].as<std::string>();
     }
+    if (root["token"]) file.token = root["token"].as<std::string>();
     if (root["gateway"]) file.gateway = root["gateway"].as<std::string>();
     if (root["expires"]) file.expires = root["expires"].as<std::string>();
     if (root["controllers"]) {

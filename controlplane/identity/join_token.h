@@ -32,13 +32,14 @@ NewJoinToken MakeJoinToken(const std::string& gateway, std::chrono::seconds life
 // Returns the key of its record; defined for any text.
 std::string JoinTokenKey(std::string_view token);
 
-// Contents of the join file, YAML.
+// Contents of the join file, YAML. One without a token is for agents in pods, which have a token of
+// their own.
 struct JoinFile {
   std::vector<std::string> controllers;  // "host:port"
   std::string server_name;               // expected in the controllers' certificates
   std::string gateway;                   // "gateways/G"; empty: the host chooses
-  std::string token;
-  std::string expires;  // for display
+  std::string token;                     // empty: none
+  std::string expires;                   // for display
   std::string trust_bundle;
 };
 

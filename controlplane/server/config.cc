@@ -128,6 +128,34 @@ void ReadStore(Section& top, Config& config) {
   });
 }
 
+// Name of an object in a namespace of Kubernetes, which becomes a part of URLs.
+std::string CheckObject(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (slash != std::string::npos && model::IsDnsLabel(text.substr(0, slash)) &&
+      IsDnsName(text.substr(slash + 1))) {
+    return "";
+  }
+  return "'" + text + "' is not NAMESPACE/NAME";
+}
+
+std::string CheckAudience(const std::string& text) {
+  const bool good = !text.empty() && text.size() <= 253 &&
+                    std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c < 127; });
+  return good ? "" : "'" + text + "' is not an audience (visible ASCII characters)";
+}
+
+void ReadKubernetes(Section& top, KubernetesConfig& kubernetes) {
+  top.Nested("kubernetes", [&](Section& section) {
+    section.Bool("join", kubernetes.join);
+    section.Text("agent_account", CheckObject, kubernetes.agent_account);
+    section.Text("audience", CheckAudience, kubernetes.audience);
+    section.Text("join_config_map", CheckObject, kubernetes.join_config_map);
+    section.Text("service_account_dir", CheckAbsolutePath, kubernetes.service_account_dir);
+    if (kubernetes.join && kubernetes.agent_account.empty())
+      section.Problem("join needs agent_account");
+  });
+}
+
 void ReadTop(Section& top, Config& config) {
   top.Text("state_dir", CheckAbsolutePath, config.state_dir);
   top.Text(
@@ -159,6 +187,7 @@ void ReadTop(Section& top, Config& config) {
     section.Text("address", CheckMetricsAddress, config.metrics_address);
   });
   ReadStore(top, config);
+  ReadKubernetes(top, config.kubernetes);
   top.Nested("certificates", [&](Section& section) {
     Duration(section, "node_lifetime", seconds(1), hours(24 * 90), config.node_lifetime);
     Duration(section, "server_lifetime", seconds(1), hours(24 * 3650), config.server_lifetime);

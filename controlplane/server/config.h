@@ -25,6 +25,16 @@ struct EtcdConfig {
   bool operator==(const EtcdConfig&) const = default;
 };
 
+// Agents' pods of the controller's Kubernetes cluster that join by their tokens.
+struct KubernetesConfig {
+  bool join = false;
+  std::string agent_account;             // "NAMESPACE/NAME"
+  std::string audience = "rocegw-join";  // for which the tokens are made
+  std::string join_config_map;           // "NAMESPACE/NAME"; empty: the join file is not published
+  std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
+  bool operator==(const KubernetesConfig&) const = default;
+};
+
 struct Config {
   std::string state_dir = "/var/lib/rocegw-controller";
   std::string trust_domain = "rocegw";
@@ -37,6 +47,7 @@ struct Config {
   process::LogLevel log_level = process::LogLevel::kInfo;
   Backend backend = Backend::kSqlite;
   EtcdConfig etcd;
+  KubernetesConfig kubernetes;
   std::chrono::seconds node_lifetime = std::chrono::hours(24);
   std::chrono::seconds server_lifetime = std::chrono::hours(24 * 90);
   std::chrono::seconds keep_history = std::chrono::hours(1);

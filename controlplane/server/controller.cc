@@ -22,6 +22,7 @@
 
 #include "controlplane/api/nodes/enrollment.h"
 #include "controlplane/api/nodes/node_service.h"
+#include "controlplane/api/nodes/pod_review.h"
 #include "controlplane/api/questions/replica_service.h"
 #include "controlplane/api/services/audit_service.h"
 #include "controlplane/api/services/cc_policies_service.h"
@@ -36,11 +37,13 @@
 #include "controlplane/identity/join_token.h"
 #include "controlplane/identity/revocations.h"
 #include "controlplane/identity/server_certificate.h"
+#include "controlplane/kubeapi/api_server.h"
 #include "controlplane/model/timestamp.h"
 #include "controlplane/server/connection_front.h"
 #include "controlplane/server/connection_guard.h"
 #include "controlplane/server/controller_metrics.h"
 #include "controlplane/server/housekeeper.h"
+#include "controlplane/server/join_file_publisher.h"
 #include "controlplane/server/measured_store.h"
 #include "controlplane/server/member_notice.h"
 #include "controlplane/store/etcd/etcd_store.h"
@@ -187,6 +190,7 @@ struct Controller::Parts {
   Status OpenStore();
   Status CheckAuthority();
   std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) const;
+  Status OpenApiServer();
   Status StartFleet();
   Status StartServer();
   void StopServer();
@@ -205,6 +209,10 @@ struct Controller::Parts {
   std::unique_ptr<MeasuredStore> store;
   bool is_new = false;  // the store had no authority yet
   std::unique_ptr<sync::Presence> presence;
+  // For kubernetes.join: the API server of the controller's cluster, and its users.
+  std::unique_ptr<kubeapi::ApiServer> api_server;
+  std::unique_ptr<api::PodReview> pod_review;
+  std::unique_ptr<JoinFilePublisher> join_file_publisher;
   std::unique_ptr<Fleet> fleet;
   std::unique_ptr<ControllerMetrics> metrics;
   std::unique_ptr<process::MetricsServer> metrics_server;
@@ -296,6 +304,19 @@ std::shared_ptr<grpc::Channel> Controller::Parts::ChannelTo(const std::string& a
   return grpc::CreateCustomChannel(address, grpc::experimental::TlsCredentials(options), arguments);
 }
 
+Status Controller::Parts::OpenApiServer() {
+  const KubernetesConfig& kubernetes = config.kubernetes;
+  if (!kubernetes.join) return OkStatus();
+  auto settings = kubeapi::InCluster(kubernetes.service_account_dir);
+  if (!settings.ok())
+    return {settings.status().error(), "kubernetes.join: " + settings.status().text()};
+  api_server = std::make_unique<kubeapi::ApiServer>(std::move(*settings));
+  pod_review = std::make_unique<api::PodReview>(
+      *api_server,
+      api::PodReviewSettings{.account = kubernetes.agent_account, .audience = kubernetes.audience});
+  return OkStatus();
+}
+
 Status Controller::Parts::StartFleet() {
   // A port of 0 is known only after the server's start; only tests use it, and they set the
   // address.
@@ -314,12 +335,19 @@ Status Controller::Parts::StartFleet() {
   if (!follower.ok()) return follower.status();
   auto revocations = identity::Revocations::Start(*store);
   if (!revocations.ok()) return revocations.status();
+  if (Status opened = OpenApiServer(); !opened.ok()) return opened;
   fleet =
       std::make_unique<Fleet>(*store, id, std::move(*follower), std::move(*revocations), *authority,
                               api::EnrollmentOptions{.node_lifetime = config.node_lifetime,
-                                                     .controllers = ReachableAt(config, named)},
+                                                     .controllers = ReachableAt(config, named),
+                                                     .pods = pod_review.get()},
                               [this](const std::string& address) { return ChannelTo(address); });
+  if (pod_review != nullptr && !config.kubernetes.join_config_map.empty()) {
+    join_file_publisher = std::make_unique<JoinFilePublisher>(
+        *api_server, config.kubernetes.join_config_map, fleet->enrollment.PodJoinFile());
+  }
   metrics = std::make_unique<ControllerMetrics>(*store, *fleet->follower, fleet->hub, readiness);
+  metrics->SetPodReview(pod_review.get());
   metrics->SetAuthorityExpiry(authority->not_after());
   metrics->SetServerExpiry(certificate->not_after());
   return OkStatus();
@@ -454,7 +482,11 @@ Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move
       "fleet", [parts] { return parts->StartFleet(); },
       [parts] {
         parts->metrics.reset();
+        // Its threads use the fleet.
+        parts->api_server.reset();
         parts->fleet.reset();
+        parts->join_file_publisher.reset();
+        parts->pod_review.reset();
         parts->presence.reset();
       });
   lifecycle.Add(
@@ -513,6 +545,8 @@ std::chrono::milliseconds Controller::Tick() {
         std::max(parts.next_renewal,
                  identity::Now() + (renewed.ok() ? std::chrono::seconds(1) : kRenewRetry));
   }
+  if (parts.join_file_publisher != nullptr)
+    parts.join_file_publisher->Look(std::chrono::steady_clock::now());
   const std::string unready = parts.Unready();
   const bool serving = unready.empty();
   if (serving) {

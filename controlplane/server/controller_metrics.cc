@@ -74,6 +74,17 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
         closed, {{"limit", kFrontCloseNames[reason]}},
         front == nullptr ? 0 : static_cast<double>(front->closed(static_cast<FrontClose>(reason))));
   }
+  const api::PodReview* const review = pod_review_.load();
+  const api::PodReviewCounts joins = review == nullptr ? api::PodReviewCounts() : review->counts();
+  MetricFamily& pods =
+      AddFamily(families, "rocegw_pod_joins_total",
+                "nodes that wanted to join by the token of their agent's pod", MetricType::Counter);
+  for (const auto& [outcome, count] : {std::pair{"confirmed", joins.confirmed},
+                                       {"refused", joins.refused},
+                                       {"limited", joins.limited},
+                                       {"failed", joins.failed}}) {
+    AddValue(pods, {{"outcome", outcome}}, static_cast<double>(count));
+  }
   auto of_store = store_.Collect();
   std::move(of_store.begin(), of_store.end(), std::back_inserter(families));
   process::AddProcessFamilies(families, start_ns_);

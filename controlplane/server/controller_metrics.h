@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "controlplane/api/nodes/pod_review.h"
 #include "controlplane/identity/certificate.h"
 #include "controlplane/server/connection_front.h"
 #include "controlplane/server/measured_store.h"
@@ -34,6 +35,8 @@ class ControllerMetrics final : public process::MetricsSource {
   void SetClockSteps(uint64_t steps) { clock_steps_.store(steps); }
   // nullptr: connections are not counted.
   void SetFront(const ConnectionFront* front) { front_.store(front); }
+  // nullptr: no pods join by their tokens.
+  void SetPodReview(const api::PodReview* review) { pod_review_.store(review); }
   void SetLeads(bool leads) { leads_.store(leads); }
 
  private:
@@ -50,6 +53,7 @@ class ControllerMetrics final : public process::MetricsSource {
   std::atomic<int64_t> server_expires_{0};
   std::atomic<uint64_t> clock_steps_{0};
   std::atomic<const ConnectionFront*> front_{nullptr};
+  std::atomic<const api::PodReview*> pod_review_{nullptr};
   std::atomic<bool> leads_{false};
 };
 

@@ -47,6 +47,21 @@ store:
   #   certificate_file: /etc/rocegw/etcd.crt
   #   key_file: /etc/rocegw/etcd.key
 
+# In a pod of a Kubernetes cluster (1.30 or later): nodes of this cluster join by the token of their agent's pod,
+# without a join token. The API server confirms account and node of the token; the node's name must begin with the
+# gateway's. It takes the right to create tokenreviews.
+kubernetes:
+  join: false
+  # NAMESPACE/NAME of the agents' service account. Whoever can run pods as this account on a node can join as that node.
+  # agent_account: rocegw/rocegw-agent
+  # Audience that the tokens were made for; others are refused.
+  audience: rocegw-join
+  # NAMESPACE/NAME of an existing ConfigMap where the controller writes join.yaml: the fleet's addresses and authority,
+  # for agents. It takes the right to patch this object.
+  # join_config_map: rocegw/rocegw-join
+  # Folder with the controller's own token and with the authority of the API server, as kubelet mounts it.
+  service_account_dir: /var/run/secrets/kubernetes.io/serviceaccount
+
 # Certificates are renewed when half of their time has passed.
 certificates:
   node_lifetime: 24h

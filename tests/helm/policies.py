@@ -17,6 +17,7 @@ HOST_DIRECTORIES = {
 
 # At the API server: (API group, resource) to verbs. What each is for stands in docs/operate/kubernetes.md.
 RIGHTS = {("", "pods"): {"get"}, ("", "namespaces"): {"get"}, ("", "nodes"): {"get"},
+          ("authentication.k8s.io", "tokenreviews"): {"create"}, ("", "configmaps"): {"patch"},
           ("resource.k8s.io", "resourceclaims"): {"get"},
           ("resource.k8s.io", "resourceslices"): {"list", "create", "update", "delete"}}
 

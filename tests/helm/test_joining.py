@@ -52,9 +52,10 @@ class Shells(unittest.TestCase):
         return subprocess.run(command, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
                               check=False)
 
-    def init_container(self, example, workload, **replaced):
-        """The command of its init container, with paths of a pod replaced by ours."""
-        container = dict(chart.pods(chart.objects(chart.rendered(example))))[workload]["spec"]["initContainers"][-1]
+    def init_container(self, example, workload, text=None, **replaced):
+        """The command of its init container, with paths of a pod replaced by ours. `text`: in the place of the example."""
+        rendered = text or chart.rendered(example)
+        container = dict(chart.pods(chart.objects(rendered)))[workload]["spec"]["initContainers"][-1]
         (script,) = container["args"]
         for path, ours in replaced.items():
             wanted = "/" + path.replace("__", "/").replace("_", "-")
@@ -99,6 +100,36 @@ class Join(Shells):
         self.write("mine", "join", "node-1.yaml")
         self.assertEqual(self.join().returncode, 0)
         self.assertEqual(self.read("tried").count("\n"), 2)
+
+
+class JoinByItself(Shells):
+
+    def join(self):
+        text = chart.template("--set", "image.repository=x,agent.join.automatic=true")
+        command = self.init_container("", "rocegw-agent", text, var__lib__rocegw_agent=self.path("state"),
+                                      etc__rocegw_join=self.path("join"), etc__rocegw_fleet=self.path("fleet"),
+                                      var__run__secrets__rocegw_join=self.path("token"))
+        return self.shell(*command, NODE_NAME="node-1")
+
+    def test_the_published_file_and_the_pods_token_are_taken(self):
+        self.program("rocegw-agent", '#!/bin/sh\necho "$@" > "$PLACE/called"\n')
+        self.write("fleet", "fleet", "join.yaml")
+        self.assertEqual(self.join().returncode, 0)
+        self.assertEqual(self.read("called").split(), ["--join", self.path("fleet", "join.yaml"), "--pod-token",
+                                                       self.path("token", "token")])
+
+    def test_waits_for_the_file_and_tries_again(self):
+        self.program("rocegw-agent", '#!/bin/sh\necho >> "$PLACE/tried"\n[ "$(wc -l < "$PLACE/tried")" -ge 2 ]\n')
+        self.program("sleep", '#!/bin/sh\nmkdir -p "$PLACE/fleet"\necho fleet > "$PLACE/fleet/join.yaml"\n')
+        self.assertEqual(self.join().returncode, 0)
+        self.assertEqual(self.read("tried").count("\n"), 2)
+
+    def test_a_join_file_of_its_own_goes_first(self):
+        self.program("rocegw-agent", '#!/bin/sh\n[ "$#" = 2 ] && cp "$2" "$PLACE/taken"\n')
+        self.write("fleet", "fleet", "join.yaml")
+        self.write("mine", "join", "node-1.yaml")
+        self.assertEqual(self.join().returncode, 0)
+        self.assertEqual(self.read("taken"), "mine")
 
 
 class Authority(Shells):

@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
+import yaml
+
 import chart
 import policies
 import typed
@@ -42,6 +44,37 @@ class Types(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         paths = {mount["mountPath"] for mount in dict(chart.pods(found))["rocegw-agent"]["spec"]["containers"][0]["volumeMounts"]}
         self.assertLessEqual({"/var/lib/kubelet/plugins/rocegw.io", "/var/lib/kubelet/plugins_registry"}, paths)
+
+    def test_objects_of_nodes_that_join_by_themselves_too(self):
+        found = chart.objects(chart.template("--set", "image.repository=x,agent.join.automatic=true"))
+        self.assertEqual(policies.complaints(found), [])
+        self.assertEqual(typed.complaints([one for one in found if one["kind"] != "PriorityClass"]), [])
+        self.assertEqual(chart.named(found, "Role", "rocegw-join")["rules"],
+                         [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["rocegw-join"], "verbs": ["patch"]}])
+        self.assertNotIn("data", chart.named(found, "ConfigMap", "rocegw-join"), "an upgrade would empty it")
+        text = chart.named(found, "ConfigMap", "rocegw-controller")["data"]["rocegw-controller.yaml"]
+        done = Configurations().check("rocegw-controller.yaml", text)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        config = yaml.safe_load(text)["kubernetes"]
+        account = chart.named(found, "ServiceAccount", "rocegw-agent")["metadata"]
+        self.assertEqual(config["agent_account"], f"{account['namespace']}/{account['name']}")
+        self.assertEqual(config["join_config_map"], "rocegw/rocegw-join")
+        pods = dict(chart.pods(found))
+        (token,) = [volume for volume in pods["rocegw-agent"]["spec"]["volumes"] if volume["name"] == "join-token"]
+        self.assertEqual(token["projected"]["sources"][0]["serviceAccountToken"]["audience"], config["audience"])
+        uses = {container["name"] for container in chart.containers(pods["rocegw-agent"])
+                for mount in container["volumeMounts"] if mount["name"] == "join-token"}
+        self.assertEqual(uses, {"join"})
+
+    def test_nodes_join_by_themselves_only_when_it_is_asked_for(self):
+        for name, found in chart.matrix():
+            with self.subTest(name):
+                self.assertIsNone(chart.named(found, "ConfigMap", "rocegw-join"))
+                self.assertFalse([one for one in found for _, what, _ in policies.rights(one) if what == "tokenreviews"])
+        for settings, kubernetes in (("agent.join.automatic=true,controller.enabled=false", "1.34.0"),
+                                     ("agent.join.automatic=true", "1.29.0")):
+            with self.assertRaisesRegex(chart.Refused, "agent.join.automatic needs"):
+                chart.template("--set", "image.repository=x," + settings, kubernetes=kubernetes)
 
     def test_what_is_wrong_is_found(self):
         found = chart.objects(chart.rendered("etcd", monitoring=True))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/nodes/enrollment.h"
 
+#include <spdlog/spdlog.h>
+
 #include <iterator>
 #include <utility>
 
@@ -9,6 +11,8 @@
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
 #include "controlplane/model/timestamp.h"
+#include "gateway/base/monotonic_clock.h"
+#include "rocegw/controlplane/v1/records.pb.h"
 
 namespace rocegw::api {
 namespace {
@@ -49,7 +53,8 @@ PlanOrError PlanDeleteGateway(const sync::Fleet& fleet, const std::string& name,
     const std::string path = PathOf(name);
     const auto known = fleet.certificates.find(identity::CertificateKey(path));
     const identity::Step step = identity::PlanRevoke(
-        path, known == fleet.certificates.end() ? Found() : Found(known->second), now);
+        path, known == fleet.certificates.end() ? Found() : Found(known->second), now,
+        identity::Rejoin::kAllowed);
     for (size_t i = 0; i < step.operations.size(); ++i) {
       plan->records.push_back({.key = step.operations[i].key,
                                .value = step.operations[i].value,
@@ -103,7 +108,8 @@ void Enrollment::Revoke(const Call& call, const std::string& gateway, RevokeDone
       transaction.then.push_back(
           store::Operation::Put(key, RequestRecordOf(call, {}, model::Now()).SerializeAsString()));
     }
-    Append(identity::PlanRevoke(path, found[0], identity::Now()), transaction);
+    Append(identity::PlanRevoke(path, found[0], identity::Now(), identity::Rejoin::kByJoinToken),
+           transaction);
     return transaction;
   };
   attempt->done = std::move(done);
@@ -140,6 +146,46 @@ std::variant<store::Transaction, ApiError> Enrollment::GatewayTransaction(
 
 void Enrollment::Join(const Admitted& caller, const fleet::v1::JoinRequest& request,
                       JoinDone done) {
+  if (request.token().empty() == request.service_account_token().empty()) {
+    return done(InvalidArgument(
+        {{"token", "either this or service_account_token is needed, and not both"}}));
+  }
+  if (!request.token().empty()) return JoinByToken(caller, request, std::move(done));
+  if (options_.pods == nullptr) {
+    return done(ApiError{grpc::StatusCode::UNAUTHENTICATED,
+                         "PODS_NOT_ADMITTED",
+                         "this controller does not let pods join by their token "
+                         "(kubernetes.join): a join token is needed",
+                         {},
+                         {}});
+  }
+  options_.pods->Review(
+      caller.peer, request.service_account_token(), MonotonicNow(),
+      [this, caller, request, done = std::move(done)](std::variant<std::string, ApiError> outcome) {
+        if (auto* const error = std::get_if<ApiError>(&outcome)) return done(std::move(*error));
+        JoinByPod(caller, request, std::get<std::string>(outcome), done);
+      });
+}
+
+Enrollment::Planned Enrollment::JoinTransaction(const Admitted& caller, const std::string& gateway,
+                                                identity::EnrolledOrRefusal outcome,
+                                                const google::protobuf::Message& said,
+                                                fleet::v1::JoinResponse& response) const {
+  if (const auto* refusal = std::get_if<Refusal>(&outcome)) return FromRefusal(*refusal);
+  auto transaction = GatewayTransaction(gateway);
+  if (auto* const error = std::get_if<ApiError>(&transaction)) return std::move(*error);
+  auto& good = std::get<store::Transaction>(transaction);
+  auto& enrolled = std::get<Enrolled>(outcome);
+  response.set_certificate_chain(enrolled.certificate_chain);
+  Append(std::move(enrolled.step), good);
+  Admitted joined = caller;
+  joined.principal = identity::NodeUri(authority_.domain(), model::NameOf(gateway).id);
+  good.then.push_back(AuditOf(joined, gateway, said));
+  return std::move(good);
+}
+
+void Enrollment::JoinByToken(const Admitted& caller, const fleet::v1::JoinRequest& request,
+                             JoinDone done) {
   auto attempt = std::make_shared<Attempt>();
   auto response = std::make_shared<fleet::v1::JoinResponse>();
   response->set_trust_bundle(authority_.bundle());
@@ -151,25 +197,56 @@ void Enrollment::Join(const Admitted& caller, const fleet::v1::JoinRequest& requ
                                        .token = request.token(),
                                        .certificate_request = request.certificate_request()},
                                       found[0], found[1], options_.node_lifetime, identity::Now());
-    if (const auto* refusal = std::get_if<Refusal>(&outcome)) return FromRefusal(*refusal);
-    auto transaction = GatewayTransaction(request.gateway());
-    if (auto* const error = std::get_if<ApiError>(&transaction)) return std::move(*error);
-    auto& good = std::get<store::Transaction>(transaction);
-    auto& enrolled = std::get<Enrolled>(outcome);
-    response->set_certificate_chain(enrolled.certificate_chain);
-    Append(std::move(enrolled.step), good);
-    Admitted joined = caller;
-    joined.principal = identity::NodeUri(authority_.domain(), model::NameOf(request.gateway()).id);
     fleet::v1::JoinRequest said = request;
     said.clear_token();
-    good.then.push_back(AuditOf(joined, request.gateway(), said));
-    return std::move(good);
+    return JoinTransaction(caller, request.gateway(), std::move(outcome), said, *response);
   };
   attempt->done = [response, done = std::move(done)](std::optional<ApiError> error) {
     if (error.has_value()) return done(std::move(*error));
     done(*response);
   };
   Run(attempt);
+}
+
+void Enrollment::JoinByPod(const Admitted& caller, const fleet::v1::JoinRequest& request,
+                           const std::string& node, JoinDone done) {
+  auto attempt = std::make_shared<Attempt>();
+  auto response = std::make_shared<fleet::v1::JoinResponse>();
+  response->set_trust_bundle(authority_.bundle());
+  controlplane::v1::PodJoin said;
+  said.set_gateway(request.gateway());
+  said.set_kubernetes_node(node);
+  said.set_service_account(options_.pods->account());
+  said.set_certificate_request(request.certificate_request());
+  attempt->reads = {identity::CertificateKey(PathOf(request.gateway()))};
+  attempt->plan = [this, caller, said, response](const std::vector<Found>& found) -> Planned {
+    auto outcome = identity::PlanPodJoin(authority_,
+                                         {.gateway = said.gateway(),
+                                          .node = said.kubernetes_node(),
+                                          .certificate_request = said.certificate_request()},
+                                         found[0], options_.node_lifetime, identity::Now());
+    return JoinTransaction(caller, said.gateway(), std::move(outcome), said, *response);
+  };
+  attempt->done = [response, said, peer = caller.peer,
+                   done = std::move(done)](std::optional<ApiError> error) {
+    if (error.has_value()) {
+      spdlog::warn("{} at {} does not join as {}: {}", said.kubernetes_node(), peer, said.gateway(),
+                   error->message);
+      return done(std::move(*error));
+    }
+    spdlog::info("the Kubernetes node {} has joined as {}", said.kubernetes_node(), said.gateway());
+    done(*response);
+  };
+  Run(attempt);
+}
+
+std::string Enrollment::PodJoinFile() const {
+  return identity::WriteJoinFile({.controllers = options_.controllers,
+                                  .server_name = identity::ServerName(authority_.domain()),
+                                  .gateway = {},
+                                  .token = {},
+                                  .expires = {},
+                                  .trust_bundle = authority_.bundle()});
 }
 
 void Enrollment::Renew(const Admitted& caller, const fleet::v1::RenewRequest& request,

@@ -13,6 +13,7 @@
 
 #include "controlplane/api/calls/admission.h"
 #include "controlplane/api/calls/api_error.h"
+#include "controlplane/api/nodes/pod_review.h"
 #include "controlplane/api/writes/writer.h"
 #include "controlplane/identity/certificate_authority.h"
 #include "controlplane/identity/enrollment.h"
@@ -31,6 +32,8 @@ struct EnrollmentOptions {
   std::chrono::seconds node_lifetime = std::chrono::hours(24);
   // "host:port" addresses at which agents reach this fleet's controllers.
   std::vector<std::string> controllers;
+  // Reviews tokens of agents' pods; nullptr: hosts join by join tokens only.
+  PodReview* pods = nullptr;
 };
 
 class Enrollment {
@@ -51,6 +54,7 @@ class Enrollment {
   using RevokeDone = std::function<void(std::optional<ApiError>)>;
   void Revoke(const Call& call, const std::string& gateway, RevokeDone done);
 
+  // Takes either of the request's tokens.
   using JoinDone = std::function<void(std::variant<fleet::v1::JoinResponse, ApiError>)>;
   void Join(const Admitted& caller, const fleet::v1::JoinRequest& request, JoinDone done);
 
@@ -58,6 +62,9 @@ class Enrollment {
   using RenewDone = std::function<void(std::variant<fleet::v1::RenewResponse, ApiError>)>;
   void Renew(const Admitted& caller, const fleet::v1::RenewRequest& request,
              const std::string& serial, RenewDone done);
+
+  // Returns the join file of agents that join by their pod's token: it has no token.
+  std::string PodJoinFile() const;
 
  private:
   struct DoneBefore {};
@@ -74,6 +81,15 @@ class Enrollment {
   void Commit(const std::shared_ptr<Attempt>& attempt,
               const StatusOr<store::TransactionResult>& read);
   std::variant<store::Transaction, ApiError> GatewayTransaction(const std::string& gateway) const;
+  void JoinByToken(const Admitted& caller, const fleet::v1::JoinRequest& request, JoinDone done);
+  // `node`: Kubernetes node of the pod, confirmed.
+  void JoinByPod(const Admitted& caller, const fleet::v1::JoinRequest& request,
+                 const std::string& node, JoinDone done);
+  // Returns the transaction of a join, or the error. `said`: the request for the audit.
+  Planned JoinTransaction(const Admitted& caller, const std::string& gateway,
+                          identity::EnrolledOrRefusal outcome,
+                          const google::protobuf::Message& said,
+                          fleet::v1::JoinResponse& response) const;
 
   store::Store& store_;
   sync::FleetFollower& follower_;

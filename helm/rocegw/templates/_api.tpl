@@ -14,7 +14,7 @@
   verbs: [get]
 {{ end -}}
 {{- if .Values.agent.dra.enabled -}}
-# Claims that kubelet names, by name; the owner of the node's slices; the slices, which rocegw-slices lets each node write
+# Claims that kubelet names or has named, by name; the owner of the node's slices; the slices, which rocegw-slices lets each node write
 # for itself only.
 - apiGroups: [resource.k8s.io]
   resources: [resourceclaims]
@@ -28,11 +28,29 @@
 {{ end -}}
 {{- end -}}
 
-{{/* A token for the API server, renewed by kubelet, as a volume; pods get none by themselves. */}}
+{{/* "true" where nodes join by themselves. */}}
+{{- define "rocegw.joinsByItself" -}}
+{{- if and .Values.agent.enabled .Values.agent.join.automatic -}}
+{{- if not .Values.controller.enabled -}}
+{{- fail "agent.join.automatic needs controller.enabled: the controller asks the API server of its own cluster" -}}
+{{- end -}}
+{{- if semverCompare "<1.30-0" .Capabilities.KubeVersion.Version -}}
+{{- fail "agent.join.automatic needs Kubernetes 1.30 or later: earlier ones do not tell the node of a token" -}}
+{{- end -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* Audience of the tokens with which nodes join: no other server takes them, and the controller takes no others. */}}
+{{- define "rocegw.joinAudience" -}}
+{{- printf "rocegw-join.%s.%s" .Release.Namespace (include "rocegw.fullname" .) -}}
+{{- end -}}
+
+{{/* Of (dict "mode" MODE): a token for the API server, renewed by kubelet, as a volume; pods get none by themselves. */}}
 {{- define "rocegw.apiTokenVolume" -}}
 - name: api-token
   projected:
-    defaultMode: 0400
+    defaultMode: {{ .mode }}
     sources:
       - serviceAccountToken: {path: token, expirationSeconds: 3607}
       - configMap:

@@ -59,6 +59,12 @@
 {{- $_ := set $own "admin_socket" "/run/rocegw-controller/admin.sock" -}}
 {{- $_ := set $own "metrics" (dict "address" (printf "%s:7472" $controller.metricsHost)) -}}
 {{- $_ := set $own "store" $store -}}
+{{- if include "rocegw.joinsByItself" . -}}
+{{- $kubernetes := dict "join" true "audience" (include "rocegw.joinAudience" .) -}}
+{{- $_ := set $kubernetes "agent_account" (printf "%s/%s-agent" .Release.Namespace (include "rocegw.fullname" .)) -}}
+{{- $_ := set $kubernetes "join_config_map" (printf "%s/%s-join" .Release.Namespace (include "rocegw.fullname" .)) -}}
+{{- $_ := set $own "kubernetes" $kubernetes -}}
+{{- end -}}
 {{- toYaml (merge $own (deepCopy $controller.config)) -}}
 {{- end -}}
 

@@ -78,6 +78,9 @@ spec:
         - {name: config, mountPath: /etc/rocegw, readOnly: true}
         - {name: state, mountPath: /var/lib/rocegw-controller}
         - {name: admin, mountPath: /run/rocegw-controller}
+        {{- if include "rocegw.joinsByItself" .root }}
+        {{- include "rocegw.apiTokenMount" .root | nindent 8 }}
+        {{- end }}
         {{- if and (eq $controller.store "etcd") $controller.etcd.tlsSecretName }}
         - {name: etcd-tls, mountPath: /etc/rocegw-etcd, readOnly: true}
         {{- end }}
@@ -95,6 +98,9 @@ spec:
       emptyDir:
         medium: Memory
         sizeLimit: 16Mi
+    {{- end }}
+    {{- if include "rocegw.joinsByItself" .root }}
+    {{- include "rocegw.apiTokenVolume" (dict "mode" "0440") | nindent 4 }}
     {{- end }}
     {{- if $authority }}
     - name: authority

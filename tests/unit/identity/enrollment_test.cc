@@ -50,9 +50,19 @@ class EnrollmentTest : public ::testing::Test {
     EXPECT_TRUE(Commit(std::get<Enrolled>(outcome).step));
     return std::get<Enrolled>(outcome).serial;
   }
-  void Revoke(const std::string& gateway) {
-    EXPECT_TRUE(
-        Commit(PlanRevoke("node/" + gateway, Get(CertificateKey("node/" + gateway)), now_)));
+  // Joins by the token of a pod on the Kubernetes node.
+  std::string PodJoin(const std::string& gateway, const std::string& node) {
+    const auto outcome = PlanPodJoin(
+        *authority_,
+        {.gateway = "gateways/" + gateway, .node = node, .certificate_request = Request(*key_)},
+        Get(CertificateKey("node/" + gateway)), hours(24), now_);
+    if (const auto* refusal = std::get_if<Refusal>(&outcome)) return refusal->reason;
+    EXPECT_TRUE(Commit(std::get<Enrolled>(outcome).step));
+    return std::get<Enrolled>(outcome).serial;
+  }
+  void Revoke(const std::string& gateway, Rejoin rejoin = Rejoin::kAllowed) {
+    EXPECT_TRUE(Commit(
+        PlanRevoke("node/" + gateway, Get(CertificateKey("node/" + gateway)), now_, rejoin)));
   }
   bool Use(const std::string& gateway, const std::string& serial) {
     const auto step =
@@ -192,6 +202,40 @@ TEST_F(EnrollmentTest, Renewal_WithoutARecord_IsGranted) {
   store_ = store::NewMemoryStore();
   EXPECT_TRUE(IsGood("a", first));
   EXPECT_EQ(Renew("a", first, *key_).size(), 38u);
+}
+
+TEST_F(EnrollmentTest, PodJoin_TakesTheNameThatTheNodesNameBeginsWith) {
+  EXPECT_EQ(PodJoin("a", "b.example"), "OTHER_NODE");
+  EXPECT_EQ(PodJoin("a", "ab"), "OTHER_NODE");
+  EXPECT_EQ(PodJoin("a", "a.example").size(), 38u);
+  EXPECT_EQ(PodJoin("b", "b").size(), 38u);
+}
+
+TEST_F(EnrollmentTest, PodJoin_OfTheSameNodeAgain_EndsTheEarlierCertificate) {
+  const std::string first = PodJoin("a", "a.example");
+  const std::string second = PodJoin("a", "a.example");
+  EXPECT_TRUE(IsGood("a", first)) << "until the new one is used";
+  EXPECT_TRUE(Use("a", second));
+  EXPECT_FALSE(IsGood("a", first));
+}
+
+TEST_F(EnrollmentTest, PodJoin_OfANameThatAnotherHas_IsRefused) {
+  PodJoin("a", "a.example");
+  EXPECT_EQ(PodJoin("a", "a.other"), "NAME_TAKEN");
+  Join("b", MakeToken(), *key_);
+  EXPECT_EQ(PodJoin("b", "b.example"), "NAME_TAKEN") << "it joined by a join token";
+}
+
+TEST_F(EnrollmentTest, PodJoin_AfterARevocation_TakesAJoinToken_AfterADeletionNot) {
+  PodJoin("a", "a.example");
+  Revoke("a", Rejoin::kAllowed);
+  EXPECT_EQ(PodJoin("a", "a.example").size(), 38u);
+  Revoke("a", Rejoin::kByJoinToken);
+  EXPECT_EQ(PodJoin("a", "a.example"), "NODE_REVOKED");
+  Revoke("a", Rejoin::kAllowed);
+  EXPECT_EQ(PodJoin("a", "a.example"), "NODE_REVOKED") << "a later deletion does not admit it";
+  EXPECT_EQ(Join("a", MakeToken("gateways/a"), *key_).size(), 38u);
+  EXPECT_EQ(PodJoin("a", "a.example"), "NAME_TAKEN");
 }
 
 TEST(JoinFile, IsReadAsWritten) {

@@ -21,7 +21,7 @@ class RevocationsTest : public ::testing::Test {
                     .succeeded);
   }
   void Revoke(const std::string& path, TimePoint at) {
-    Commit(PlanRevoke(path, *store_->Get(CertificateKey(path)), at));
+    Commit(PlanRevoke(path, *store_->Get(CertificateKey(path)), at, Rejoin::kAllowed));
   }
   void Await(const std::string& path, const std::string& next) {
     controlplane::v1::CertificateRecord record;

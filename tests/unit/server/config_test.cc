@@ -39,6 +39,12 @@ metrics: {address: ""}
 store:
   backend: etcd
   etcd: {endpoints: ["e1:2379"], root: /x/, ca_file: /ca, certificate_file: /c, key_file: /k}
+kubernetes:
+  join: true
+  agent_account: rocegw/rocegw-agent
+  audience: fleet
+  join_config_map: rocegw/rocegw-join
+  service_account_dir: /token
 certificates: {node_lifetime: 90s, server_lifetime: 30d}
 keep_history: 15m
 seal_interval: 5s
@@ -58,6 +64,8 @@ seal_interval: 5s
   EXPECT_EQ(config.backend, Backend::kEtcd);
   EXPECT_EQ(config.etcd.endpoints, Lines{"e1:2379"});
   EXPECT_EQ(config.etcd.root, "/x/");
+  EXPECT_EQ(config.kubernetes, (KubernetesConfig{true, "rocegw/rocegw-agent", "fleet",
+                                                 "rocegw/rocegw-join", "/token"}));
   EXPECT_EQ(config.etcd.ca_file, "/ca");
   EXPECT_EQ(config.etcd.certificate_file, "/c");
   EXPECT_EQ(config.etcd.key_file, "/k");
