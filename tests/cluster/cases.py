@@ -10,6 +10,8 @@ from cluster import Failed
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 POOL, OTHER_POOL = "cluster-test.a", "cluster-test.b"
 FOREIGN = "-foreign"
+CLUSTER_WIDE = ("clusterroles", "clusterrolebindings", "priorityclasses", "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings")
 BURST = 20
 
 
@@ -58,6 +60,10 @@ class Cases:
                 self.cluster.kubectl("delete", one["kind"].lower(), one["metadata"]["name"], "--namespace", self.pods,
                                      "--ignore-not-found", "--wait=true", may_fail=True)
 
+    def sees_a_device(self, pod):
+        if "rocegw0" not in self.cluster.execute(self.pods, pod, "ibv_devices").stdout:
+            raise Failed(f"{pod} sees no device")
+
     def pair(self):
         return self.running(self.pod("server", node=self.nodes[0]), self.pod("client", node=self.nodes[1]))
 
@@ -74,6 +80,21 @@ class Cases:
             return True
         except Failed:
             return False
+
+    def start_traffic(self):
+        """A program in the client's pod that runs until it fails. /dev/shm is the one place where a restricted pod may write."""
+        address = self.cluster.get("pod", "server", "--namespace", self.pods)["status"]["hostIP"]
+        endless = "-p 7175 -C 100000000 -V"
+        self.cluster.execute(self.pods, "server", "sh", "-c", f"rping -s {endless} >/dev/null 2>&1 & sleep 1")
+        program = f"rping -c -a {address} {endless} >/dev/shm/said 2>&1; echo \"exit status $?\" >>/dev/shm/said"
+        self.cluster.execute(self.pods, "client", "sh", "-c", f"({program}) >/dev/null 2>&1 & sleep 2")
+        if self.traffic_end():
+            raise Failed(f"the program ends before anything is deleted: {self.traffic_end()}")
+
+    def traffic_end(self):
+        """What that program said and how it ended, in one line; empty: it runs."""
+        said = self.cluster.execute(self.pods, "client", "sh", "-c", "cat /dev/shm/said 2>/dev/null || true").stdout
+        return ", ".join(said.split("\n")).strip(", ")[-200:] if "exit status" in said else ""
 
     # Cases -----------------------------------------------------------------------------------------
 
@@ -123,8 +144,7 @@ class Cases:
 
     def restricted(self):
         with self.running(self.pod("plain", node=self.nodes[0])):
-            if "rocegw0" not in self.cluster.execute(self.pods, "plain", "ibv_devices").stdout:
-                raise Failed("a restricted pod sees no device")
+            self.sees_a_device("plain")
 
     def two_containers(self):
         with self.running(self.pod("twins", node=self.nodes[0], containers=2)):
@@ -152,8 +172,7 @@ class Cases:
         names = [f"burst-{i}" for i in range(BURST)]
         with self.running(*(self.pod(name) for name in names), seconds=300):
             for name in names:
-                if "rocegw0" not in self.cluster.execute(self.pods, name, "ibv_devices").stdout:
-                    raise Failed(f"{name} sees no device")
+                self.sees_a_device(name)
         return f"{BURST} pods"
 
     def rollout(self):
@@ -164,18 +183,31 @@ class Cases:
             self.cluster.kubectl(*done, seconds=200)
             self.cluster.kubectl("--namespace", self.pods, "rollout", "restart", "deployment/rolling")
             self.cluster.kubectl(*done, seconds=200)
+            for one in self.cluster.items("pods", "--namespace", self.pods, "--selector", "app=rolling",
+                                          "--field-selector", "status.phase=Running"):
+                if not one["metadata"].get("deletionTimestamp"):
+                    self.sees_a_device(one["metadata"]["name"])
         finally:
             self.cluster.kubectl("delete", "deployment", "rolling", "--namespace", self.pods, "--wait=true", may_fail=True)
 
-    def _delete(self, component, node=None):
-        """Deletes the component's pod (of a node) with two pods beside it; how long they cannot talk."""
+    def _delete(self, component, node=None, survives=True):
+        """Deletes the component's pod (of a node) under traffic of two pods: what the running program sees, and how long others
+        cannot begin to talk."""
         with self.pair():
             self.exchange()
+            self.start_traffic()
             for pod in self.components(component):
                 if node is None or self.cluster.get("pod", pod, "--namespace", self.own)["spec"].get("nodeName") == node:
                     self.cluster.kubectl("delete", "pod", pod, "--namespace", self.own, "--wait=false")
+            if not survives:
+                ended = self.cluster.wait("the running program is told", self.traffic_end, 120)
+                seen = f"the running program ended after {ended:.0f} s ({self.traffic_end()}), "
             took = self.cluster.wait("the same pods talk again", self.exchanges)
-            return f"the same pods talked again after {took:.0f} s"
+            if survives:
+                if self.traffic_end():
+                    raise Failed(f"the running program ended: {self.traffic_end()}")
+                seen = "the running program noticed nothing, "
+            return f"{seen}the same pods talked again after {took:.0f} s"
 
     def delete_agent(self):
         return self._delete("agent", self.nodes[0])
@@ -184,7 +216,7 @@ class Cases:
         return self._delete("controller")
 
     def delete_gateway(self):
-        return self._delete("gateway", self.nodes[0])
+        return self._delete("gateway", self.nodes[0], survives=False)
 
     def upgrade(self):
         self.cluster.helm("upgrade", self.options.release, *self.chart_arguments(), "--set", "agent.podLabels.tried=upgrade")
@@ -226,8 +258,7 @@ class Cases:
         self.cluster.helm("uninstall", self.options.release, "--namespace", self.own, "--wait")
         self.cluster.kubectl("delete", "pvc", "--all", "--namespace", self.own, "--wait=false")
         left = [f"{kind}/{one['metadata']['name']}"
-                for kind in ("clusterroles", "clusterrolebindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings")
-                for one in self.cluster.items(kind)
+                for kind in CLUSTER_WIDE for one in self.cluster.items(kind)
                 if one["metadata"].get("labels", {}).get("app.kubernetes.io/instance") == self.options.release]
         if left:
             raise Failed(f"helm uninstall left {', '.join(left)}")
@@ -236,18 +267,26 @@ class Cases:
         return f"no slots after {took:.0f} s"
 
     def directories(self):
-        """What pages say stays on a node goes with their commands, so that the nodes can join again."""
+        """The commands of docs/operate/kubernetes.md for the nodes leave nothing of rocegw there, and nodes can join again."""
+        paths = ("run/rocegw", "var/lib/rocegw-agent", "var/lib/rocegw-library", "var/run/cdi/rocegw-*",
+                 "var/lib/kubelet/device-plugins/rocegw-*.sock", "var/lib/kubelet/plugins/rocegw.io")
+        script = (f"cd /host && rm -rf {' '.join(paths)}; "
+                  "find run/ var/run/cdi/ var/lib/ var/lib/kubelet/device-plugins/ var/lib/kubelet/plugins/ "
+                  "var/lib/kubelet/plugins_registry/ -maxdepth 1 -name '*rocegw*' 2>/dev/null")
+        left = []
         for i, node in enumerate(self.nodes):
             spec = {"hostPID": False, "restartPolicy": "Never", "nodeName": node,
-                    "containers": [{"name": "remove", "image": self.options.image, "command": [
-                        "sh", "-c", "rm -rf /host/run/rocegw/* /host/var/lib/rocegw-agent /host/var/lib/rocegw-library"],
-                        "securityContext": {"runAsUser": 0}, "volumeMounts": [{"name": "host", "mountPath": "/host"}]}],
+                    "containers": [{"name": "remove", "image": self.options.image, "command": ["sh", "-c", script],
+                                    "securityContext": {"runAsUser": 0}, "volumeMounts": [{"name": "host", "mountPath": "/host"}]}],
                     "volumes": [{"name": "host", "hostPath": {"path": "/"}}]}
             name = f"remove-{i}"
             self.cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": self.own}, "spec": spec})
             self.cluster.wait(f"{name} has ended", lambda name=name: self.cluster.get(
-                "pod", name, "--namespace", self.own)["status"].get("phase") == "Succeeded")
+                "pod", name, "--namespace", self.own)["status"].get("phase") in ("Succeeded", "Failed"))
+            left += self.cluster.kubectl("logs", name, "--namespace", self.own).stdout.split()
             self.cluster.kubectl("delete", "pod", name, "--namespace", self.own)
+        if left:
+            raise Failed(f"the nodes still have {', '.join(sorted(set(left)))}")
 
     def reinstall(self):
         self.install()

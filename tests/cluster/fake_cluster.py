@@ -24,6 +24,7 @@ class FakeCluster(Cluster):
         self.history = []
         self.pools = False
         self.calls = []
+        self.traffic = ""  # what the program beside a deletion said at its end
         for name in ("n1", "n2"):
             self.objects["node", "", name] = {"metadata": {"name": name}, "spec": {}}
 
@@ -90,7 +91,8 @@ class FakeCluster(Cluster):
             slots = {"rocegw.io/cluster-test.a": "24"} if self.pools else {}
             return done(stdout=json.dumps({"status": {"allocatable": slots}}))
         if "--field-selector" in arguments:
-            return self._list([])
+            rolling = {"metadata": {"name": "rolling-1"}}
+            return self._list([rolling] if "app=rolling" in arguments else [])
         if len(words) > 1 and not words[1].startswith("json"):
             for one in self._components():
                 if kind == "pod" and self.released and one["metadata"]["name"] == words[1]:
@@ -107,6 +109,9 @@ class FakeCluster(Cluster):
         if words[0] == "namespace":
             self.objects = {key: one for key, one in self.objects.items() if key[1] != words[1] and key != ("namespace", "", words[1])}
             return done()
+        component = words[-1].rpartition("-")[0]
+        if component == "gateway" or f"{component} ends traffic" in self.faults:
+            self.traffic = "cma event RDMA_CM_EVENT_DISCONNECTED\nexit status 255\n"
         self.objects.pop((words[0], name_space, words[-1]), None)
         return done()
 
@@ -114,6 +119,11 @@ class FakeCluster(Cluster):
         pod, command = words[0], " ".join(words)
         if "apply" in command:
             self.pools = True
+        if "cat /dev/shm/said" in command:
+            return done(stdout=self.traffic)
+        if "/dev/shm/said" in command:
+            self.traffic = ""
+            return done()
         if "rping" in command and "rping" in self.faults:
             return done(1, stderr="data mismatch")
         if pod == "thief":
@@ -123,6 +133,9 @@ class FakeCluster(Cluster):
         if "printenv" in command:
             return done(stdout=words[1] if "c0" in words or "c1" in words else "")
         return done(stdout="rocegw0")
+
+    def _logs(self, *_):
+        return done(stdout="var/lib/rocegw-agent\n" if "directories" in self.faults else "")
 
     def _drain(self, *_):
         return done()

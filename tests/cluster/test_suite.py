@@ -60,6 +60,21 @@ class Suite(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("helm uninstall left clusterroles/left", table)
 
+    def test_a_deletion_tells_what_the_running_program_saw(self):
+        _, table = run(FakeCluster(), "--case", "delete_gateway", "--case", "delete_agent")
+        self.assertRegex(table, r"delete_gateway +passed .*ended after 0 s \(cma event RDMA_CM_EVENT_DISCONNECTED, exit status 255\)")
+        self.assertRegex(table, r"delete_agent +passed .*noticed nothing, the same pods talked again after 0 s")
+
+    def test_a_program_that_ends_with_the_agent_is_a_failure(self):
+        status, table = run(FakeCluster({"agent ends traffic"}), "--case", "delete_agent")
+        self.assertEqual(status, 1)
+        self.assertRegex(table, r"delete_agent +FAILED .*the running program ended: cma event")
+
+    def test_what_stays_on_nodes_is_found(self):
+        status, table = run(FakeCluster({"directories"}), "--case", "directories")
+        self.assertEqual(status, 1)
+        self.assertRegex(table, r"directories +FAILED .*the nodes still have var/lib/rocegw-agent")
+
     def test_a_single_case_brings_what_it_needs(self):
         _, table = run(FakeCluster(), "--case", "restricted")
         self.assertEqual([line.split()[0] for line in table.splitlines()[1:-1]], ["install", "join", "pool", "restricted"])
