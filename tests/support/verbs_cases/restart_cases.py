@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases in which a gateway is killed and started again under a program that goes on, as a storage target does. Both hosts are
+gateways."""
+
+import re
+import signal
+
+from .case import Case, expect
+
+# The queue pairs give up (8 time-outs), the ids are told, and both programs try again every 100 ms.
+RECOVERY = 30
+
+
+def _restart(host):
+    host.daemon.signal(signal.SIGKILL)
+    host.daemon.wait(20)
+    host.start_gateway()
+
+
+def _connections(job):
+    return len(re.findall(r"^connected after", job.output, re.MULTILINE))
+
+
+def _expect_again(pair, initiator, what):
+    """One more connection, over which requests are answered, since the next line names a larger number of them."""
+    count = _connections(initiator)
+    _restart(what)
+    initiator.expect(rf"(?s)(^connected after.*){{{count + 1}}}", RECOVERY)
+    expect(pair.left.daemon.running and pair.right.daemon.running, "a gateway does not run")
+
+
+def _storage(listens_on_all):
+    """A target keeps its event channel, its device list and its asynchronous events over the end of its gateway, an initiator its
+    event channel: after a restart of either gateway both go on, and every block is whole."""
+    def run(pair):
+        address = "0.0.0.0" if listens_on_all else pair.right.address4
+        port = str(pair.right.fresh_port())
+        common = ["--port", port, "--verify"]
+        target = pair.right.start([pair.right.program("storage_io"), "target", address, *common])
+        target.expect("^listening", 30)
+        initiator = pair.left.start([pair.left.program("storage_io"), "initiator", pair.right.address4, *common,
+                                     "--writes", "50", "--milliseconds", "600000"])
+        try:
+            initiator.expect("^connected after", 30)
+            for host in (pair.right, pair.left, pair.right):
+                _expect_again(pair, initiator, host)
+            status = initiator.stop()
+            expect(status == 0, f"the initiator ended with {status}:\n{initiator.output}")
+            expect(target.stop() == 0, f"the target failed:\n{target.output}")
+        finally:
+            for job in (initiator, target):
+                job.signal(signal.SIGKILL)
+                job.wait(10)
+        starts = [int(number) for number in re.findall(r"^connected after (\d+)", initiator.output, re.MULTILINE)]
+        expect(starts == sorted(set(starts)), f"a connection served no request: {starts}")
+        removed = re.findall(r"^removed: (\d+) events for (\d+) ids", target.output, re.MULTILINE)
+        expect(len(removed) == 2 and all(events == ids for events, ids in removed),
+               f"events of removal are not one for each id: {removed}\n{target.output}")
+        for line, count in (("device ended", 2), ("device opened", 3), ("listening", 3)):
+            found = len(re.findall(f"^{line}", target.output, re.MULTILINE))
+            expect(found == count, f"'{line}' {found} times instead of {count}:\n{target.output}")
+        for host in (pair.left, pair.right):
+            host.expect_idle()
+        return f"{initiator.output.splitlines()[-1]}, connections began after {starts}"
+    return run
+
+
+def restart_cases():
+    return [Case("restart.storage", 1500, _storage(listens_on_all=False), "gateway"),
+            Case("restart.storage.all_addresses", 1500, _storage(listens_on_all=True), "gateway")]
