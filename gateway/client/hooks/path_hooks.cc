@@ -101,6 +101,8 @@ ROCEGW_PATH_1(char*, realpath, char*)
   }
 ROCEGW_PATH_2(long, readlink, char*, size_t)
 ROCEGW_PATH_2(char*, __realpath_chk, char*, size_t)
+ROCEGW_PATH_2(long, listxattr, char*, size_t)
+ROCEGW_PATH_2(long, llistxattr, char*, size_t)
 
 #define ROCEGW_PATH_3(result, name, A, B, C)                   \
   ROCEGW_EXPORT result name(const char* path, A a, B b, C c) { \
@@ -109,6 +111,8 @@ ROCEGW_PATH_2(char*, __realpath_chk, char*, size_t)
     return next(to.path, a, b, c);                             \
   }
 ROCEGW_PATH_3(long, __readlink_chk, char*, size_t, size_t)
+ROCEGW_PATH_3(long, getxattr, const char*, void*, size_t)
+ROCEGW_PATH_3(long, lgetxattr, const char*, void*, size_t)
 ROCEGW_PATH_3(int, scandir, void***, void*, void*)
 ROCEGW_PATH_3(int, scandir64, void***, void*, void*)
 

@@ -77,6 +77,11 @@ def _diagnostics(pair):
     for wanted in (rf"Infiniband device '{pair.left.device}' port 1 status:", r"state:\s+4: ACTIVE", r"phys state:\s+5: LinkUp",
                    r"rate:\s+\d+ Gb/sec", r"link_layer:\s+Ethernet"):
         expect(re.search(wanted, text), f"ibstatus shows nothing like {wanted}:\n{text}")
+    # ls and find ask for extended attributes; a file without them is not a file that does not exist.
+    path = f"/sys/class/infiniband/{pair.left.device}/node_guid"
+    script = f"import os\nos.listxattr({path!r})\ntry:\n  os.getxattr({path!r}, 'user.none')\nexcept OSError as error:\n  print(error.strerror)"
+    text = pair.left.run(["python3", "-c", script])
+    expect("No such file" not in text and text.strip(), f"extended attributes: {text}")
     return "device and port shown"
 
 
