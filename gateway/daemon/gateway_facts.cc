@@ -31,6 +31,7 @@ doctor::PortFacts PortOf(const PortConfig& config, const session::PortRow& row,
   if (!row.up) port.note = row.note;
   port.interface_mtu = row.interface_mtu;
   port.path_mtu = row.path_mtu;
+  port.addresses_without_gid = row.addresses_without_gid;
   for (const session::QpRow& qp : snapshot.qps) {
     if (qp.path_mtu <= row.path_mtu || std::ranges::find(row.gids, qp.local_gid) == row.gids.end())
       continue;

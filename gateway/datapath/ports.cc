@@ -170,7 +170,7 @@ Status Ports::Look(Port& port) {
       });
     }
   }
-  port.gids.Update(port.interface.addresses);
+  port.gids.Update(port.interface.addresses, port.interface.awaits_link_local);
   session::Device& device = port.device;
   device.interface = port.interface.name;
   device.interface_index = port.interface.index;
@@ -299,6 +299,7 @@ session::PortRow Ports::RowOf(const Port& port) {
   row.interface_mtu = static_cast<uint32_t>(port.interface.mtu);
   row.path_mtu = PathMtuFor(port.interface.mtu);
   row.gids = port.device.gids;
+  row.addresses_without_gid = static_cast<uint32_t>(port.gids.left_out());
   row.receive_buffer_bytes = port.backend->receive_buffer_bytes();
   row.segmentation = port.backend->segmentation();
   if (!port.interface.link && port.config.interface.empty()) {
@@ -307,6 +308,9 @@ session::PortRow Ports::RowOf(const Port& port) {
     row.note = "no link: ip link set " + port.config.interface + " up, or check the cable";
   } else if (port.interface.addresses.empty()) {
     row.note = "no address: ip address add ADDRESS/PREFIX dev " + port.config.interface;
+  } else if (row.addresses_without_gid != 0) {
+    row.note = std::to_string(row.addresses_without_gid) + " addresses have no GID: a device has " +
+               std::to_string(port::GidTable::kCapacity);
   } else if (port.config.mode == PortMode::kUdp &&
              row.receive_buffer_bytes < port.config.receive_buffer_bytes) {
     row.note = "the kernel granted a receive buffer of " +

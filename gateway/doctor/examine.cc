@@ -15,7 +15,7 @@ constexpr Diagnosis (*kOfGateway[])(const Facts&) = {
     CheckProcessMemory, CheckProcessors, CheckWorkers,      CheckOpenFiles,
     CheckSendBuffer,    CheckHugePages,  CheckLockedMemory, CheckTrustedPools};
 constexpr Diagnosis (*kOfPort[])(const Facts&, const PortFacts&) = {
-    CheckLink, CheckPathMtu, CheckReceiveBuffer, CheckOffloads, CheckNeighbours};
+    CheckLink, CheckPathMtu, CheckAddresses, CheckReceiveBuffer, CheckOffloads, CheckNeighbours};
 
 }  // namespace
 

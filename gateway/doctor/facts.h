@@ -25,12 +25,13 @@ struct PortFacts {
   bool up = false;
   std::string note;  // degradation and its remedy; empty: none
   uint32_t interface_mtu = 0;
-  uint32_t path_mtu = 0;              // largest RoCE payload that fits
-  uint32_t longer_qps = 0;            // queue pairs whose path MTU does not fit any more
-  uint32_t longest_path_mtu = 0;      // longest path MTU of these
-  uint64_t receive_buffer_asked = 0;  // requested for each socket; 0: no sockets
-  uint64_t receive_buffer = 0;        // as granted
-  uint64_t receive_overflows = 0;     // packets, since the start
+  uint32_t path_mtu = 0;               // largest RoCE payload that fits
+  uint32_t longer_qps = 0;             // queue pairs whose path MTU does not fit any more
+  uint32_t longest_path_mtu = 0;       // longest path MTU of these
+  uint32_t addresses_without_gid = 0;  // beyond the size of the GID table
+  uint64_t receive_buffer_asked = 0;   // requested for each socket; 0: no sockets
+  uint64_t receive_buffer = 0;         // as granted
+  uint64_t receive_overflows = 0;      // packets, since the start
 };
 
 // Attached program.

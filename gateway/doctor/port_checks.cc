@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "gateway/port/kernel/local_address.h"
+
 namespace rocegw::doctor {
 namespace {
 
@@ -133,6 +135,16 @@ Diagnosis CheckPathMtu(const Facts& facts, const PortFacts& port) {
   }
   return std::move(check).Ok(
       found + (port.path_mtu < kLargestPathMtu ? "; an MTU of 4200 would make it 4096" : ""));
+}
+
+Diagnosis CheckAddresses(const Facts& facts, const PortFacts& port) {
+  Check check("addresses", NameOf(facts, port));
+  if (port.addresses_without_gid == 0) return std::move(check).Ok("each has a GID");
+  return std::move(check).Warn(
+      std::to_string(port.addresses_without_gid) + " addresses of " + port.interface +
+          " have no GID, because a device has at most " + std::to_string(port::GidTable::kCapacity),
+      "programs cannot bind to them or use them as a source",
+      "remove addresses from " + port.interface + ", or give them to another interface and port");
 }
 
 Diagnosis CheckReceiveBuffer(const Facts& facts, const PortFacts& port) {

@@ -11,6 +11,7 @@ namespace rocegw::doctor {
 Diagnosis CheckUdpPort(const Facts& facts);
 Diagnosis CheckLink(const Facts& facts, const PortFacts& port);
 Diagnosis CheckPathMtu(const Facts& facts, const PortFacts& port);
+Diagnosis CheckAddresses(const Facts& facts, const PortFacts& port);
 Diagnosis CheckReceiveBuffer(const Facts& facts, const PortFacts& port);
 Diagnosis CheckOffloads(const Facts& facts, const PortFacts& port);
 Diagnosis CheckNeighbours(const Facts& facts, const PortFacts& port);

@@ -18,9 +18,9 @@
 namespace rocegw::verbs {
 
 // GIDs of a device by index; unused entries are zero. Made when the device is configured; outlives
-// the device's queue pairs.
+// the device's queue pairs. The size covers each index that an address vector can hold.
 struct GidTable {
-  static constexpr size_t kSize = 64;
+  static constexpr size_t kSize = 256;
   std::array<wire::Gid, kSize> entries{};
   bool operator==(const GidTable&) const = default;
 };

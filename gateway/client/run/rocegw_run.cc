@@ -83,7 +83,7 @@ constexpr char kHelp[] =
     "\n"
     "examples:\n"
     "  rocegw-run -- ibv_devinfo -v             the device, its GIDs and limits\n"
-    "  rocegw-run -- ib_write_bw -d rocegw0 -x 0 PEER\n"
+    "  rocegw-run -- ib_write_bw -d rocegw0 -x 1 PEER\n"
     "  rocegw-run -- rping -c -a PEER -v\n"
     "  rocegw-run --in-process --address 192.0.2.7 -- ib_write_lat -R PEER\n"
     "\n"

@@ -49,6 +49,7 @@ std::optional<InterfaceInfo> ParseLink(const NetlinkMessage& message) {
 
 struct ParsedAddress {
   unsigned interface_index = 0;
+  bool tentative = false;
   InterfaceAddress address;
 };
 
@@ -65,13 +66,23 @@ std::optional<ParsedAddress> ParseAddress(const NetlinkMessage& message) {
   });
   // On a point-to-point link IFA_ADDRESS is the remote end.
   const wire::Gid& gid = local.IsZero() ? peer : local;
-  if (gid.IsZero() || (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return std::nullopt;
-  return ParsedAddress{header.ifa_index, {gid, header.ifa_prefixlen, wire::IsLinkLocal(gid)}};
+  if (gid.IsZero() || (flags & IFA_F_DADFAILED) != 0) return std::nullopt;
+  return ParsedAddress{header.ifa_index,
+                       (flags & IFA_F_TENTATIVE) != 0,
+                       {gid, header.ifa_prefixlen, wire::IsLinkLocal(gid)}};
+}
+
+void Add(const ParsedAddress& parsed, InterfaceInfo& info) {
+  if (!parsed.tentative) {
+    info.addresses.push_back(parsed.address);
+  } else if (parsed.address.link_local) {
+    info.awaits_link_local = true;
+  }
 }
 
 int Rank(const InterfaceAddress& address) {
-  if (address.gid.IsV4()) return 0;
-  return address.link_local ? 2 : 1;
+  if (address.link_local) return 0;
+  return address.gid.IsV4() ? 1 : 2;
 }
 
 }  // namespace
@@ -91,8 +102,7 @@ StatusOr<std::vector<InterfaceInfo>> ReadInterfaces() {
                                const auto parsed = ParseAddress(message);
                                if (!parsed) return;
                                for (InterfaceInfo& info : interfaces) {
-                                 if (info.index != parsed->interface_index) continue;
-                                 info.addresses.push_back(parsed->address);
+                                 if (info.index == parsed->interface_index) Add(*parsed, info);
                                }
                              });
   if (!status.ok()) return status;
@@ -127,11 +137,18 @@ uint64_t LinkBytesPerSecond(const std::string& name) {
   return mbit == static_cast<uint32_t>(SPEED_UNKNOWN) ? 0 : uint64_t{mbit} * 125'000;
 }
 
-bool GidTable::Update(const std::vector<InterfaceAddress>& addresses) {
+bool GidTable::Update(const std::vector<InterfaceAddress>& addresses, bool awaits_link_local) {
   const auto present = [&](const wire::Gid& gid) {
     return std::any_of(addresses.begin(), addresses.end(),
                        [&](const InterfaceAddress& address) { return address.gid == gid; });
   };
+  if (gids_.empty() && (awaits_link_local || std::any_of(addresses.begin(), addresses.end(),
+                                                         [](const InterfaceAddress& address) {
+                                                           return address.link_local;
+                                                         }))) {
+    link_local_first_ = true;
+    gids_.emplace_back();
+  }
   bool changed = false;
   for (wire::Gid& gid : gids_) {
     if (!gid.IsZero() && !present(gid)) {
@@ -139,19 +156,28 @@ bool GidTable::Update(const std::vector<InterfaceAddress>& addresses) {
       changed = true;
     }
   }
+  left_out_ = 0;
   for (const InterfaceAddress& address : addresses) {
     if (address.gid.IsZero() || IndexOf(address.gid) >= 0) continue;
-    const auto hole = std::find(gids_.begin(), gids_.end(), wire::Gid{});
-    if (hole != gids_.end()) {
-      *hole = address.gid;
-    } else if (gids_.size() < kCapacity) {
-      gids_.push_back(address.gid);
+    if (Insert(address)) {
+      changed = true;
     } else {
-      continue;
+      ++left_out_;
     }
-    changed = true;
   }
   return changed;
+}
+
+bool GidTable::Insert(const InterfaceAddress& address) {
+  const bool not_first = link_local_first_ && !address.link_local;
+  const auto hole = std::find(gids_.begin() + (not_first ? 1 : 0), gids_.end(), wire::Gid{});
+  if (hole != gids_.end()) {
+    *hole = address.gid;
+    return true;
+  }
+  if (gids_.size() == kCapacity) return false;
+  gids_.push_back(address.gid);
+  return true;
 }
 
 int GidTable::IndexOf(const wire::Gid& gid) const {

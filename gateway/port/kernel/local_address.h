@@ -26,9 +26,12 @@ struct InterfaceInfo {
   bool up = false;    // administratively
   bool link = false;  // up, with a carrier
   bool loopback = false;
-  // Usable addresses: not tentative, no failed duplicate detection. IPv4 first, then global IPv6,
-  // then link-local, each in the kernel's order.
+  // Usable addresses: not tentative, no failed duplicate detection. Link-local first, then IPv4,
+  // then global IPv6, each in the kernel's order: so the kernel fills a GID table
+  // (drivers/infiniband/core/roce_gid_mgmt.c).
   std::vector<InterfaceAddress> addresses;
+  // A link-local address is tentative: duplicate detection goes on.
+  bool awaits_link_local = false;
 };
 
 // Returns ENODEV, with the names of existing interfaces, if there is none of that name.
@@ -39,21 +42,31 @@ uint64_t LinkBytesPerSecond(const std::string& name);
 StatusOr<std::vector<InterfaceInfo>> ReadInterfaces();
 
 // GID table of a device. An address keeps its index while it exists; a removed one leaves a hole,
-// which the next new address fills.
+// which the next new address fills. Index 0 belongs to a link-local address if the interface has
+// one, or awaits one, when the table gets its first address: programs that take the last or the
+// second GID find an address that leads everywhere, as on a kernel device.
 class GidTable {
  public:
-  static constexpr size_t kCapacity = 128;
+  // Every index of an address handle (ibv_global_route::sgid_index).
+  static constexpr size_t kCapacity = 256;
 
-  // Updates the table. Returns true if it changed. Addresses beyond the capacity are ignored.
-  bool Update(const std::vector<InterfaceAddress>& addresses);
+  // Updates the table. Returns true if it changed. Addresses beyond the capacity get no GID.
+  bool Update(const std::vector<InterfaceAddress>& addresses, bool awaits_link_local = false);
 
   // GIDs up to the highest used index; zero GIDs are holes.
   const std::vector<wire::Gid>& gids() const { return gids_; }
   // Returns -1 for an address of another device.
   int IndexOf(const wire::Gid& gid) const;
+  // Returns how many addresses of the last update got no GID.
+  size_t left_out() const { return left_out_; }
 
  private:
+  // Returns false if the table is full.
+  bool Insert(const InterfaceAddress& address);
+
   std::vector<wire::Gid> gids_;
+  bool link_local_first_ = false;
+  size_t left_out_ = 0;
 };
 
 // Returns the address that the kernel would send from; ENETUNREACH and similar without a route.

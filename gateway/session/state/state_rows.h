@@ -152,12 +152,13 @@ struct PortRow {
   std::string mode;       // "udp", "af_packet", "vdev"
   std::string interface;  // netdev; empty: none
   bool up = false;
-  uint32_t interface_mtu = 0;         // bytes
-  uint32_t path_mtu = 0;              // largest RoCE payload that fits
-  uint64_t receive_buffer_bytes = 0;  // granted by the system; 0: not applicable
-  std::string segmentation;           // "on", "off (reason)"
-  std::vector<wire::Gid> gids;        // by index; zero: unused
-  std::string note;                   // degradation and its remedy; empty: none
+  uint32_t interface_mtu = 0;          // bytes
+  uint32_t path_mtu = 0;               // largest RoCE payload that fits
+  uint64_t receive_buffer_bytes = 0;   // granted by the system; 0: not applicable
+  std::string segmentation;            // "on", "off (reason)"
+  std::vector<wire::Gid> gids;         // by index; zero: unused
+  uint32_t addresses_without_gid = 0;  // beyond the size of the GID table
+  std::string note;                    // degradation and its remedy; empty: none
 };
 
 // Queue of a port.

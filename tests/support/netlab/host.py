@@ -92,14 +92,18 @@ class Host:
         """Programs may see other addresses from now on."""
         self._gids = None
 
-    def gid_index(self, address):
-        """Index in the device's GID table of the RoCEv2 GID of an address, as ibv_devinfo shows it."""
+    def gids(self):
+        """[(index, text)] of the device's RoCEv2 GIDs, as ibv_devinfo shows them."""
         if self._gids is None:
             text = self.run(["ibv_devinfo", "-v", "-d", self.device])
             self._gids = [(int(index), gid.strip()) for index, gid in
                           re.findall(r"GID\[\s*(\d+)\]:\s+(\S+), RoCE v2", text)]
+        return self._gids
+
+    def gid_index(self, address):
+        """Index in the device's GID table of the GID of an address."""
         wanted = f"::ffff:{address}" if "." in address else address
-        for index, gid in self._gids:
+        for index, gid in self.gids():
             if gid == wanted:
                 return index
-        raise LabError(f"{self.name}: no RoCEv2 GID for {address} among {self._gids}")
+        raise LabError(f"{self.name}: no RoCEv2 GID for {address} among {self.gids()}")

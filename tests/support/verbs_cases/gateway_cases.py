@@ -34,6 +34,25 @@ def _devinfo(pair):
     return "device, port and GIDs shown"
 
 
+def _gid_order(pair):
+    """GIDs come in the same order as those of the other host: link-local, IPv4, other IPv6. Programs take the last one, or the
+    second."""
+    def kinds(host):
+        host.forget_gids()
+        return [(index, "link-local" if gid.startswith("fe80:") else "IPv4" if gid.startswith("::ffff:") else "IPv6")
+                for index, gid in host.gids()]
+    eventually("a link-local address that is no longer tentative", lambda: len(kinds(pair.left)) >= 3)
+    expect(kinds(pair.left) == kinds(pair.right), f"{kinds(pair.left)} instead of {kinds(pair.right)}")
+    expect(kinds(pair.left) == [(0, "link-local"), (1, "IPv4"), (2, "IPv6")], f"{pair.left.gids()}")
+    port = str(pair.right.fresh_port())
+    words = ["ibv_rc_pingpong", "-g", "0", "-p", port]
+    server = pair.right.start([*words, "-d", pair.right.device])
+    pair.right.wait_listening(int(port), server)
+    pair.left.run([*words, "-d", pair.left.device, pair.right.address4])
+    expect(server.wait(20) == 0, f"over link-local addresses:\n{server.output}")
+    return ", ".join(gid for _, gid in pair.left.gids())
+
+
 def _user(pair):
     """A program of another user than the daemon's: memory is reached through its descriptor."""
     ran = []
@@ -343,6 +362,7 @@ def _held_worker(pair):
 def gateway_cases():
     cases = [
         ("devinfo", 1500, _devinfo),
+        ("gid_order", 1500, _gid_order),
         ("user", 4200, _user),
         ("status", 1500, _status),
         ("discovery", 1500, _discovery),

@@ -56,6 +56,13 @@ TEST_F(PortChecks, PathMtu_TooSmallWarns_SmallerThanQueuePairsHave_Fails) {
   Expect(CheckPathMtu(facts_, port()), WARN, "path MTU 512", "ip link set eth0 mtu 1500");
 }
 
+TEST_F(PortChecks, Addresses_BeyondTheGidTable_Warn) {
+  Expect(CheckAddresses(facts_, port()), OK, "each has a GID");
+  port().addresses_without_gid = 7;
+  Expect(CheckAddresses(facts_, port()), WARN, "7 addresses of eth0 have no GID",
+         "remove addresses from eth0");
+}
+
 TEST_F(PortChecks, ReceiveBuffer_NotGrantedOrOverrun_Warns) {
   Expect(CheckReceiveBuffer(facts_, port()), OK, "8388608 of 8388608");
   port().receive_overflows = 9;

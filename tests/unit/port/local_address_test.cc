@@ -15,6 +15,14 @@ namespace {
 
 const wire::Gid kLoopback = wire::Gid::FromV4(INADDR_LOOPBACK);
 
+const InterfaceAddress kLinkLocal = {[] {
+                                       wire::Gid gid;
+                                       gid.bytes = {0xFE, 0x80, 0, 0, 0, 0, 0, 0,
+                                                    0,    0,    0, 0, 0, 0, 0, 1};
+                                       return gid;
+                                     }(),
+                                     64, true};
+
 InterfaceAddress Address(uint8_t host) {
   return {wire::Gid::FromV4(0x0A000000U | host), 24, false};
 }
@@ -93,7 +101,37 @@ TEST(GidTable_Update, BeyondTheCapacityIsLeftOut) {
   GidTable table;
   EXPECT_TRUE(table.Update(many));
   EXPECT_EQ(table.gids().size(), GidTable::kCapacity);
+  EXPECT_EQ(table.left_out(), 10U);
   EXPECT_FALSE(table.Update(many));
+  EXPECT_EQ(table.left_out(), 10U);
+  EXPECT_FALSE(table.Update({many.begin(), many.end() - 10}));
+  EXPECT_EQ(table.left_out(), 0U);
+}
+
+TEST(GidTable_Update, LinkLocalIsFirst) {
+  GidTable table;
+  EXPECT_TRUE(table.Update({kLinkLocal, Address(1)}));
+  EXPECT_EQ(table.IndexOf(kLinkLocal.gid), 0);
+  EXPECT_EQ(table.IndexOf(Address(1).gid), 1);
+}
+
+TEST(GidTable_Update, IndexZeroIsKeptForALinkLocalAddressThatIsTentative) {
+  GidTable table;
+  EXPECT_TRUE(table.Update({Address(1)}, /*awaits_link_local=*/true));
+  EXPECT_TRUE(table.gids()[0].IsZero());
+  EXPECT_EQ(table.IndexOf(Address(1).gid), 1);
+  EXPECT_TRUE(table.Update({Address(1), Address(2)}, /*awaits_link_local=*/true));
+  EXPECT_EQ(table.IndexOf(Address(2).gid), 2) << "the hole is not another address's";
+  EXPECT_TRUE(table.Update({kLinkLocal, Address(1), Address(2)}));
+  EXPECT_EQ(table.IndexOf(kLinkLocal.gid), 0);
+}
+
+TEST(GidTable_Update, WithoutLinkLocalAddressIndexZeroIsAnyAddress) {
+  GidTable table;
+  EXPECT_TRUE(table.Update({Address(1)}));
+  EXPECT_EQ(table.IndexOf(Address(1).gid), 0);
+  EXPECT_TRUE(table.Update({kLinkLocal, Address(1)}));
+  EXPECT_EQ(table.IndexOf(kLinkLocal.gid), 1) << "indices never move";
 }
 
 }  // namespace
