@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 namespace rocegw::testing {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gateway/client/dv/rocegwdv.h"
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 namespace rocegw::testing {
 namespace {

@@ -120,6 +120,26 @@ TEST_F(QpTest, ModifyQp_SendsOnlyWhatTheMaskNames) {
   EXPECT_EQ(cq_, init.send_cq);
 }
 
+TEST_F(QpTest, Query_WhatTheDaemonMovedToAnErrorState_TakesRequestsToFlush) {
+  ibv_send_wr wr{};
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(EINVAL, ibv_post_send(qp_, &wr, &bad)) << "not in RTS yet";
+  daemon_->OnRequest(ROCEGW_MSG_QUERY_QP, [](const RecordedRequest&) {
+    rocegw_query_qp_reply reply{};
+    reply.attr.qp_state = IBV_QPS_ERR;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&reply);
+    return std::vector<uint8_t>(bytes, bytes + sizeof reply);
+  });
+  ibv_qp_attr attr;
+  ibv_qp_init_attr init;
+  ASSERT_EQ(0, ibv_query_qp(qp_, &attr, IBV_QP_CAP, &init));
+  EXPECT_EQ(IBV_QPS_RESET, qp_->state);
+  EXPECT_EQ(EINVAL, ibv_post_send(qp_, &wr, &bad));
+  ASSERT_EQ(0, ibv_query_qp(qp_, &attr, IBV_QP_STATE, &init));
+  EXPECT_EQ(IBV_QPS_ERR, qp_->state);
+  EXPECT_EQ(0, ibv_post_send(qp_, &wr, &bad)) << "its rings know it as well";
+}
+
 TEST_F(QpTest, Ece_IsAskedOfTheDaemonAndSetBeforeRtrOnly) {
   ibv_ece ece = {1, 2, 3};
   ASSERT_EQ(0, ibv_query_ece(qp_, &ece));

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 namespace rocegw::testing {
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 namespace rocegw::testing {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/unit/client/fake_connection.h"
+#include "tests/unit/client/daemon/fake_connection.h"
 
 namespace rocegw::testing {
 

@@ -9,8 +9,8 @@
 #include <bit>
 #include <cstring>
 
-#include "tests/unit/client/fake_connection.h"
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_connection.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 namespace rocegw::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "tests/unit/client/fake_connection.h"
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_connection.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 namespace rocegw::testing {
 

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 int main(int argc, char** argv) {
   if (argc < 3) {

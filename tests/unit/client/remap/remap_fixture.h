@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "gateway/client/memory/memory_map.h"
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/daemon/fake_daemon.h"
 
 namespace rocegw::testing {
 
