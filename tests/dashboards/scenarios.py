@@ -80,7 +80,7 @@ class Fleet:
         self.lab = lab
         self._ports = iter(range(18700, 19700))
         namespaces = [lab.namespace(side) for side in ("left", "right")]
-        self.link = TamperedLink(lab, *namespaces, "link0", 4200)
+        self.link = TamperedLink(lab, namespaces[0], namespaces[1], "link0", 4200)
         self.hosts = []
         for name, namespace, addresses in zip(("left", "right"), namespaces, ADDRESSES):
             lab.address(namespace, "link0", f"{addresses[0]}/24", f"{addresses[1]}/64")

@@ -156,7 +156,8 @@ def _receiver_killed(pair):
         witness.job.expect(r"^from \d+: that was all", 10)
     finally:
         _end(pair, sender, victim.job, witness.job)
-    _expect_all(*witness.got().values(), 300, "the neighbour of a killed receiver")
+    (text,) = witness.got().values()
+    _expect_all(text, 300, "the neighbour of a killed receiver")
     return "its messages fail, its neighbour gets all of them"
 
 
@@ -189,7 +190,7 @@ def _sender_killed(pair):
         _end(pair, *jobs)
     complete = [texts for texts in receiver.got().values() if "that was all" in texts]
     expect(len(complete) == 1, "not one of two senders came to its end")
-    _expect_all(*complete, 200, "from the neighbour of a killed sender the receiver")
+    _expect_all(complete[0], 200, "from the neighbour of a killed sender the receiver")
     return "its neighbour is heard to the end"
 
 
