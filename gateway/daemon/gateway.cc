@@ -106,6 +106,8 @@ Gateway::Gateway(Config config, InheritedFds* inherited)
                     return OpenDpdk(port, config_.dpdk, interface_mtu, steering);
                   },
                   [this](const session::Device& device) { UpdateSysfs(device); }, inherited}),
+      sysfs_counters_(loop_, sysfs_.root(),
+                      [this](size_t device) { return data_path_.ports().TrafficOf(device); }),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_, &watchdog_),
       grpc_server_(identity_, readiness_, *this, this, this, this, this),
@@ -134,7 +136,11 @@ Gateway::Gateway(Config config, InheritedFds* inherited)
       },
       [this] { watchdog_.Stop(); });
   lifecycle_.Add(
-      "sysfs view", [this] { return StartSysfs(); }, [this] { sysfs_.Remove(); });
+      "sysfs view", [this] { return inherited_ == nullptr ? StartSysfs() : OkStatus(); },
+      [this] {
+        sysfs_counters_.Stop();
+        sysfs_.Remove();
+      });
   lifecycle_.Add(
       "sessions", [this] { return StartSessions(); },
       [this] { sessions_ended_ = data_path_.StopSessions(kSessionsEndWithin); });
@@ -197,7 +203,12 @@ void Gateway::StartWatchdog() {
 }
 
 Status Gateway::StartSysfs() {
-  return inherited_ == nullptr ? sysfs_.Create(data_path_.Devices(), Version()) : OkStatus();
+  Status status = inherited_ == nullptr ? sysfs_.Create(data_path_.Devices(), Version())
+                                        : sysfs_.Renew(data_path_.Devices(), Version());
+  if (!status.ok()) return status;
+  std::vector<std::string> names;
+  for (const session::Device& device : data_path_.Devices()) names.push_back(device.name);
+  return sysfs_counters_.Start(names);
 }
 
 void Gateway::UpdateSysfs(const session::Device& device) {
@@ -268,7 +279,7 @@ void Gateway::RetryConfiguration() {
 void Gateway::RetryConfigurationLater() {
   if (retries_ || !engine_ || !engine_->has_waiting()) return;
   retries_ = true;
-  loop_.At(session::ControlLoop::Now() + retry_after_, [this] {
+  loop_.At(ControlLoop::Now() + retry_after_, [this] {
     retries_ = false;
     retry_after_ = std::min(retry_after_ * 2, kLastRetry);
     if (!engine_) return;
@@ -442,7 +453,7 @@ void Gateway::Diagnose(std::function<void(const rocegw::gateway::v1::DiagnoseRes
   };
   Snapshot({.sessions = true, .qps = true, .pools = true}, examine);
   (void)loop_.Post([this, waiting, examine] {
-    loop_.At(session::ControlLoop::Now() + kWorkersAnswerWithin, [this, waiting, examine] {
+    loop_.At(ControlLoop::Now() + kWorkersAnswerWithin, [this, waiting, examine] {
       if (*waiting) Snapshot({.sessions = true, .pools = true}, examine);
     });
   });

@@ -14,10 +14,12 @@
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/config_target.h"
 #include "gateway/daemon/diagnoses.h"
+#include "gateway/daemon/sysfs_counters.h"
 #include "gateway/daemon/sysfs_view.h"
 #include "gateway/daemon/take_over/quiet.h"
 #include "gateway/daemon/take_over/take_over_server.h"
 #include "gateway/datapath/data_path.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/process/lifecycle.h"
 #include "gateway/process/runtime_dir.h"
@@ -26,7 +28,6 @@
 #include "gateway/service/grpc_server.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/sources/state_source.h"
-#include "gateway/session/control_loop.h"
 #include "gateway/session/session_server.h"
 #include "gateway/take_over/history.h"
 
@@ -71,7 +72,7 @@ class Gateway final : private service::StateSource,
   // Reads the key file again; does nothing without one. An error keeps the current keys.
   Status ReloadKeys();
 
-  session::ControlLoop& loop() { return loop_; }
+  ControlLoop& loop() { return loop_; }
   // Returns problems of the configuration's static objects, "FILE:LINE: text".
   static std::vector<std::string> CheckStatic(const Config& config, const std::string& file);
   // Returns the stuck thread; empty: none. Any thread.
@@ -140,13 +141,14 @@ class Gateway final : private service::StateSource,
   InheritedFds* const inherited_;
   service::GatewayIdentity identity_;
   service::Readiness readiness_;
-  session::ControlLoop loop_;
+  ControlLoop loop_;
   bool stop_requested_ = false;
   bool sessions_ended_ = true;
 
   process::RuntimeDir runtime_dir_{"runtime_dir", "rocegwd"};
   SysfsView sysfs_;
   datapath::DataPath data_path_;
+  SysfsCounters sysfs_counters_;
   std::optional<ConfigTarget> target_;
   std::optional<apply::Engine> engine_;
   bool retries_ = false;

@@ -175,11 +175,11 @@ void Reload(const Arguments& arguments) {
 }
 
 // Starts a process that takes over, and collects it if it ends before this one.
-void Spawn(const Invocation& invocation, session::ControlLoop& loop) {
+void Spawn(const Invocation& invocation, ControlLoop& loop) {
   auto spawned = SpawnSuccessor(invocation);
   if (!spawned.ok()) return spdlog::warn("{}", spawned.status().text());
   auto process = std::make_shared<UniqueFd>(std::move(*spawned));
-  auto watch = std::make_shared<session::ControlLoop::WatchId>(0);
+  auto watch = std::make_shared<ControlLoop::WatchId>(0);
   *watch = loop.Watch(process->get(), EPOLLIN, [&loop, process, watch](uint32_t) {
     Reap(*process);
     loop.Unwatch(std::exchange(*watch, 0));
@@ -291,7 +291,7 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
   });
   spdlog::info("rocegwd {} is ready: {}", VersionText(), gateway.Summary());
   // While the predecessor runs, the service manager listens to that process.
-  session::ControlLoop::WatchId predecessor_watch = 0;
+  ControlLoop::WatchId predecessor_watch = 0;
   if (takes_over) {
     predecessor_watch = gateway.loop().Watch(client.fd(), EPOLLIN, [&](uint32_t) {
       gateway.loop().Unwatch(std::exchange(predecessor_watch, 0));

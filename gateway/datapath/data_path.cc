@@ -38,7 +38,7 @@ void FillIn(const Config& config, session::Options& options) {
 
 size_t DataPath::WorkersOf(const Config& config) { return EffectiveWorkers(config, Processors()); }
 
-DataPath::DataPath(const Config& config, session::ControlLoop& loop, Outside outside)
+DataPath::DataPath(const Config& config, ControlLoop& loop, Outside outside)
     : config_(config),
       loop_(loop),
       outside_(std::move(outside)),
@@ -98,12 +98,11 @@ bool DataPath::StopSessions(Duration within, Duration farewell) {
   sessions_ended_ = false;
   sessions_->Shutdown([this] { sessions_ended_ = true; });
   loop_.Post([] {});  // starts the first round at once
-  const TimePoint deadline = session::ControlLoop::Now() + within;
-  while (!sessions_ended_ && session::ControlLoop::Now() < deadline)
-    loop_.RunOnce(Milliseconds(100));
+  const TimePoint deadline = ControlLoop::Now() + within;
+  while (!sessions_ended_ && ControlLoop::Now() < deadline) loop_.RunOnce(Milliseconds(100));
   if (!sessions_ended_) return false;
-  const TimePoint patience = session::ControlLoop::Now() + farewell;
-  while (!PeersKnow() && session::ControlLoop::Now() < patience) loop_.RunOnce(Milliseconds(10));
+  const TimePoint patience = ControlLoop::Now() + farewell;
+  while (!PeersKnow() && ControlLoop::Now() < patience) loop_.RunOnce(Milliseconds(10));
   sessions_.reset();
   return true;
 }

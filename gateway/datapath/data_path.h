@@ -14,8 +14,8 @@
 #include "gateway/datapath/port_backend.h"
 #include "gateway/datapath/ports.h"
 #include "gateway/datapath/workers.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/port/steering.h"
-#include "gateway/session/control_loop.h"
 #include "gateway/session/session_server.h"
 
 namespace rocegw::datapath {
@@ -31,7 +31,7 @@ class DataPath {
     InheritedFds* inherited = nullptr;
   };
 
-  DataPath(const Config& config, session::ControlLoop& loop, Outside outside);
+  DataPath(const Config& config, ControlLoop& loop, Outside outside);
   ~DataPath();
   DataPath(const DataPath&) = delete;
   DataPath& operator=(const DataPath&) = delete;
@@ -77,13 +77,13 @@ class DataPath {
   bool PeersKnow() const;
 
   const Config& config_;
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   const Outside outside_;
   const port::SteeringTable steering_;
   std::unique_ptr<Ports> ports_;
   Workers workers_;
   std::unique_ptr<session::SessionServer> sessions_;
-  session::ControlLoop::WatchId monitor_watch_ = 0;
+  ControlLoop::WatchId monitor_watch_ = 0;
   bool sessions_ended_ = true;
 };
 

@@ -337,4 +337,19 @@ void Ports::AddRows(session::StateSnapshot& snapshot) const {
   }
 }
 
+PortTraffic Ports::TrafficOf(size_t device) const {
+  PortTraffic traffic;
+  for (size_t worker = 0; worker < workers_; ++worker) {
+    const port::PortCounters& counters =
+        std::as_const(*ports_[device].backend).queue(worker).counters();
+    traffic.tx_packets += counters.tx_packets.Read();
+    traffic.tx_bytes += counters.tx_bytes.Read();
+    traffic.tx_lost += counters.tx_lost.Read();
+    traffic.rx_packets += counters.rx_packets.Read();
+    traffic.rx_bytes += counters.rx_bytes.Read();
+    traffic.rx_overflow += counters.rx_overflow.Read();
+  }
+  return traffic;
+}
+
 }  // namespace rocegw::datapath

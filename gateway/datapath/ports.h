@@ -26,6 +26,16 @@
 
 namespace rocegw::datapath {
 
+// Traffic of all queues of a port since the start.
+struct PortTraffic {
+  uint64_t tx_packets = 0;
+  uint64_t tx_bytes = 0;
+  uint64_t tx_lost = 0;
+  uint64_t rx_packets = 0;
+  uint64_t rx_bytes = 0;
+  uint64_t rx_overflow = 0;
+};
+
 class Ports {
  public:
   // Opens all ports. Errors name the port, the problem and the remedy. Without open_dpdk, only mode
@@ -76,6 +86,7 @@ class Ports {
   uint64_t LinkBytesPerSecond() const;
 
   void AddRows(session::StateSnapshot& snapshot) const;
+  PortTraffic TrafficOf(size_t device) const;
 
  private:
   struct Port {

@@ -41,6 +41,8 @@ void PairPort::Release(TxPacket* packet) { pool_.Put(static_cast<Slot*>(packet))
 
 size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
   size_t taken = 0;
+  size_t sent = 0;
+  size_t bytes = 0;
   for (TxPacket* packet : packets) {
     auto* slot = static_cast<Slot*>(packet);
     if (slot->length + wire::kIcrcLength > limits().MaxDatagramTo(slot->path.destination)) {
@@ -60,7 +62,11 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
     }
     ++next_ip_id_;
     ++taken;
+    ++sent;
+    bytes += slot->length + wire::kIcrcLength;
   }
+  counters_.tx_packets.Add(sent);
+  counters_.tx_bytes.Add(bytes);
   if (taken != 0) counters_.tx_calls.Add();
   return taken;
 }
@@ -93,7 +99,12 @@ size_t PairPort::Receive(std::span<wire::RxDatagram> into) {
       borrowed_.push_back({slot, rings});
     }
   }
-  if (count != 0) counters_.rx_calls.Add();
+  if (count != 0) {
+    counters_.rx_calls.Add();
+    counters_.rx_packets.Add(count);
+    for (const wire::RxDatagram& datagram : into.first(count))
+      counters_.rx_bytes.Add(datagram.bytes.size());
+  }
   return count;
 }
 

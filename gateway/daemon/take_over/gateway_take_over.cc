@@ -98,14 +98,14 @@ void Gateway::Resume() {
 
 std::vector<uint8_t> Gateway::WriteState(const hand_over::StateVersions& reader) {
   std::vector<uint8_t> bytes;
-  hand_over::StateStream stream(bytes, session::ControlLoop::Now(), reader);
+  hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
   take_over::GatewayState state{quiet_.since().ns, sessions()->drains_locally(), take_overs_};
   state.HandOver(stream);
   return bytes;
 }
 
 Status Gateway::ReadState(const std::vector<uint8_t>& bytes) {
-  hand_over::StateStream stream(bytes, session::ControlLoop::Now());
+  hand_over::StateStream stream(bytes, ControlLoop::Now());
   take_over::GatewayState state;
   state.HandOver(stream);
   if (!stream.ok()) return {EPROTO, std::string("state: ") + stream.failure()};
@@ -134,7 +134,7 @@ void Gateway::OnRefused(Refusal refusal, const std::string& text) {
   if (!text.empty()) line += ": " + text;
   sessions()->services().events.Add("TAKE_OVER_REFUSED", "gateways/" + identity_.name,
                                     take_over::LabelOf(refusal), line, session::WallClockNs(),
-                                    session::ControlLoop::Now());
+                                    ControlLoop::Now());
   spdlog::warn(line);
 }
 
@@ -146,6 +146,7 @@ void Gateway::Leave(pid_t successor, Duration blackout) {
 }
 
 void Gateway::LeaveToSuccessor() {
+  sysfs_counters_.Stop();
   sessions()->gate().StopTelling();
   WhileLooping([this] { grpc_server_.Leave(); });
   take_over_server_.Leave();
@@ -154,8 +155,7 @@ void Gateway::LeaveToSuccessor() {
 StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t descriptors) {
   if (Status status = data_path_.RunWorkers(); !status.ok()) return status;
   StartWatchdog();
-  if (Status status = sysfs_.Renew(data_path_.Devices(), identity_.version); !status.ok())
-    return status;
+  if (Status status = StartSysfs(); !status.ok()) return status;
   if (Status status = runtime_dir_.NameHolder(); !status.ok()) return status;
   if (Status status = StartTakeOvers(); !status.ok()) return status;
   RemoveSockets(inherited_->Discard(FdKind::kAttachListener));
@@ -168,13 +168,13 @@ StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t d
   sessions()->attach().SetAccepting(true);
   metrics_server_.SetAccepting(true);
   grpc_server_.SetAccepting(true);
-  const Duration blackout = session::ControlLoop::Now() - predecessor_quiet_;
+  const Duration blackout = ControlLoop::Now() - predecessor_quiet_;
   take_overs_.Add(blackout, descriptors, predecessor_version, session::WallClockNs());
   const std::string line = "take-over from version " + predecessor_version + ": " +
                            std::to_string(descriptors) + " descriptors, pause of " +
                            std::to_string(blackout.ns / 1000) + " us";
   sessions()->services().events.Add("TAKEN_OVER", "gateways/" + identity_.name, "take-over", line,
-                                    session::WallClockNs(), session::ControlLoop::Now());
+                                    session::WallClockNs(), ControlLoop::Now());
   spdlog::info(line);
   return blackout;
 }

@@ -7,7 +7,6 @@
 namespace rocegw::daemon {
 namespace {
 
-using session::ControlLoop;
 using take_over::Refusal;
 using take_over::Refuse;
 

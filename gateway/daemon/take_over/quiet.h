@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "gateway/datapath/data_path.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/service/grpc_server.h"
-#include "gateway/session/control_loop.h"
 #include "gateway/take_over/messages.h"
 
 namespace rocegw::daemon {
@@ -20,7 +20,7 @@ namespace rocegw::daemon {
 class Quiet {
  public:
   struct Parts {
-    session::ControlLoop& loop;
+    ControlLoop& loop;
     datapath::DataPath& data_path;
     process::MetricsServer& metrics;
     service::GrpcServer& grpc;
@@ -55,7 +55,7 @@ class Quiet {
   TimePoint since_;
   Done done_;
   uint64_t number_ = 0;  // number of the rest, so that answers for an earlier one are ignored
-  session::ControlLoop::TimerId timer_ = 0;
+  ControlLoop::TimerId timer_ = 0;
 };
 
 }  // namespace rocegw::daemon

@@ -14,7 +14,6 @@
 namespace rocegw::daemon {
 namespace {
 
-using session::ControlLoop;
 using take_over::Connection;
 using take_over::Predecessor;
 using take_over::PredecessorAction;

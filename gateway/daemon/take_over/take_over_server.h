@@ -15,7 +15,7 @@
 #include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/take_over/connection.h"
 #include "gateway/take_over/messages.h"
 #include "gateway/take_over/predecessor.h"
@@ -43,7 +43,7 @@ class TakeOverHost {
 
 class TakeOverServer {
  public:
-  TakeOverServer(session::ControlLoop& loop, TakeOverHost& host, std::string version)
+  TakeOverServer(ControlLoop& loop, TakeOverHost& host, std::string version)
       : loop_(loop), host_(host), version_(std::move(version)) {}
   ~TakeOverServer() { Stop(); }
   TakeOverServer(const TakeOverServer&) = delete;
@@ -77,17 +77,17 @@ class TakeOverServer {
   void SetDeadline();
   void KillSuccessor() const;
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   TakeOverHost& host_;
   const std::string version_;
   std::string path_;
   UniqueFd listener_;
-  session::ControlLoop::WatchId listener_watch_ = 0;
+  ControlLoop::WatchId listener_watch_ = 0;
 
   take_over::Predecessor rules_;
   take_over::Connection connection_;
-  session::ControlLoop::WatchId connection_watch_ = 0;
-  session::ControlLoop::TimerId deadline_ = 0;
+  ControlLoop::WatchId connection_watch_ = 0;
+  ControlLoop::TimerId deadline_ = 0;
   take_over::Predecessor::State deadline_of_ = take_over::Predecessor::State::kServing;
   pid_t successor_ = 0;
   UniqueFd process_;  // pidfd of the successor, if the system has one

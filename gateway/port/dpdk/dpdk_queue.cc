@@ -142,6 +142,8 @@ void DpdkQueue::Frame(Slot* slot, const MacAddress& destination) {
   mbuf->data_len = static_cast<uint16_t>(headers + payload);
   mbuf->pkt_len = mbuf->data_len;
   ready_.push_back(mbuf);
+  counters_.tx_packets.Add();
+  counters_.tx_bytes.Add(payload);
 }
 
 void DpdkQueue::LoopBack(Slot* slot) {
@@ -305,6 +307,8 @@ bool DpdkQueue::Accept(rte_mbuf* mbuf, wire::RxDatagram& datagram) {
     return false;
   }
   datagram = {parsed.meta, parsed.payload};
+  counters_.rx_packets.Add();
+  counters_.rx_bytes.Add(parsed.payload.size());
   return true;
 }
 

@@ -152,11 +152,15 @@ bool UdpReceiver::OpenMessage() {
       continue;
     }
     rest_ = {bytes, message.msg_len};
+    size_t packets = 1;
     if (current_.segment == 0 || current_.segment >= rest_.size()) {
       current_.segment = rest_.size();
     } else {
-      counters_.rx_merged.Add((rest_.size() + current_.segment - 1) / current_.segment);
+      packets = (rest_.size() + current_.segment - 1) / current_.segment;
+      counters_.rx_merged.Add(packets);
     }
+    counters_.rx_packets.Add(packets);
+    counters_.rx_bytes.Add(rest_.size());
     open_ = true;
     return true;
   }

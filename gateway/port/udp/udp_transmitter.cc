@@ -253,12 +253,16 @@ bool UdpTransmitter::Flush() {
     }
     counters_.tx_calls.Add();
     size_t packets = 0;
+    size_t bytes = 0;
     for (int i = 0; i < sent; ++i) {
       packets += run_lengths_[static_cast<size_t>(i)];
+      bytes += messages_[static_cast<size_t>(i)].msg_len;
       if (run_lengths_[static_cast<size_t>(i)] > 1) {
         counters_.tx_segmented.Add(run_lengths_[static_cast<size_t>(i)]);
       }
     }
+    counters_.tx_packets.Add(packets);
+    counters_.tx_bytes.Add(bytes);
     Retire(packets);
   }
   return true;

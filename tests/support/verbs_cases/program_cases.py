@@ -10,7 +10,7 @@ from .tool_cases import perftest, run_tool
 
 # What the suites that run tool_cases leave out, each program once; the tools among those with options that they do not use there.
 ONCE = ["ibv_asyncwatch", "ibstat", "rdma_client.rc", "rdma_xclient.rc", "cmtime", "rstream.65536.blocking", "riostream.*", "rcopy", "udpong", "datagram_sockets.*",
-        "perftest_more.ib_atomic_bw.events.socket", "perftest_more.ib_*_bw.queue_pairs.cm",
+        "perftest_more.counters", "perftest_more.ib_atomic_bw.events.socket", "perftest_more.ib_*_bw.queue_pairs.cm",
         "perftest_more.ib_read_bw.both_ways.socket", "perftest_more.ib_send_bw.datagrams.socket", "perftest_more.*.xrc.socket", "ibv_xsrq_pingpong",
         "rdma_xclient.xrc", "ucx_perftest.*"]
 
@@ -31,6 +31,16 @@ def _datagrams(pair):
         return perftest(pair, True, "ib_send_bw", "socket", mtu=4096, extra=("-c", "UD"))
 
 
+def _counters(pair):
+    """perftest's difference of counters that it reads from files of the device, which it opens before it sends."""
+    row = perftest(pair, True, "ib_write_bw", "socket", mtu=4096, size=65536, iterations=1000,
+                   extra=("-W", "counters/port_xmit_data,hw_counters/sent_pkts"))
+    # Its table has a column for each counter behind the four figures.
+    words, packets = (int(word) for word in row.split()[-2:])
+    expect(words >= 65536 * 1000 / 4 and packets >= 16 * 1000, f"65,536,000 bytes in 16,000 packets were written: {row}")
+    return row
+
+
 def _perftest_cases():
     cases = []
     for connect in ("cm", "socket"):
@@ -48,6 +58,7 @@ def _perftest_cases():
                 cases += [_perftest_case("events", verb + kind, connect, extra=("-e",)) for kind in ("_bw", "_lat")]
     cases += [
         Case("perftest_more.ib_send_bw.datagrams.socket", 4200, _datagrams),
+        Case("perftest_more.counters", 4200, _counters),
         _perftest_case("lists", "ib_write_bw", "socket", extra=("-l", "10")),
         _perftest_case("inline", "ib_write_lat", "socket", extra=("-I", "64")),
     ]
