@@ -104,6 +104,8 @@ void StartOver(Qp* qp) {
   StoreRelease(&receive.control->rq_producer, receive.producer);
 }
 
+// The state is what the program sees in ibv_qp, and what each ring checks under its own lock. Nothing
+// else writes these three.
 void SetState(Qp* qp, uint32_t state) {
   qp->ibv.state = static_cast<ibv_qp_state>(state);
   {
@@ -324,7 +326,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   qp->ibv.srq = attr->srq;
   qp->ibv.handle = reply.handle;
   qp->ibv.qp_num = reply.qpn;
-  qp->ibv.state = IBV_QPS_RESET;
+  SetState(qp, IBV_QPS_RESET);
   qp->ibv.qp_type = attr->qp_type;
   pthread_mutex_init(&qp->ibv.mutex, nullptr);
   pthread_cond_init(&qp->ibv.cond, nullptr);
@@ -406,7 +408,7 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
   init_attr->qp_type = ibv->qp_type;
   init_attr->sq_sig_all = qp->signal_all ? 1 : 0;
   // The daemon may have moved it to an error state on its own.
-  if ((mask & IBV_QP_STATE) != 0) ibv->state = attr->qp_state;
+  if ((mask & IBV_QP_STATE) != 0) SetState(qp, attr->qp_state);
   return 0;
 }
 
