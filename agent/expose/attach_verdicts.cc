@@ -7,8 +7,6 @@
 
 namespace rocegw::agent {
 
-using session::ControlLoop;
-
 AttachVerdicts::AttachVerdicts(ControlLoop& loop, GatewayPort& gateway, VerdictSource& source,
                                Duration retry)
     : loop_(loop), gateway_(gateway), source_(source), retry_(retry) {

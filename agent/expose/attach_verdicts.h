@@ -10,7 +10,7 @@
 
 #include "agent/expose/attach_rules.h"
 #include "agent/reconcile/gateway_port.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -22,7 +22,7 @@ struct VerdictCounters {
 
 class AttachVerdicts {
  public:
-  AttachVerdicts(session::ControlLoop& loop, GatewayPort& gateway, VerdictSource& source,
+  AttachVerdicts(ControlLoop& loop, GatewayPort& gateway, VerdictSource& source,
                  Duration retry = Seconds(1));
   ~AttachVerdicts();
   AttachVerdicts(const AttachVerdicts&) = delete;
@@ -35,13 +35,13 @@ class AttachVerdicts {
   void Decide(const gateway::v1::HeldAttach& attach);
   void Answer(const gateway::v1::HeldAttach& attach, const Verdict& verdict);
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   GatewayPort& gateway_;
   VerdictSource& source_;
   const Duration retry_;
   VerdictCounters counters_;
   uint64_t after_ = 0;  // highest decided id; a restarted gateway continues above it
-  session::ControlLoop::TimerId timer_ = 0;
+  ControlLoop::TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

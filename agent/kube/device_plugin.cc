@@ -38,7 +38,7 @@ struct Kubelet {
 
 }  // namespace
 
-DevicePlugin::DevicePlugin(session::ControlLoop& loop, SlotAllocator& slots, std::string folder,
+DevicePlugin::DevicePlugin(ControlLoop& loop, SlotAllocator& slots, std::string folder,
                            ContainerSettings containers)
     : loop_(loop), slots_(slots), folder_(std::move(folder)), containers_(std::move(containers)) {}
 

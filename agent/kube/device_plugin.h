@@ -13,7 +13,7 @@
 
 #include "agent/kube/plugin_server.h"
 #include "agent/kube/slot_allocator.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -32,7 +32,7 @@ class DevicePlugin {
   static constexpr size_t kLongestFolder = 33;
 
   // `folder`: kubelet's directory with its kubelet.sock.
-  DevicePlugin(session::ControlLoop& loop, SlotAllocator& slots, std::string folder,
+  DevicePlugin(ControlLoop& loop, SlotAllocator& slots, std::string folder,
                ContainerSettings containers);
   ~DevicePlugin();
   DevicePlugin(const DevicePlugin&) = delete;
@@ -60,7 +60,7 @@ class DevicePlugin {
   void Say(const std::string& problem);
   void Count();
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   SlotAllocator& slots_;
   const std::string folder_;
   const ContainerSettings containers_;

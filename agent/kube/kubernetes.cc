@@ -13,7 +13,6 @@ namespace rocegw::agent {
 namespace {
 
 using google::protobuf::util::TimeUtil;
-using session::ControlLoop;
 
 constexpr int kPage = 1000;
 constexpr std::chrono::seconds kQuestionDeadline(5);

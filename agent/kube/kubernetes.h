@@ -19,7 +19,7 @@
 #include "agent/reconcile/gateway_port.h"
 #include "controlplane/kubeapi/api_server.h"
 #include "gateway/base/time.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -52,7 +52,7 @@ class Kubernetes {
  public:
   // `others`: decides about processes outside of pods. `api`: nullptr: the API server is not asked.
   // `sysfs`: for NUMA nodes.
-  Kubernetes(session::ControlLoop& loop, GatewayPort& gateway, VerdictSource& others,
+  Kubernetes(ControlLoop& loop, GatewayPort& gateway, VerdictSource& others,
              kubeapi::ApiServer* api, const KubernetesSettings& settings, KubernetesPace pace = {},
              std::string sysfs = "/sys");
   ~Kubernetes();
@@ -75,7 +75,7 @@ class Kubernetes {
   void Poll();
   void Ask(fleet::v1::TunnelQuestion question, std::function<void(fleet::v1::TunnelAnswer)> done);
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   GatewayPort& gateway_;
   const KubernetesPace pace_;
   const std::string sysfs_;
@@ -92,8 +92,8 @@ class Kubernetes {
   std::string offered_;  // state of the gateway at which the offer was read
   TimePoint refresh_at_;
   TimePoint answered_at_;
-  session::ControlLoop::TimerId look_timer_ = 0;
-  session::ControlLoop::TimerId poll_timer_ = 0;
+  ControlLoop::TimerId look_timer_ = 0;
+  ControlLoop::TimerId poll_timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -48,7 +48,7 @@ class LoopCall final : public grpc::ServerUnaryReactor {
 
 // Runs task(answer) on the loop if *alive is still true there. Any thread.
 template <typename Response, typename Task>
-grpc::ServerUnaryReactor* CallOnLoop(session::ControlLoop& loop, std::shared_ptr<bool> alive,
+grpc::ServerUnaryReactor* CallOnLoop(ControlLoop& loop, std::shared_ptr<bool> alive,
                                      Response* response, Task task) {
   auto* const call = new LoopCall<Response>(response);
   const auto answer = call->answer();

@@ -115,7 +115,7 @@ class DeviceWatcher final : public grpc::ServerWriteReactor<v1beta1::ListAndWatc
 
 class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackService {
  public:
-  Service(session::ControlLoop& loop, SlotAllocator& slots, const std::string& resource,
+  Service(ControlLoop& loop, SlotAllocator& slots, const std::string& resource,
           ContainerSettings containers)
       : loop_(loop), slots_(slots), resource_(resource), containers_(std::move(containers)) {}
   // Destroyed on the loop: tasks that were passed to it and have not begun are dropped.
@@ -195,7 +195,7 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
     return CallOnLoop(loop_, alive_, response, std::move(task));
   }
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   SlotAllocator& slots_;
   const std::string resource_;
   const ContainerSettings containers_;
@@ -204,7 +204,7 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-PluginServer::PluginServer(session::ControlLoop& loop, SlotAllocator& slots, std::string resource,
+PluginServer::PluginServer(ControlLoop& loop, SlotAllocator& slots, std::string resource,
                            ContainerSettings containers)
     : service_(std::make_unique<Service>(loop, slots, resource, std::move(containers))) {
   service_->Update();

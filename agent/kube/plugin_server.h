@@ -15,13 +15,13 @@
 #include "agent/kube/container_edits.h"
 #include "agent/kube/slot_allocator.h"
 #include "gateway/base/status.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
 class PluginServer {
  public:
-  PluginServer(session::ControlLoop& loop, SlotAllocator& slots, std::string resource,
+  PluginServer(ControlLoop& loop, SlotAllocator& slots, std::string resource,
                ContainerSettings containers);
   ~PluginServer();
   PluginServer(const PluginServer&) = delete;

@@ -25,7 +25,7 @@ std::string Joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-SlotKeeper::SlotKeeper(session::ControlLoop& loop, GatewayPort& gateway, std::string pod_logs,
+SlotKeeper::SlotKeeper(ControlLoop& loop, GatewayPort& gateway, std::string pod_logs,
                        std::function<void()> changed, Duration retry)
     : loop_(loop),
       gateway_(gateway),
@@ -238,21 +238,20 @@ StatusOr<std::vector<Slot>> SlotKeeper::FindAll(const std::string& resource,
 
 void SlotKeeper::Clear(const std::string& socket, Next next, int attempts,
                        std::function<void(Status)> done) {
-  gateway_.ClearSocket(socket, next == Next::kProgram,
-                       [this, socket, next, attempts, done = std::move(done),
-                        alive = alive_](const StatusOr<uint32_t>& remaining) {
-                         if (!*alive) return;
-                         if (remaining.ok() && remaining.value() == 0) return done(OkStatus());
-                         if (attempts == 0) {
-                           return done(remaining.ok()
-                                           ? Status(EBUSY, "programs of before are still ending")
-                                           : remaining.status());
-                         }
-                         (void)loop_.At(session::ControlLoop::Now() + retry_,
-                                        [this, socket, next, attempts, done, alive] {
-                                          if (*alive) Clear(socket, next, attempts - 1, done);
-                                        });
-                       });
+  gateway_.ClearSocket(
+      socket, next == Next::kProgram,
+      [this, socket, next, attempts, done = std::move(done),
+       alive = alive_](const StatusOr<uint32_t>& remaining) {
+        if (!*alive) return;
+        if (remaining.ok() && remaining.value() == 0) return done(OkStatus());
+        if (attempts == 0) {
+          return done(remaining.ok() ? Status(EBUSY, "programs of before are still ending")
+                                     : remaining.status());
+        }
+        (void)loop_.At(ControlLoop::Now() + retry_, [this, socket, next, attempts, done, alive] {
+          if (*alive) Clear(socket, next, attempts - 1, done);
+        });
+      });
 }
 
 void SlotKeeper::ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, Next next,

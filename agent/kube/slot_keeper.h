@@ -19,7 +19,7 @@
 #include "agent/kube/pods/pod_rules.h"
 #include "agent/kube/slot_allocator.h"
 #include "agent/reconcile/gateway_port.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -28,7 +28,7 @@ class SlotKeeper final : public SlotAllocator {
   // `pod_logs`: kubelet's directory with an entry NAMESPACE_NAME_UID per pod; empty: none, and the
   // first pod that attaches at a slot counts as its holder. `changed`: called when Resources or
   // Slots have changed.
-  SlotKeeper(session::ControlLoop& loop, GatewayPort& gateway, std::string pod_logs,
+  SlotKeeper(ControlLoop& loop, GatewayPort& gateway, std::string pod_logs,
              std::function<void()> changed, Duration retry = Milliseconds(50));
   ~SlotKeeper() override;
   SlotKeeper(const SlotKeeper&) = delete;
@@ -98,7 +98,7 @@ class SlotKeeper final : public SlotAllocator {
   void ClearAfter(const Key& key);
   bool LogsNameAnother(const PodName& pod, const std::string& pod_uid) const;
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   GatewayPort& gateway_;
   const std::string pod_logs_;
   const std::function<void()> changed_;

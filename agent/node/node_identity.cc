@@ -14,9 +14,9 @@
 #include <cstring>
 #include <utility>
 
-#include "controlplane/identity/durable_file.h"
 #include "controlplane/identity/openssl.h"
 #include "gateway/base/service_advice.h"
+#include "gateway/disk/durable_file.h"
 #include "rocegw/fleet/v1/node.grpc.pb.h"
 
 namespace rocegw::agent {
@@ -65,7 +65,7 @@ std::string FleetText(const identity::JoinFile& file, const std::string& gateway
 
 StatusOr<NodeIdentity> NodeIdentity::Load(const std::string& directory) {
   NodeIdentity identity(directory);
-  auto text = identity::ReadSmallFile(identity.File(kFleet));
+  auto text = ReadSmallFile(identity.File(kFleet));
   if (!text.ok()) return text.status();
   try {
     const YAML::Node root = YAML::Load(*text);
@@ -80,7 +80,7 @@ StatusOr<NodeIdentity> NodeIdentity::Load(const std::string& directory) {
   const std::pair<const char*, std::string*> files[] = {
       {kKey, &identity.key_}, {kCertificate, &identity.chain_}, {kAuthority, &identity.bundle_}};
   for (const auto& [name, content] : files) {
-    auto pem = identity::ReadSmallFile(identity.File(name));
+    auto pem = ReadSmallFile(identity.File(name));
     if (!pem.ok()) return pem.status();
     *content = std::move(*pem);
   }
@@ -139,7 +139,7 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
   auto key_pem = identity::KeyToPem(**key);
   if (!key_pem.ok()) return key_pem.status();
   NodeIdentity identity(directory);
-  if (Status status = identity::WriteDurably(identity.File(kKey), *key_pem, 0600); !status.ok())
+  if (Status status = WriteDurably(identity.File(kKey), *key_pem, 0600); !status.ok())
     return status;
   if (Status status =
           identity.WriteCertificates(response.certificate_chain(), response.trust_bundle());
@@ -147,7 +147,7 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
     return status;
   }
   // Written last: without this file the host has not joined.
-  if (Status status = identity::WriteDurably(identity.File(kFleet), FleetText(file, gateway), 0644);
+  if (Status status = WriteDurably(identity.File(kFleet), FleetText(file, gateway), 0644);
       !status.ok()) {
     return status;
   }
@@ -155,9 +155,8 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
 }
 
 Status NodeIdentity::WriteCertificates(const std::string& chain, const std::string& bundle) {
-  if (Status status = identity::WriteDurably(File(kAuthority), bundle, 0644); !status.ok())
-    return status;
-  return identity::WriteDurably(File(kCertificate), chain, 0644);
+  if (Status status = WriteDurably(File(kAuthority), bundle, 0644); !status.ok()) return status;
+  return WriteDurably(File(kCertificate), chain, 0644);
 }
 
 bool NodeIdentity::IsDueForRenewal(identity::TimePoint now) const {

@@ -71,7 +71,7 @@ class Beginning {
 }  // namespace
 
 StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
-    session::ControlLoop& loop, const std::vector<std::string>& words,
+    ControlLoop& loop, const std::vector<std::string>& words,
     const std::vector<std::string>& environment, Handlers handlers) {
   std::unique_ptr<ChildProcess> child(new ChildProcess(loop, std::move(handlers)));
   if (Status status = child->Launch(words, environment); !status.ok()) return status;

@@ -15,7 +15,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -30,7 +30,7 @@ class ChildProcess {
   static constexpr size_t kLongestLine = 4096;
 
   // `words`: the program's path and its arguments. `environment`: "NAME=VALUE".
-  static StatusOr<std::unique_ptr<ChildProcess>> Start(session::ControlLoop& loop,
+  static StatusOr<std::unique_ptr<ChildProcess>> Start(ControlLoop& loop,
                                                        const std::vector<std::string>& words,
                                                        const std::vector<std::string>& environment,
                                                        Handlers handlers);
@@ -45,7 +45,7 @@ class ChildProcess {
   std::string LastError() const;
 
  private:
-  ChildProcess(session::ControlLoop& loop, Handlers handlers)
+  ChildProcess(ControlLoop& loop, Handlers handlers)
       : loop_(loop), handlers_(std::move(handlers)) {}
   Status Launch(const std::vector<std::string>& words, const std::vector<std::string>& environment);
   void Watch();
@@ -54,14 +54,14 @@ class ChildProcess {
   void ReadError();
   void OnEnd();
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   const Handlers handlers_;
   pid_t pid_ = -1;  // -1: none, or reaped
   UniqueFd process_;
   UniqueFd input_;
   UniqueFd output_;
   UniqueFd error_;
-  session::ControlLoop::WatchId watches_[3] = {};
+  ControlLoop::WatchId watches_[3] = {};
   std::string line_;  // incomplete line
   bool too_long_ = false;
   std::string errors_;  // latest ones

@@ -20,7 +20,6 @@ using fleet::v1::ProbeRequest;
 using fleet::v1::TunnelAnswer;
 using fleet::v1::TunnelQuestion;
 using google::protobuf::util::TimeUtil;
-using session::ControlLoop;
 
 constexpr int64_t kLeastMs = 100;
 constexpr int64_t kMostMs = 60'000;

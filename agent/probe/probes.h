@@ -13,7 +13,7 @@
 
 #include "agent/probe/child_process.h"
 #include "agent/reconcile/gateway_port.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 #include "rocegw/fleet/v1/node.pb.h"
 
 namespace rocegw::agent {
@@ -26,7 +26,7 @@ class Probes {
   static constexpr size_t kMost = 8;
 
   // `folder`: directory of rocegw-run and rocegw-probe.
-  Probes(session::ControlLoop& loop, GatewayPort& gateway, std::string folder);
+  Probes(ControlLoop& loop, GatewayPort& gateway, std::string folder);
   ~Probes();
   Probes(const Probes&) = delete;
   Probes& operator=(const Probes&) = delete;
@@ -43,7 +43,7 @@ class Probes {
     fleet::v1::ProbeRequest request;
     Part part;
     std::unique_ptr<ChildProcess> process;
-    session::ControlLoop::TimerId timer = 0;
+    ControlLoop::TimerId timer = 0;
     uint64_t number = 0;  // distinguishes equal question ids of different controllers
   };
 
@@ -62,7 +62,7 @@ class Probes {
   // Kills the process now and reaps it when it has ended.
   void Remove(uint64_t question);
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   GatewayPort& gateway_;
   const std::string folder_;
   std::map<uint64_t, Probe> probes_;                         // by question

@@ -57,7 +57,7 @@ struct GatewayClient::Stubs {
   std::shared_ptr<HeldCall> held;  // pending call; used on the loop's thread
 };
 
-GatewayClient::GatewayClient(session::ControlLoop& loop, const std::string& socket) : loop_(loop) {
+GatewayClient::GatewayClient(ControlLoop& loop, const std::string& socket) : loop_(loop) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   // A restarted gateway should be noticed soon.
@@ -74,7 +74,7 @@ class GatewayClient::Capture final : public grpc::ClientReadReactor<gateway::v1:
  public:
   using Part = std::function<void(fleet::v1::TunnelAnswer)>;
 
-  Capture(session::ControlLoop& loop, std::shared_ptr<Stubs> stubs, Part part)
+  Capture(ControlLoop& loop, std::shared_ptr<Stubs> stubs, Part part)
       : loop_(loop), stubs_(std::move(stubs)), part_(std::move(part)) {}
 
   void Start(const gateway::v1::CaptureRequest& request,
@@ -138,7 +138,7 @@ class GatewayClient::Capture final : public grpc::ClientReadReactor<gateway::v1:
     (void)loop_.Post([self = shared_from_this(), task = std::move(task)] { task(); });
   }
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   const std::shared_ptr<Stubs> stubs_;
   Part part_;  // empty: cancelled
   grpc::ClientContext context_;
@@ -179,7 +179,7 @@ namespace {
 
 // Starts a call, and passes its result to `done` on the loop.
 template <typename Response, typename Request, typename Stubs, typename Start, typename Done>
-void Run(session::ControlLoop& loop, const std::shared_ptr<Stubs>& stubs, Request request,
+void Run(ControlLoop& loop, const std::shared_ptr<Stubs>& stubs, Request request,
          std::chrono::system_clock::time_point deadline, const Start& start, Done done) {
   StartUnary<Response>(loop, stubs, std::move(request), deadline, start,
                        [stubs = std::weak_ptr<Stubs>(stubs), done = std::move(done)](

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "agent/reconcile/gateway_port.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 #include "rocegw/gateway/v1/config.grpc.pb.h"
 #include "rocegw/gateway/v1/debug.grpc.pb.h"
 #include "rocegw/gateway/v1/identity.grpc.pb.h"
@@ -22,7 +22,7 @@ namespace rocegw::agent {
 class GatewayClient final : public GatewayPort {
  public:
   // `socket`: path of the gateway's gRPC socket.
-  GatewayClient(session::ControlLoop& loop, const std::string& socket);
+  GatewayClient(ControlLoop& loop, const std::string& socket);
   ~GatewayClient() override;
 
   void Probe(std::function<void(StatusOr<GatewayProbe>)> done) override;
@@ -47,7 +47,7 @@ class GatewayClient final : public GatewayPort {
   class Capture;
   void ApplyPart(const std::shared_ptr<std::vector<types::v1::Push>>& parts, size_t at,
                  std::function<void(StatusOr<types::v1::PushReport>)> done);
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   // Held by pending calls until they end; results after the destruction are dropped.
   std::shared_ptr<Stubs> stubs_;
   std::map<uint64_t, std::shared_ptr<Capture>> captures_;  // running captures, by question

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -21,7 +21,7 @@ inline std::chrono::system_clock::time_point In(std::chrono::seconds time) {
 // loop, unless that has ended. `keep` (the channel and everything else the call needs) is released
 // there: no thread of gRPC may be the last to hold a channel.
 template <typename Response, typename Request, typename Keep, typename Start, typename Done>
-void StartUnary(session::ControlLoop& loop, std::shared_ptr<Keep> keep, Request request,
+void StartUnary(ControlLoop& loop, std::shared_ptr<Keep> keep, Request request,
                 std::chrono::system_clock::time_point deadline, const Start& start, Done done) {
   struct Call {
     grpc::ClientContext context;

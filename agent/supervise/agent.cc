@@ -9,13 +9,11 @@
 #include <utility>
 
 #include "controlplane/identity/certificate_diagnosis.h"
-#include "controlplane/identity/durable_file.h"
-#include "gateway/doctor/finding.h"
+#include "gateway/disk/durable_file.h"
+#include "proto/rules/finding.h"
 
 namespace rocegw::agent {
 namespace {
-
-using session::ControlLoop;
 
 constexpr Duration kTick = Seconds(1);
 constexpr std::chrono::seconds kRenewDeadline(20);
@@ -56,7 +54,7 @@ Agent::~Agent() {
 
 void Agent::Restore() {
   if (options_.state_file.empty()) return;
-  auto bytes = identity::ReadSmallFile(options_.state_file);
+  auto bytes = ReadSmallFile(options_.state_file);
   if (!bytes.ok()) {
     if (bytes.status().error() != ENOENT) spdlog::warn("{}", bytes.status().text());
     return;
@@ -71,8 +69,7 @@ void Agent::Restore() {
 
 void Agent::Save(const DesiredConfig& config) {
   if (options_.state_file.empty()) return;
-  const Status status =
-      identity::WriteDurably(options_.state_file, config.Saved().SerializeAsString(), 0600);
+  const Status status = WriteDurably(options_.state_file, config.Saved().SerializeAsString(), 0600);
   if (!status.ok()) spdlog::error("{}", status.text());
 }
 
@@ -138,7 +135,7 @@ void Agent::DropQuestions() {
 void Agent::AddOwnDiagnoses(gateway::v1::DiagnoseResponse& response) const {
   *response.add_diagnoses() = identity::DiagnoseCertificate(identity_.gateway(), identity_.issued(),
                                                             identity_.not_after(), identity::Now());
-  doctor::SortByWorst(response);
+  rules::SortByWorst(response);
 }
 
 void Agent::OnClosed(const grpc::Status& status) {

@@ -15,7 +15,7 @@
 #include "agent/reconcile/gateway_port.h"
 #include "agent/sync/controller_link.h"
 #include "controlplane/identity/clock_watch.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -48,8 +48,7 @@ struct AgentOptions {
 
 class Agent final : private AgentActions {
  public:
-  Agent(session::ControlLoop& loop, NodeIdentity& identity, GatewayPort& gateway,
-        AgentOptions options);
+  Agent(ControlLoop& loop, NodeIdentity& identity, GatewayPort& gateway, AgentOptions options);
   ~Agent() override;
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -83,7 +82,7 @@ class Agent final : private AgentActions {
   void Renew();
   void Note();
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   NodeIdentity& identity_;
   GatewayPort& gateway_;
   const AgentOptions options_;
@@ -101,8 +100,8 @@ class Agent final : private AgentActions {
   bool start_anew_ = false;
   bool renewing_ = false;
   identity::TimePoint renew_again_;  // earliest time of the next attempt
-  session::ControlLoop::TimerId probe_timer_ = 0;
-  session::ControlLoop::TimerId tick_timer_ = 0;
+  ControlLoop::TimerId probe_timer_ = 0;
+  ControlLoop::TimerId tick_timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

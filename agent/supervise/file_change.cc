@@ -19,8 +19,7 @@ constexpr uint32_t kEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE;
 
 }  // namespace
 
-FileChange::FileChange(session::ControlLoop& loop, const std::string& path,
-                       std::function<void()> changed)
+FileChange::FileChange(ControlLoop& loop, const std::string& path, std::function<void()> changed)
     : loop_(loop), changed_(std::move(changed)) {
   if (path.empty()) return;
   const std::filesystem::path file = std::filesystem::absolute(path).lexically_normal();
@@ -54,7 +53,7 @@ void FileChange::OnEvents() {
   }
   if (!ours) return;
   loop_.Cancel(settle_);
-  settle_ = loop_.At(session::ControlLoop::Now() + kSettle, [this] {
+  settle_ = loop_.At(ControlLoop::Now() + kSettle, [this] {
     settle_ = 0;
     changed_();
   });

@@ -8,14 +8,14 @@
 #include <string>
 
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
 class FileChange {
  public:
   // An empty path: never notifies. A directory that cannot be watched is reported in the log.
-  FileChange(session::ControlLoop& loop, const std::string& path, std::function<void()> changed);
+  FileChange(ControlLoop& loop, const std::string& path, std::function<void()> changed);
   ~FileChange();
   FileChange(const FileChange&) = delete;
   FileChange& operator=(const FileChange&) = delete;
@@ -23,12 +23,12 @@ class FileChange {
  private:
   void OnEvents();
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   const std::function<void()> changed_;
   std::string name_;  // name within the directory
   UniqueFd notify_;
-  session::ControlLoop::WatchId watch_ = 0;
-  session::ControlLoop::TimerId settle_ = 0;
+  ControlLoop::WatchId watch_ = 0;
+  ControlLoop::TimerId settle_ = 0;
 };
 
 }  // namespace rocegw::agent

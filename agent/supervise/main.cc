@@ -27,10 +27,10 @@
 #include "agent/supervise/agent_metrics.h"
 #include "agent/supervise/config.h"
 #include "agent/supervise/file_change.h"
-#include "controlplane/identity/durable_file.h"
 #include "controlplane/kubeapi/api_server.h"
 #include "controlplane/model/resource_name.h"
 #include "gateway/base/service_advice.h"
+#include "gateway/disk/durable_file.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/http/metrics_server.h"
@@ -47,7 +47,6 @@ using process::kInternal;
 using process::kOk;
 using process::kUsage;
 using process::LogLevel;
-using session::ControlLoop;
 
 constexpr const char* kDefaultConfigFile = "/etc/rocegw/rocegw-agent.yaml";
 constexpr int kGoOn = -1;
@@ -159,7 +158,7 @@ std::string HostLabel() {
 }
 
 StatusOr<std::string> ReadJoinText(const std::string& file) {
-  if (file != "-") return identity::ReadSmallFile(file);
+  if (file != "-") return ReadSmallFile(file);
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
@@ -187,7 +186,7 @@ StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name,
   std::filesystem::permissions(config.state_dir, std::filesystem::perms::owner_all, error);
   std::string token;
   if (!pod_token.empty()) {
-    auto read = identity::ReadSmallFile(pod_token);
+    auto read = ReadSmallFile(pod_token);
     if (!read.ok()) return read.status();
     token = std::move(*read);
     std::erase_if(token, [](unsigned char c) { return c <= ' '; });

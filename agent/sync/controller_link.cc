@@ -20,20 +20,19 @@ Duration Backoff::Next(uint64_t random) {
 class ControllerLink::SyncCall final
     : public StreamCall<fleet::v1::SyncRequest, fleet::v1::SyncResponse> {
  public:
-  SyncCall(session::ControlLoop& loop, const std::shared_ptr<grpc::Channel>& channel, Events events)
+  SyncCall(ControlLoop& loop, const std::shared_ptr<grpc::Channel>& channel, Events events)
       : StreamCall(loop, std::move(events)), stub(fleet::v1::NodeService::NewStub(channel)) {}
   const std::unique_ptr<fleet::v1::NodeService::Stub> stub;
 };
 class ControllerLink::TunnelCall final
     : public StreamCall<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion> {
  public:
-  TunnelCall(session::ControlLoop& loop, const std::shared_ptr<grpc::Channel>& channel,
-             Events events)
+  TunnelCall(ControlLoop& loop, const std::shared_ptr<grpc::Channel>& channel, Events events)
       : StreamCall(loop, std::move(events)), stub(fleet::v1::NodeService::NewStub(channel)) {}
   const std::unique_ptr<fleet::v1::NodeService::Stub> stub;
 };
 
-ControllerLink::ControllerLink(session::ControlLoop& loop,
+ControllerLink::ControllerLink(ControlLoop& loop,
                                std::function<std::shared_ptr<grpc::Channel>()> channel,
                                std::string gateway, ControllerEvents events)
     : loop_(loop),
@@ -63,8 +62,8 @@ void ControllerLink::OpenSync() {
   const auto done = [this](const grpc::Status& status) {
     sync_.reset();
     events_.closed(status);
-    sync_timer_ = loop_.At(session::ControlLoop::Now() + sync_backoff_.Next(random_()),
-                           [this] { OpenSync(); });
+    sync_timer_ =
+        loop_.At(ControlLoop::Now() + sync_backoff_.Next(random_()), [this] { OpenSync(); });
   };
   sync_ = std::make_shared<SyncCall>(loop_, channel_(), SyncCall::Events{accepted, read, done});
   sync_->Begin([this](grpc::ClientContext* context, auto* reactor) {
@@ -82,8 +81,8 @@ void ControllerLink::OpenTunnel() {
   const auto done = [this](const grpc::Status&) {
     tunnel_.reset();
     events_.tunnel_closed();
-    tunnel_timer_ = loop_.At(session::ControlLoop::Now() + tunnel_backoff_.Next(random_()),
-                             [this] { OpenTunnel(); });
+    tunnel_timer_ =
+        loop_.At(ControlLoop::Now() + tunnel_backoff_.Next(random_()), [this] { OpenTunnel(); });
   };
   tunnel_ = std::make_shared<TunnelCall>(loop_, channel_(), TunnelCall::Events{{}, read, done});
   tunnel_->Begin([this](grpc::ClientContext* context, auto* reactor) {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "gateway/base/time.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 #include "rocegw/fleet/v1/node.grpc.pb.h"
 
 namespace rocegw::agent {
@@ -46,9 +46,8 @@ class Backoff {
 class ControllerLink {
  public:
   // `gateway`: "gateways/G". `channel`: called for each attempt.
-  ControllerLink(session::ControlLoop& loop,
-                 std::function<std::shared_ptr<grpc::Channel>()> channel, std::string gateway,
-                 ControllerEvents events);
+  ControllerLink(ControlLoop& loop, std::function<std::shared_ptr<grpc::Channel>()> channel,
+                 std::string gateway, ControllerEvents events);
   ~ControllerLink();
   ControllerLink(const ControllerLink&) = delete;
   ControllerLink& operator=(const ControllerLink&) = delete;
@@ -64,15 +63,15 @@ class ControllerLink {
   void OpenSync();
   void OpenTunnel();
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   const std::function<std::shared_ptr<grpc::Channel>()> channel_;
   const std::string gateway_;
   const ControllerEvents events_;
   std::minstd_rand random_{std::random_device{}()};
   Backoff sync_backoff_;
   Backoff tunnel_backoff_;
-  session::ControlLoop::TimerId sync_timer_ = 0;
-  session::ControlLoop::TimerId tunnel_timer_ = 0;
+  ControlLoop::TimerId sync_timer_ = 0;
+  ControlLoop::TimerId tunnel_timer_ = 0;
   std::shared_ptr<SyncCall> sync_;
   std::shared_ptr<TunnelCall> tunnel_;
 };

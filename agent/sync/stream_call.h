@@ -13,7 +13,7 @@
 #include <mutex>
 #include <utility>
 
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -27,7 +27,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Response>,
     std::function<void(const grpc::Status&)> done;  // last event
   };
   // Both functions are called on the loop, and not after Abandon.
-  StreamCall(session::ControlLoop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
+  StreamCall(ControlLoop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
 
   // start(context, reactor) begins the call.
   template <typename Start>
@@ -94,7 +94,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Response>,
     (void)loop_.Post([self = this->shared_from_this(), task = std::move(task)] { task(); });
   }
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   Events events_;  // used on the loop
   grpc::ClientContext context_;
   Response response_;

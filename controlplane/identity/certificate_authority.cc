@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "controlplane/identity/durable_file.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/resource_name.h"
+#include "gateway/disk/durable_file.h"
 
 namespace rocegw::identity {
 namespace {

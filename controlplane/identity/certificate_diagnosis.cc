@@ -3,13 +3,13 @@
 
 #include "controlplane/identity/join_token.h"
 #include "gateway/base/service_advice.h"
-#include "gateway/doctor/finding.h"
+#include "proto/rules/finding.h"
 
 namespace rocegw::identity {
 namespace {
 
-using doctor::Check;
 using gateway::v1::Diagnosis;
+using rules::Check;
 
 // Fraction of a certificate's life that is left when its renewal has failed for long.
 constexpr int kLittle = 4;

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "controlplane/identity/durable_file.h"
+#include "gateway/disk/durable_file.h"
 
 namespace rocegw::identity {
 namespace {

@@ -33,7 +33,6 @@
 #include "controlplane/api/services/tenants_service.h"
 #include "controlplane/identity/certificate_authority.h"
 #include "controlplane/identity/clock_watch.h"
-#include "controlplane/identity/durable_file.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/identity/revocations.h"
 #include "controlplane/identity/server_certificate.h"
@@ -53,6 +52,7 @@
 #include "controlplane/sync/operation_keeper.h"
 #include "controlplane/sync/presence.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/disk/durable_file.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/process/lifecycle.h"
 #include "gateway/process/readiness.h"
@@ -441,7 +441,7 @@ Status Controller::Parts::WriteFirstJoinFile() {
       {}, kFirstTokenLifetime, [&](auto outcome) { answer.set_value(std::move(outcome)); });
   const auto outcome = answer.get_future().get();
   if (const auto* error = std::get_if<api::ApiError>(&outcome)) return {EIO, error->message};
-  return identity::WriteDurably(path, std::get<std::string>(outcome), 0600);
+  return WriteDurably(path, std::get<std::string>(outcome), 0600);
 }
 
 std::string Controller::Parts::Unready() const {

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "controlplane/identity/certificate_authority.h"
-#include "controlplane/identity/durable_file.h"
 #include "controlplane/identity/join_token.h"
+#include "gateway/disk/durable_file.h"
 
 namespace rocegw::server {
 
@@ -34,10 +34,9 @@ StatusOr<UserCertificate> MakeUserCertificate(const Config& config, const std::s
   std::filesystem::create_directories(directory, error);
   if (error) return Status(error.value(), directory + ": " + error.message());
   const std::string file = directory + "/" + name;
-  for (const Status& status :
-       {identity::WriteDurably(file + ".key", *key_text, 0600),
-        identity::WriteDurably(file + ".crt", issued->pem, 0644),
-        identity::WriteDurably(directory + "/ca.crt", (*authority)->bundle(), 0644)}) {
+  for (const Status& status : {WriteDurably(file + ".key", *key_text, 0600),
+                               WriteDurably(file + ".crt", issued->pem, 0644),
+                               WriteDurably(directory + "/ca.crt", (*authority)->bundle(), 0644)}) {
     if (!status.ok()) return status;
   }
   return UserCertificate{.uri = identity::UserUri((*authority)->domain(), name),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/identity/durable_file.h"
+#include "gateway/disk/durable_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,10 +11,8 @@
 
 #include "gateway/base/unique_fd.h"
 
-namespace rocegw::identity {
+namespace rocegw {
 namespace {
-
-constexpr size_t kMost = size_t{1} << 20;
 
 Status Explain(const std::string& path, const char* what, int error) {
   return {error, path + ": " + what + ": " + std::strerror(error)};
@@ -56,19 +54,19 @@ Status WriteDurably(const std::string& path, std::string_view content, mode_t mo
   return OkStatus();
 }
 
-StatusOr<std::string> ReadSmallFile(const std::string& path) {
+StatusOr<std::string> ReadSmallFile(const std::string& path, size_t most) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return Explain(path, "cannot be read", errno);
   std::string content;
-  char buffer[4096];
+  char buffer[65536];
   for (;;) {
     const ssize_t n = read(fd.get(), buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Explain(path, "cannot be read", errno);
     if (n == 0) return content;
     content.append(buffer, static_cast<size_t>(n));
-    if (content.size() > kMost) return Explain(path, "cannot be read", EFBIG);
+    if (content.size() > most) return Explain(path, "cannot be read", EFBIG);
   }
 }
 
-}  // namespace rocegw::identity
+}  // namespace rocegw

@@ -5,16 +5,17 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 #include "gateway/base/status.h"
 
-namespace rocegw::identity {
+namespace rocegw {
 
 // Replaces the file; the mode holds from the start.
 Status WriteDurably(const std::string& path, std::string_view content, mode_t mode);
-// Reads at most 1 MiB. ENOENT: no file.
-StatusOr<std::string> ReadSmallFile(const std::string& path);
+// ENOENT: no file. EFBIG: it has more bytes than `most`.
+StatusOr<std::string> ReadSmallFile(const std::string& path, size_t most = size_t{1} << 20);
 
-}  // namespace rocegw::identity
+}  // namespace rocegw

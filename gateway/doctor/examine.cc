@@ -8,6 +8,9 @@
 namespace rocegw::doctor {
 namespace {
 
+using rules::Check;
+using rules::SortByWorst;
+
 // Checks that are also useful before a gateway starts.
 constexpr Diagnosis (*kOfHost[])(const Facts&) = {CheckClock, CheckRemapping, CheckEgress};
 constexpr Diagnosis (*kOfGateway[])(const Facts&) = {

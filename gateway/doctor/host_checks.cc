@@ -8,6 +8,8 @@
 namespace rocegw::doctor {
 namespace {
 
+using rules::Check;
+
 // Descriptors of an attached program: its socket, segments of shared memory, channels of
 // completions and events, the descriptor of its memory.
 constexpr uint64_t kFilesOfSession = 32;

@@ -9,6 +9,8 @@
 namespace rocegw::doctor {
 namespace {
 
+using rules::Check;
+
 // Path MTU of peers on links with 1500 bytes.
 constexpr uint32_t kUsualPathMtu = 1024;
 constexpr uint32_t kLargestPathMtu = 4096;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include "gateway/doctor/facts.h"
-#include "gateway/doctor/finding.h"
+#include "proto/rules/finding.h"
 
 namespace rocegw::doctor {
+
+using rules::Diagnosis;
 
 Diagnosis CheckUdpPort(const Facts& facts);
 Diagnosis CheckLink(const Facts& facts, const PortFacts& port);

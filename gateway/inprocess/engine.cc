@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "gateway/inprocess/own_descriptors.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::inprocess {
 namespace {
@@ -128,7 +128,7 @@ void Engine::Run(int orders) {
 }
 
 void Engine::Serve(int orders) {
-  session::ControlLoop loop;
+  ControlLoop loop;
   if (Status opened = loop.Open(); !opened.ok()) return SetStage(Stage::kFailed, opened);
   datapath::DataPath path(config_, loop, {log_, {}, {}});
   Status started = path.StartPorts();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 #include <sched.h>
 #include <sys/epoll.h>
@@ -13,7 +13,7 @@
 #include <limits>
 #include <string>
 
-namespace rocegw::session {
+namespace rocegw {
 namespace {
 
 constexpr uint64_t kWakeId = 0;
@@ -209,4 +209,4 @@ void ControlLoop::Stop() {
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-}  // namespace rocegw::session
+}  // namespace rocegw

@@ -23,7 +23,7 @@
 
 struct epoll_event;
 
-namespace rocegw::session {
+namespace rocegw {
 
 // Source of work without a descriptor, which the loop polls. It signals its descriptor only while
 // the loop sleeps.
@@ -116,4 +116,4 @@ class ControlLoop {
   std::atomic<bool> stop_{false};
 };
 
-}  // namespace rocegw::session
+}  // namespace rocegw

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "gateway/base/time.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::session {
 

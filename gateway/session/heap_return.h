@@ -10,7 +10,7 @@
 #include <functional>
 #include <utility>
 
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::session {
 

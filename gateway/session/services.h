@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/loop/control_loop.h"
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/attach/client_call_queue.h"
-#include "gateway/session/control_loop.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/heap_return.h"
 #include "gateway/session/objects/multicast_groups.h"

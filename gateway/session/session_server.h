@@ -10,12 +10,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/loop/control_loop.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/attach/attach_server.h"
 #include "gateway/session/attach/peer_review.h"
 #include "gateway/session/attach/slot_sockets.h"
 #include "gateway/session/cm/cm_binding.h"
-#include "gateway/session/control_loop.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/fleet_peers.h"
 #include "gateway/session/options.h"

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/worker/control/control_message.h"
 #include "gateway/worker/control/worker_link.h"
 

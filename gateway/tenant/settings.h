@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "gateway/base/ready_reserve.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/wire/gid.h"
 #include "gateway/wire/prefix.h"
+#include "proto/sizes/ready_reserve.h"
 
 namespace rocegw::tenant {
 

@@ -8,7 +8,7 @@
 
 #include "rocegw/gateway/v1/debug.pb.h"
 
-namespace rocegw::doctor {
+namespace rocegw::rules {
 
 using gateway::v1::Diagnosis;
 
@@ -52,4 +52,4 @@ inline void SortByWorst(gateway::v1::DiagnoseResponse& response) {
       [](const Diagnosis& a, const Diagnosis& b) { return a.severity() > b.severity(); });
 }
 
-}  // namespace rocegw::doctor
+}  // namespace rocegw::rules

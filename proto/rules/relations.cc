@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "gateway/base/ready_reserve.h"
+#include "proto/sizes/ready_reserve.h"
 
 namespace rocegw::rules {
 namespace {

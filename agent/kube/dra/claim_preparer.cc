@@ -14,9 +14,8 @@
 
 namespace rocegw::agent {
 
-ClaimPreparer::ClaimPreparer(session::ControlLoop& loop, SlotAllocator& slots,
-                             kubeapi::ApiServer& api, ClaimPreparerSettings settings,
-                             ClaimCounters& counters)
+ClaimPreparer::ClaimPreparer(ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
+                             ClaimPreparerSettings settings, ClaimCounters& counters)
     : loop_(loop), slots_(slots), api_(api), settings_(std::move(settings)), counters_(counters) {}
 
 Status ClaimPreparer::Load() {

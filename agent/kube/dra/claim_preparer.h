@@ -18,7 +18,7 @@
 #include "agent/kube/slot_allocator.h"
 #include "controlplane/kubeapi/api_server.h"
 #include "gateway/base/status.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -38,7 +38,7 @@ class ClaimPreparer {
  public:
   using Prepared = std::function<void(const StatusOr<PreparedClaim>&)>;
 
-  ClaimPreparer(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
+  ClaimPreparer(ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
                 ClaimPreparerSettings settings, ClaimCounters& counters);
   ~ClaimPreparer() { *alive_ = false; }
   ClaimPreparer(const ClaimPreparer&) = delete;
@@ -79,7 +79,7 @@ class ClaimPreparer {
   Status WriteCdi(const PreparedClaim& claim) const;
   void RemoveOtherCdi() const;
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   SlotAllocator& slots_;
   kubeapi::ApiServer& api_;
   const ClaimPreparerSettings settings_;

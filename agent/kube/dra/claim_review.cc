@@ -12,7 +12,6 @@
 namespace rocegw::agent {
 
 using nlohmann::json;
-using session::ControlLoop;
 
 bool IsStillReserved(const json& object, const std::string& uid, const std::string& pod_uid) {
   const json::json_pointer uid_at("/metadata/uid");

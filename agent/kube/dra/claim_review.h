@@ -12,7 +12,7 @@
 #include "agent/kube/dra/claim_preparer.h"
 #include "controlplane/kubeapi/api_server.h"
 #include "gateway/base/time.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -23,7 +23,7 @@ bool IsStillReserved(const nlohmann::json& object, const std::string& uid,
 class ClaimReview {
  public:
   // Claims are asked about one after the other, from Start on and then once per interval.
-  ClaimReview(session::ControlLoop& loop, ClaimPreparer& preparer, kubeapi::ApiServer& api,
+  ClaimReview(ControlLoop& loop, ClaimPreparer& preparer, kubeapi::ApiServer& api,
               Duration interval);
   ~ClaimReview();
   ClaimReview(const ClaimReview&) = delete;
@@ -37,13 +37,13 @@ class ClaimReview {
   void AskNext();
   void OnClaim(const std::string& uid, const StatusOr<kubeapi::ApiAnswer>& answer);
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   ClaimPreparer& preparer_;
   kubeapi::ApiServer& api_;
   const Duration interval_;
   bool started_ = false;
   std::vector<std::string> left_;  // uids of claims of this review
-  session::ControlLoop::TimerId timer_ = 0;
+  ControlLoop::TimerId timer_ = 0;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

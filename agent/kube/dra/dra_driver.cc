@@ -7,7 +7,7 @@
 
 namespace rocegw::agent {
 
-DraDriver::DraDriver(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
+DraDriver::DraDriver(ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
                      const DraSettings& settings, const ContainerSettings& containers,
                      PublisherPace pace, Duration review)
     : slots_(slots),

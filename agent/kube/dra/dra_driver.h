@@ -14,7 +14,7 @@
 #include "agent/kube/dra/slice_publisher.h"
 #include "agent/kube/slot_allocator.h"
 #include "controlplane/kubeapi/api_server.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -31,7 +31,7 @@ struct DraSettings {
 
 class DraDriver {
  public:
-  DraDriver(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
+  DraDriver(ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
             const DraSettings& settings, const ContainerSettings& containers,
             PublisherPace pace = {}, Duration review = Seconds(600));
   DraDriver(const DraDriver&) = delete;

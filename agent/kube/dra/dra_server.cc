@@ -70,7 +70,7 @@ dra::NodePrepareResourceResponse ResponseOf(const StatusOr<PreparedClaim>& prepa
 
 class DraServer::Registration final : public pluginregistration::Registration::CallbackService {
  public:
-  Registration(session::ControlLoop& loop, std::function<void(const std::string&)> registered)
+  Registration(ControlLoop& loop, std::function<void(const std::string&)> registered)
       : loop_(loop), registered_(std::move(registered)) {}
   ~Registration() override { *alive_ = false; }
 
@@ -101,7 +101,7 @@ class DraServer::Registration final : public pluginregistration::Registration::C
   }
 
  private:
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   const std::function<void(const std::string&)> registered_;
   std::string endpoint_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -109,7 +109,7 @@ class DraServer::Registration final : public pluginregistration::Registration::C
 
 class DraServer::Plugin final : public dra::DRAPlugin::CallbackService {
  public:
-  Plugin(session::ControlLoop& loop, ClaimPreparer& preparer) : loop_(loop), preparer_(preparer) {}
+  Plugin(ControlLoop& loop, ClaimPreparer& preparer) : loop_(loop), preparer_(preparer) {}
   ~Plugin() override { *alive_ = false; }
 
   grpc::ServerUnaryReactor* NodePrepareResources(
@@ -147,12 +147,12 @@ class DraServer::Plugin final : public dra::DRAPlugin::CallbackService {
   }
 
  private:
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   ClaimPreparer& preparer_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-DraServer::DraServer(session::ControlLoop& loop, ClaimPreparer& preparer,
+DraServer::DraServer(ControlLoop& loop, ClaimPreparer& preparer,
                      std::function<void(const std::string&)> registered)
     : registration_(std::make_unique<Registration>(loop, std::move(registered))),
       plugin_(std::make_unique<Plugin>(loop, preparer)) {}

@@ -12,7 +12,7 @@
 
 #include "agent/kube/dra/claim_preparer.h"
 #include "gateway/base/status.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -20,7 +20,7 @@ class DraServer {
  public:
   // `registered`: called on the loop with kubelet's result of the registration: "" or the reason of
   // a failure.
-  DraServer(session::ControlLoop& loop, ClaimPreparer& preparer,
+  DraServer(ControlLoop& loop, ClaimPreparer& preparer,
             std::function<void(const std::string&)> registered);
   ~DraServer();
   DraServer(const DraServer&) = delete;

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "controlplane/identity/durable_file.h"
+#include "gateway/disk/durable_file.h"
 
 namespace rocegw::agent {
 namespace {
@@ -44,7 +44,7 @@ PreparedClaim FromJson(const json& object) {
 }  // namespace
 
 StatusOr<PreparedClaims> LoadPreparedClaims(const std::string& file) {
-  const auto text = identity::ReadSmallFile(file);
+  const auto text = ReadSmallFile(file);
   if (!text.ok()) return text.status();
   try {
     const json saved = json::parse(text.value());
@@ -63,7 +63,7 @@ StatusOr<PreparedClaims> LoadPreparedClaims(const std::string& file) {
 Status SavePreparedClaims(const std::string& file, const PreparedClaims& claims) {
   json all = json::object();
   for (const auto& [uid, claim] : claims) all[uid] = ToJson(claim);
-  return identity::WriteDurably(file, json{{"version", kVersion}, {"claims", all}}.dump(), 0600);
+  return WriteDurably(file, json{{"version", kVersion}, {"claims", all}}.dump(), 0600);
 }
 
 }  // namespace rocegw::agent

@@ -17,7 +17,6 @@ namespace rocegw::agent {
 namespace {
 
 using nlohmann::json;
-using session::ControlLoop;
 
 constexpr char kSlices[] = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr char kJson[] = "application/json";

@@ -15,7 +15,7 @@
 #include "agent/kube/dra/claim_counters.h"
 #include "controlplane/kubeapi/api_server.h"
 #include "gateway/base/time.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -29,7 +29,7 @@ class SlicePublisher {
  public:
   // `sharing_lost`: called if the API server does not keep allowMultipleAllocations: it cannot
   // share devices.
-  SlicePublisher(session::ControlLoop& loop, kubeapi::ApiServer& api, std::string node,
+  SlicePublisher(ControlLoop& loop, kubeapi::ApiServer& api, std::string node,
                  ClaimCounters& counters, std::function<void()> sharing_lost,
                  PublisherPace pace = {});
   ~SlicePublisher();
@@ -56,7 +56,7 @@ class SlicePublisher {
   void Call(kubeapi::HttpRequest request, Answered answered);
   nlohmann::json SliceNamed(const std::string& name, const nlohmann::json& spec) const;
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   kubeapi::ApiServer& api_;
   const std::string node_;
   ClaimCounters& counters_;
@@ -67,7 +67,7 @@ class SlicePublisher {
   bool busy_ = false;
   bool again_ = false;  // the devices changed during the update
   std::string problem_;
-  session::ControlLoop::TimerId timer_ = 0;
+  ControlLoop::TimerId timer_ = 0;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -9,8 +9,6 @@
 namespace rocegw::agent {
 namespace {
 
-using session::ControlLoop;
-
 // Accepts names of Kubernetes objects only, which are used in URL paths.
 bool IsName(const std::string& text) {
   return !text.empty() && text != "." && text != ".." &&

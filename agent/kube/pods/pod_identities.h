@@ -15,7 +15,7 @@
 #include "controlplane/kubeapi/api_server.h"
 #include "gateway/base/status.h"
 #include "gateway/base/time.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -35,8 +35,7 @@ class PodIdentities {
   using Told = std::function<void(const StatusOr<PodIdentity>&)>;
 
   // `server`: nullptr: every Ask ends with ENOTCONN.
-  PodIdentities(session::ControlLoop& loop, kubeapi::ApiServer* server)
-      : loop_(loop), server_(server) {}
+  PodIdentities(ControlLoop& loop, kubeapi::ApiServer* server) : loop_(loop), server_(server) {}
   ~PodIdentities() { *alive_ = false; }
   PodIdentities(const PodIdentities&) = delete;
   PodIdentities& operator=(const PodIdentities&) = delete;
@@ -57,7 +56,7 @@ class PodIdentities {
   void AskLabels(const std::string& name_space, std::string account, const Told& told);
   void Get(const std::string& path, Answered answered);
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   kubeapi::ApiServer* const server_;
   std::map<std::string, std::string> accounts_;          // by uid of the pod
   std::map<std::string, Labels> labels_;                 // by namespace

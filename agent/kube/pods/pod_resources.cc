@@ -17,8 +17,6 @@
 namespace rocegw::agent {
 namespace {
 
-using session::ControlLoop;
-
 // An attach waits for its verdict for at most 5 s.
 constexpr std::chrono::seconds kDeadline(3);
 constexpr Duration kPatience = Milliseconds(4500);

@@ -16,7 +16,7 @@
 #include "agent/kube/pods/pod_checkpoint.h"
 #include "gateway/base/status.h"
 #include "gateway/base/time.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::agent {
 
@@ -29,7 +29,7 @@ class PodResources {
   // `recent`: the answer may be older than the call.
   using Listed = std::function<void(const StatusOr<Assignments>& answer, bool recent)>;
 
-  PodResources(session::ControlLoop& loop, const std::string& socket, CheckpointFiles files);
+  PodResources(ControlLoop& loop, const std::string& socket, CheckpointFiles files);
   ~PodResources();
   PodResources(const PodResources&) = delete;
   PodResources& operator=(const PodResources&) = delete;
@@ -55,7 +55,7 @@ class PodResources {
   void AskAgain(std::vector<Waiter> waiters, const Status& status);
   static void Answer(const std::vector<Waiter>& waiters, const StatusOr<Assignments>& answer);
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   const CheckpointFiles files_;
   std::shared_ptr<Kubelet> kubelet_;
   std::vector<Waiter> waiting_;  // for a query that has not begun
@@ -63,7 +63,7 @@ class PodResources {
   bool asking_ = false;
   bool current_ = false;  // nothing has changed since the pending query began
   TimePoint next_at_;     // earliest start of the next query
-  session::ControlLoop::TimerId timer_ = 0;
+  ControlLoop::TimerId timer_ = 0;
   std::optional<Assignments> recent_;
   TimePoint recent_at_;  // start of that query
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

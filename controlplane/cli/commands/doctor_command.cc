@@ -15,10 +15,10 @@
 #include "controlplane/cli/program.h"
 #include "controlplane/cli/views/doctor_view.h"
 #include "controlplane/identity/certificate_diagnosis.h"
-#include "controlplane/identity/durable_file.h"
+#include "gateway/disk/durable_file.h"
 #include "gateway/doctor/examine.h"
-#include "gateway/doctor/finding.h"
 #include "gateway/doctor/read_host.h"
+#include "proto/rules/finding.h"
 
 namespace rocegw::cli {
 namespace {
@@ -56,7 +56,7 @@ int Print(const Program& program, const DiagnoseResponse& diagnosis) {
 
 // Adds what the agent would report if it were asked through its controller.
 void AddCertificate(const DoctorQuery& query, DiagnoseResponse& out) {
-  const auto pem = identity::ReadSmallFile(query.agent_dir + "/node.crt");
+  const auto pem = ReadSmallFile(query.agent_dir + "/node.crt");
   if (!pem.ok()) return;
   const auto facts = identity::FactsOfPem(pem.value());
   if (!facts.ok()) return;
@@ -64,7 +64,7 @@ void AddCertificate(const DoctorQuery& query, DiagnoseResponse& out) {
   *out.add_diagnoses() =
       identity::DiagnoseCertificate("gateways/" + uri.substr(uri.rfind('/') + 1),
                                     facts.value().issued, facts.value().not_after, identity::Now());
-  doctor::SortByWorst(out);
+  rules::SortByWorst(out);
 }
 
 int ExamineHere(Program& program, const DoctorQuery& query, const CallResult& opened) {
@@ -132,19 +132,19 @@ DiagnoseResponse DiagnoseCertificates(const Rpc& rpc) {
     view.needs_own = true;
     if (auto shown = CertificateShownBy(endpoint.address, view.host, rpc.timeout()); shown.ok())
       server = std::move(*shown);
-    if (const auto pem = identity::ReadSmallFile(endpoint.certificate_file); pem.ok()) {
+    if (const auto pem = ReadSmallFile(endpoint.certificate_file); pem.ok()) {
       if (auto facts = identity::FactsOfPem(pem.value()); facts.ok()) view.own = *facts;
     }
   } else {
     const std::string directory = endpoint.socket.substr(0, endpoint.socket.rfind('/'));
     view.trusted_file = directory + "/ca.crt";
-    if (const auto pem = identity::ReadSmallFile(directory + "/server.crt"); pem.ok()) {
+    if (const auto pem = ReadSmallFile(directory + "/server.crt"); pem.ok()) {
       if (auto read = identity::CertificateFromPem(pem.value()); read.ok())
         server = std::move(*read);
     }
   }
   view.server = server.get();
-  if (const auto pem = identity::ReadSmallFile(view.trusted_file); pem.ok()) {
+  if (const auto pem = ReadSmallFile(view.trusted_file); pem.ok()) {
     if (auto trusted = identity::CertificatesFromPem(pem.value()); trusted.ok())
       view.trusted = std::move(*trusted);
   }
@@ -159,9 +159,9 @@ int ExamineWithoutController(const Program& program, const CallResult& failed,
                              DiagnoseResponse certificates) {
   if (WorstOf(certificates) == kOk) return Fail(failed);
   *certificates.add_diagnoses() =
-      doctor::Check("controller", "controller")
+      rules::Check("controller", "controller")
           .Fail(failed.text, "nothing can be said about the fleet", "what else is found here");
-  doctor::SortByWorst(certificates);
+  rules::SortByWorst(certificates);
   return Print(program, certificates);
 }
 
@@ -179,7 +179,7 @@ int ExamineAll(Program& program) {
   }
   DiagnoseResponse response = ExamineFleet(facts);
   response.mutable_diagnoses()->MergeFrom(certificates.diagnoses());
-  doctor::SortByWorst(response);
+  rules::SortByWorst(response);
   return Print(program, response);
 }
 

@@ -10,13 +10,13 @@
 
 #include "controlplane/cli/views/object_views.h"
 #include "gateway/base/service_advice.h"
-#include "gateway/doctor/finding.h"
+#include "proto/rules/finding.h"
 
 namespace rocegw::cli {
 namespace {
 
-using doctor::Check;
 using gateway::v1::Diagnosis;
+using rules::Check;
 
 constexpr char kFleet[] = "fleet";
 
@@ -227,7 +227,7 @@ gateway::v1::DiagnoseResponse ExamineFleet(const FleetFacts& facts) {
   *response.add_diagnoses() = CheckMtus(facts);
   for (Diagnosis& diagnosis : CheckPools(facts.pools))
     *response.add_diagnoses() = std::move(diagnosis);
-  doctor::SortByWorst(response);
+  rules::SortByWorst(response);
   return response;
 }
 

@@ -19,10 +19,10 @@
 #include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/session/attach/attach_gate.h"
 #include "gateway/session/attach/message_socket.h"
 #include "gateway/session/client_session.h"
-#include "gateway/session/control_loop.h"
 #include "gateway/session/services.h"
 
 namespace rocegw::session {

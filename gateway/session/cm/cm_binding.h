@@ -13,10 +13,10 @@
 
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/cm/cm_engine.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/session/cm/reachability.h"
 #include "gateway/session/cm/route_lookup.h"
-#include "gateway/session/control_loop.h"
 #include "gateway/session/objects/objects.h"
 #include "gateway/session/reserve/random.h"
 #include "gateway/worker/control/control_message.h"

@@ -14,8 +14,8 @@
 #include "gateway/base/ids.h"
 #include "gateway/base/time.h"
 #include "gateway/cm/cm_types.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/port/kernel/neighbour_waits.h"
-#include "gateway/session/control_loop.h"
 
 namespace rocegw::session {
 

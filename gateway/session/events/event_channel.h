@@ -18,7 +18,7 @@
 #include "gateway/base/containers/key_map.h"
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::session {
 

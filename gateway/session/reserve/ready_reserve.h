@@ -17,7 +17,7 @@
 
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 #include "gateway/session/objects/objects.h"
 #include "gateway/shm/segment.h"
 #include "gateway/tenant/registry.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "controlplane/identity/certificate.h"
-#include "controlplane/identity/durable_file.h"
+#include "gateway/disk/durable_file.h"
 #include "rocegw/fleet/v1/node.grpc.pb.h"
 #include "tests/e2e/controller/controller_host.h"
 
@@ -79,7 +79,7 @@ TEST(Clock, SetForwardBeyondTheCertificatesEnd_IsRenewed) {
   SetAhead(host, seconds(0));
   host.StartWithClock();
   const auto on_disk = [&] {
-    auto pem = identity::ReadSmallFile(host.State("server.crt"));
+    auto pem = ReadSmallFile(host.State("server.crt"));
     return identity::FactsOfPem(pem.value())->serial;
   };
   const std::string before = on_disk();

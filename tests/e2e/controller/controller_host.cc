@@ -15,8 +15,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "controlplane/identity/durable_file.h"
 #include "controlplane/identity/join_token.h"
+#include "gateway/disk/durable_file.h"
 #include "google/rpc/error_details.pb.h"
 #include "rocegw/admin/v1/gateways.grpc.pb.h"
 #include "rocegw/admin/v1/role_bindings.grpc.pb.h"
@@ -26,7 +26,7 @@ namespace rocegw::testing {
 namespace {
 
 std::string Content(const std::string& file) {
-  auto text = identity::ReadSmallFile(file);
+  auto text = ReadSmallFile(file);
   EXPECT_TRUE(text.ok()) << text.status().text();
   return text.ok() ? *text : std::string();
 }

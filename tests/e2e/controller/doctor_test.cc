@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "controlplane/identity/certificate.h"
-#include "controlplane/identity/durable_file.h"
+#include "gateway/disk/durable_file.h"
 #include "tests/e2e/controller/controller_host.h"
 #include "tests/support/store/scratch_directory.h"
 
@@ -114,10 +114,10 @@ TEST_F(DoctorOverTls, OwnCertificate_EndsSoon) {
 }
 
 TEST_F(DoctorOverTls, ControllersCertificate_HasEnded) {
-  auto key = identity::KeyFromPem(*identity::ReadSmallFile(host_.State("server.key")));
+  auto key = identity::KeyFromPem(*ReadSmallFile(host_.State("server.key")));
   const auto issued =
       own_->IssueServer(**key, {"127.0.0.1"}, seconds(-1), identity::NewSerial(identity::Now()));
-  ASSERT_TRUE(identity::WriteDurably(host_.State("server.crt"), issued.value().pem, 0644).ok());
+  ASSERT_TRUE(WriteDurably(host_.State("server.crt"), issued.value().pem, 0644).ok());
   // gRPC takes it up within a second or so.
   std::map<std::string, std::string> found;
   const auto deadline = std::chrono::steady_clock::now() + seconds(20);
@@ -151,8 +151,7 @@ TEST_F(DoctorOverTls, AuthorityIsAnother) {
 TEST_F(DoctorOverTls, NobodyThere_IsSaidAsEver) {
   host_.Stop();
   EXPECT_TRUE(Findings(6).empty());
-  EXPECT_NE(identity::ReadSmallFile(host_.File("errors"))->find(host_.address()),
-            std::string::npos);
+  EXPECT_NE(ReadSmallFile(host_.File("errors"))->find(host_.address()), std::string::npos);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "tests/interop/storage_io/rdma_initiator.h"
 
 #include <arpa/inet.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
@@ -15,7 +14,7 @@ namespace rocegw::storage_io {
 namespace {
 
 constexpr int kResolveMs = 2000;
-constexpr int kRetryUs = 100'000;
+constexpr int kRetryMs = 100;
 constexpr int kPollsBetweenEvents = 256;
 constexpr int kCompletionsAtOnce = 32;
 constexpr uint64_t kIsCommand = uint64_t{1} << 32;  // in wr_id; else a response
@@ -32,7 +31,7 @@ class Initiator {
     while (!Over()) {
       if (!Connect()) {
         Close();
-        ::usleep(kRetryUs);
+        channel_.Wait(kRetryMs);
         continue;
       }
       std::printf("connected after %llu requests\n", static_cast<unsigned long long>(load_.done()));
@@ -51,7 +50,7 @@ class Initiator {
     while (!Over()) {
       const auto event = channel_.Poll();
       if (!event) {
-        ::usleep(100);
+        channel_.Wait(kRetryMs);
         continue;
       }
       if (event->id == id_) return event->type == type;

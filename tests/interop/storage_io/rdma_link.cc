@@ -44,6 +44,11 @@ std::optional<CmEvent> EventChannel::Poll() {
   return copy;
 }
 
+void EventChannel::Wait(int milliseconds) {
+  pollfd entry{channel_->fd, POLLIN, 0};
+  (void)::poll(&entry, 1, milliseconds);
+}
+
 Queue::Queue(rdma_cm_id* id, uint32_t sends, uint32_t receives)
     : id_(id),
       pd_(ibv_alloc_pd(id->verbs)),

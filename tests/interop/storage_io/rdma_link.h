@@ -35,6 +35,8 @@ class EventChannel {
   // Returns the next event, acknowledged. Dies if the channel is readable a hundred times in a row
   // without an event: a program that sleeps in poll(2) would spin.
   std::optional<CmEvent> Poll();
+  // Waits until an event comes, at most so long.
+  void Wait(int milliseconds);
 
  private:
   rdma_event_channel* channel_;

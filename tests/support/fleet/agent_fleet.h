@@ -51,7 +51,7 @@ class AgentFleet {
 
   const Options options_;
   std::vector<Node> nodes_;
-  session::ControlLoop loop_;
+  ControlLoop loop_;
   std::thread thread_;
 };
 

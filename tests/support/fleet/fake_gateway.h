@@ -10,7 +10,7 @@
 #include <string>
 
 #include "agent/reconcile/gateway_port.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::testing {
 
@@ -18,7 +18,7 @@ class FakeGateway final : public agent::GatewayPort {
  public:
   // `remember`: keeps the objects, and refuses a change that is based on another state than the
   // current one, as a gateway does. Otherwise changes are only counted.
-  FakeGateway(session::ControlLoop& loop, std::string address, bool remember)
+  FakeGateway(ControlLoop& loop, std::string address, bool remember)
       : loop_(loop), address_(std::move(address)), remember_(remember) {}
 
   void Probe(std::function<void(StatusOr<agent::GatewayProbe>)> done) override;
@@ -46,7 +46,7 @@ class FakeGateway final : public agent::GatewayPort {
   // Returns false if the push is based on another state.
   bool Take(const types::v1::Push& push);
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
   const std::string address_;
   const bool remember_;
   std::string store_;

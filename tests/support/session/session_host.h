@@ -41,7 +41,7 @@ class SessionHost {
   // Returns true if an event with this text was reported.
   bool Told(const std::string& part) const;
 
-  session::ControlLoop loop;
+  ControlLoop loop;
   UniqueFd control_wake;
   std::vector<std::unique_ptr<FakeWorker>> workers;
   std::vector<std::string> log;

@@ -49,7 +49,7 @@ WorkerHost::WorkerHost(size_t workers, session::Options options, bool threads,
     as.inboxes = inboxes;
     as.steering = port::SteeringTable(workers);
     as.counters = &one.counters;
-    as.start = session::ControlLoop::Now();
+    as.start = ControlLoop::Now();
     if (threads_) {
       one.thread = std::move(*worker::WorkerThread::Start(std::move(as), {}, -1));
     } else {
@@ -111,7 +111,7 @@ void WorkerHost::OwnTurn() {
   loop.RunOnce({});
   if (threads_) return;
   for (const auto& one : workers_) {
-    const TimePoint now = session::ControlLoop::Now();
+    const TimePoint now = ControlLoop::Now();
     for (const auto& [fd, session] : one->watched) {
       uint64_t value = 0;
       if (::read(fd, &value, sizeof value) == sizeof value) one->worker->OnWake(session, now);

@@ -68,7 +68,7 @@ class WorkerHost {
 
   uint64_t Count(metrics::Counter metrics::WorkerCounters::*counter) const;
 
-  session::ControlLoop loop;
+  ControlLoop loop;
   std::vector<std::string> log;  // lines of the session server; control thread
   std::unique_ptr<session::SessionServer> server;
 

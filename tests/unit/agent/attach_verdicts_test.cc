@@ -12,7 +12,6 @@ namespace {
 
 using gateway::v1::HeldAttach;
 using gateway::v1::ListHeldAttachesResponse;
-using session::ControlLoop;
 
 constexpr char kPool[] = "tenants/red/pools/train";
 

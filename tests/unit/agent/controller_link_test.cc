@@ -5,13 +5,11 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 #include "rocegw/fleet/v1/node.grpc.pb.h"
 
 namespace rocegw::agent {
 namespace {
-
-using session::ControlLoop;
 
 // Controller that accepts each stream and sends nothing.
 class SilentController final : public fleet::v1::NodeService::CallbackService {

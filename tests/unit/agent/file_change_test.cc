@@ -25,7 +25,7 @@ class FileChangeTest : public ::testing::Test {
   }
 
   ScratchDirectory folder_;
-  session::ControlLoop loop_;
+  ControlLoop loop_;
   int calls_ = 0;
 };
 

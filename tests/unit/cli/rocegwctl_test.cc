@@ -20,8 +20,8 @@
 #include <string>
 
 #include "controlplane/cli/exit_code.h"
-#include "gateway/doctor/finding.h"
 #include "gateway/service/grpc_server.h"
+#include "proto/rules/finding.h"
 #include "tests/unit/service/fake_source.h"
 
 namespace rocegw::cli {
@@ -95,16 +95,16 @@ class FakeDiagnoses final : public service::DiagnosisSource {
     gateway::v1::DiagnoseResponse all;
     const std::string host = "gateways/host-a";
     *all.add_diagnoses() =
-        doctor::Check("udp_port", host)
+        rules::Check("udp_port", host)
             .Fail("UDP 4791 is held by process 33 (python3) of user 7",
                   "packets that are for the gateway go there, or it cannot start",
                   "stop it: kill 33");
     *all.add_diagnoses() =
-        doctor::Check("offloads", host + "/ports/port0")
+        rules::Check("offloads", host + "/ports/port0")
             .Warn("tx, gro off at eth0 (ena)",
                   "the kernel refuses sends of several packets in one call: each packet is a call",
                   "ethtool -K eth0 tx on gro on");
-    *all.add_diagnoses() = doctor::Check("clock", host).Ok("synchronised, at most 2 ms off");
+    *all.add_diagnoses() = rules::Check("clock", host).Ok("synchronised, at most 2 ms off");
     return all;
   }();
 };

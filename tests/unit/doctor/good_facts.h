@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "gateway/doctor/facts.h"
-#include "gateway/doctor/finding.h"
+#include "proto/rules/finding.h"
 
 namespace rocegw::doctor {
+
+using rules::Diagnosis;
 
 inline Facts GoodFacts() {
   Facts facts;

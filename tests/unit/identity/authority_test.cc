@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "controlplane/identity/certificate_authority.h"
-#include "controlplane/identity/durable_file.h"
 #include "controlplane/identity/server_certificate.h"
+#include "gateway/disk/durable_file.h"
 #include "tests/support/store/scratch_directory.h"
 
 namespace rocegw::identity {
@@ -240,18 +240,6 @@ TEST_F(ServerCertificateTest, AnotherAuthority_MeansANewCertificate) {
   ServerCertificate after = Make({});
   EXPECT_TRUE(*after.Renew());
   EXPECT_TRUE(authority_->Signed(**CertificateFromPem(Read("server.crt"))));
-}
-
-TEST_F(AuthorityTest, DurableFile_ReplacesWithItsMode_AndNamesWhatFails) {
-  const std::string file = directory_.File("f");
-  EXPECT_TRUE(WriteDurably(file, "one", 0600).ok());
-  Write("f.new", "left by a start that died");
-  EXPECT_TRUE(WriteDurably(file, "two", 0640).ok());
-  EXPECT_EQ(Read("f"), "two");
-  EXPECT_EQ(ModeOf("f"), 0640u);
-  EXPECT_EQ(ReadSmallFile(directory_.File("none")).status().error(), ENOENT);
-  EXPECT_NE(WriteDurably(directory_.File("no/where"), "", 0600).text().find("no/where"),
-            std::string::npos);
 }
 
 }  // namespace

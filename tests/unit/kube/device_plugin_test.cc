@@ -21,7 +21,6 @@
 namespace rocegw::agent {
 namespace {
 
-using session::ControlLoop;
 using testing::Admission;
 using testing::FakeKubelet;
 using testing::kPool;

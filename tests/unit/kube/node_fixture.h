@@ -94,7 +94,7 @@ class Node : public ::testing::Test {
   std::string pod_logs;  // empty: not used
   DraSettings dra;
   Duration claim_review = Seconds(600);
-  session::ControlLoop loop;
+  ControlLoop loop;
   testing::PoolsGateway gateway{loop};
   std::optional<kubeapi::ApiServer> api;  // set before the agent starts
   RuleVerdicts rules{{{testing::kPool, {1000}, {}}}};

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "agent/reconcile/gateway_port.h"
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 namespace rocegw::testing {
 
@@ -22,7 +22,7 @@ inline constexpr char kUid[] = "0a1b2c3d-0001-4000-8000-00000000000a";
 
 class PoolsGateway final : public agent::GatewayPort {
  public:
-  explicit PoolsGateway(session::ControlLoop& loop) : loop_(loop) {
+  explicit PoolsGateway(ControlLoop& loop) : loop_(loop) {
     status.mutable_start_time()->set_seconds(1);
     status.set_ready(true);
     status.set_config_source("store");
@@ -100,7 +100,7 @@ class PoolsGateway final : public agent::GatewayPort {
  private:
   void Later(std::function<void()> task) { (void)loop_.Post(std::move(task)); }
 
-  session::ControlLoop& loop_;
+  ControlLoop& loop_;
 };
 
 }  // namespace rocegw::testing

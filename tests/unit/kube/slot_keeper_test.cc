@@ -15,7 +15,6 @@ namespace rocegw::agent {
 namespace {
 
 using gateway::v1::HeldAttach;
-using session::ControlLoop;
 using testing::kPool;
 using testing::kResource;
 using testing::kUid;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/control_loop.h"
+#include "gateway/loop/control_loop.h"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace rocegw::session {
+namespace rocegw {
 namespace {
 
 class Loop : public ::testing::Test {
@@ -188,4 +188,4 @@ TEST_F(Loop, AfterRound_RunsEachRound) {
 }
 
 }  // namespace
-}  // namespace rocegw::session
+}  // namespace rocegw

@@ -41,7 +41,7 @@ class ChildProcessTest : public ::testing::Test {
     return !stat.empty() && stat[stat.rfind(')') + 2] != 'Z';
   }
 
-  session::ControlLoop loop_;
+  ControlLoop loop_;
   std::unique_ptr<ChildProcess> child_;
   std::vector<std::string> lines_;
   std::optional<int> status_;

@@ -102,7 +102,7 @@ class ProbesTest : public ::testing::Test {
     while (probes_->running() != 0) loop_.RunOnce(Seconds(1));
   }
 
-  session::ControlLoop loop_;
+  ControlLoop loop_;
   PoolsAndQps gateway_;
   std::string folder_;
   std::optional<Probes> probes_;

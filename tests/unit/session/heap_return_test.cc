@@ -50,7 +50,7 @@ TEST(HeapReturn, ManyDestroyedObjects_MemoryGoesBackToTheSystem) {
 }
 
 TEST(HeapReturn, FewLargeObjects_AreWorthALook) {
-  session::ControlLoop loop;
+  ControlLoop loop;
   uint64_t charged = 256 * kMiB;
   session::HeapReturn heap(loop, [&charged] { return charged; });
   const size_t before = ResidentBytes();

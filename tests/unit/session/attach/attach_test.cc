@@ -24,7 +24,6 @@
 namespace rocegw::testing {
 namespace {
 
-using session::ControlLoop;
 using session::EventRow;
 
 class AttachSocket : public ::testing::Test {

@@ -254,10 +254,10 @@ TEST_F(GatewayPeer, TrafficOfPeers_IsShownByTheirNames) {
 TEST_F(GatewayPeer, MemberThatDoesNotAnswer_IsWaitedForAndThenNative) {
   here.server->SetPeer("gateways/b", {wire::Gid::FromV4(kThere)});
   Program program(here);
-  const TimePoint before = session::ControlLoop::Now();
+  const TimePoint before = ControlLoop::Now();
   ASSERT_TRUE(program.Ask(kThere, 77));
   EXPECT_EQ(WaitFor(here, program), 0);
-  EXPECT_GE((session::ControlLoop::Now() - before).ns, Milliseconds(100).ns);
+  EXPECT_GE((ControlLoop::Now() - before).ns, Milliseconds(100).ns);
   EXPECT_FALSE(TargetOf(here, program.qp.qpn).has_value());
 }
 

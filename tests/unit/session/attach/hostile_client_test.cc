@@ -332,7 +332,7 @@ TEST_F(HostileClient, FasterThanAllowed_IsReadLater) {
   SessionHost slow(1, options);
   TestClient client(slow);
   ASSERT_TRUE(client.Hello());
-  const TimePoint start = session::ControlLoop::Now();
+  const TimePoint start = ControlLoop::Now();
   constexpr size_t kRequests = 30;
   auto query = TestClient::Request<rocegw_query_gids>(ROCEGW_MSG_QUERY_GIDS);
   for (size_t i = 0; i < kRequests; ++i) ASSERT_TRUE(client.Send(query));
@@ -341,7 +341,7 @@ TEST_F(HostileClient, FasterThanAllowed_IsReadLater) {
     slow.loop.RunOnce(Milliseconds(50));
     while (client.Receive()) ++answered;
   }
-  EXPECT_GE((session::ControlLoop::Now() - start).ns, Milliseconds(20).ns);
+  EXPECT_GE((ControlLoop::Now() - start).ns, Milliseconds(20).ns);
 }
 
 TEST_F(HostileClient, Garbage_NeverHurtsAnybodyElse) {

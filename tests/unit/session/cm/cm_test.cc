@@ -130,12 +130,12 @@ TEST_F(Cm, NobodyListens_IsRejected) {
   const uint32_t id = client.Resolved(kSecond, 7001);
   ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, client.CreateQp().qpn), 0);
   // A listener may still come: the answer takes a moment.
-  const TimePoint patience = session::ControlLoop::Now() + Seconds(10);
+  const TimePoint patience = ControlLoop::Now() + Seconds(10);
   rocegw_cm_event rejected{};
   do {
     Carry();
     rejected = client.NextEvent();
-  } while (rejected.type != kRejected && session::ControlLoop::Now() < patience);
+  } while (rejected.type != kRejected && ControlLoop::Now() < patience);
   EXPECT_EQ(rejected.type, kRejected);
   EXPECT_EQ(rejected.status, 8);
 }
@@ -487,9 +487,9 @@ TEST_F(Cm, LostRequest_IsSentAgainByTheTimer) {
   };
   // The first REQ is sent when the silent peer counts as an RDMA device.
   turn_until(1);
-  const TimePoint start = session::ControlLoop::Now();
+  const TimePoint start = ControlLoop::Now();
   turn_until(2);
-  EXPECT_GE((session::ControlLoop::Now() - start).ns, Milliseconds(100).ns);
+  EXPECT_GE((ControlLoop::Now() - start).ns, Milliseconds(100).ns);
 }
 
 TEST(CmRecords, Endpoints_BothWays) {
