@@ -408,7 +408,7 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
   init_attr->qp_type = ibv->qp_type;
   init_attr->sq_sig_all = qp->signal_all ? 1 : 0;
   // The daemon may have moved it to an error state on its own.
-  if ((mask & IBV_QP_STATE) != 0) SetState(qp, attr->qp_state);
+  if ((mask & IBV_QP_STATE) != 0) rocegw::client::Moved(ibv, attr->qp_state);
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "gateway/session/client_session.h"
 #include "gateway/session/cm/cm_records.h"
 #include "gateway/session/commands/qp_attributes.h"
+#include "gateway/session/objects/cm_requests.h"
 #include "gateway/session/services.h"
 #include "gateway/wire/link_local.h"
 
@@ -178,7 +179,7 @@ bool CmBinding::Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const {
 CmId* CmBinding::Named(ClientSession& session, uint32_t handle) {
   CmId* const id = session.objects().cm_ids.Find(handle);
   if (id != nullptr && id->listener != 0) {
-    id->listener = 0;
+    UnlinkRequest(session.objects().cm_ids, handle);
     Run(session, id->engine, cm::RequestFetched{});
   }
   return id;
@@ -372,12 +373,12 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
   id->channel = listener.channel;
   id->cookie = listener.cookie;
   id->port_space = listener.port_space;
-  id->listener = listener_handle;
   ++channel.users;
   rocegw_cm_event record = RecordOf(event);
   record.cookie = listener.cookie;
   record.listen_id = listener_handle;
   record.id = session.objects().cm_ids.Add(std::move(id));
+  LinkRequest(session.objects().cm_ids, listener_handle, record.id);
   Name(event.id, record.id);
   channel.events->Send(listener_handle, BytesOf(record));
 }

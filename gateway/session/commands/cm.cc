@@ -13,6 +13,7 @@
 #include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/cm/cm_records.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/objects/cm_requests.h"
 
 namespace rocegw::session {
 namespace {
@@ -55,6 +56,7 @@ std::optional<std::pair<cm::PortSpace, cm::QpType>> KindOf(uint32_t port_space, 
 }
 
 void DestroyOne(ClientSession& session, uint32_t handle) {
+  UnlinkRequest(session.objects().cm_ids, handle);
   auto id = session.objects().cm_ids.Remove(handle);
   auto& by_qpn = session.objects().cm_id_by_qpn;
   const uint32_t* const known = by_qpn.Find(id->qpn.value);
@@ -166,10 +168,7 @@ void CmDestroyId(ClientSession& session, Request& request) {
   if (id == nullptr) return session.ReplyError(EINVAL);
   session.cm().Run(session, id->engine, cm::DestroyId{});
   // Requests that the program never used are destroyed with their listener.
-  const auto unnamed = [&](const CmId& other) { return other.listener == handle; };
-  if (id->listens) {
-    for (const uint32_t child : objects.cm_ids.Select(unnamed)) DestroyOne(session, child);
-  }
+  while (id->first_request != 0) DestroyOne(session, id->first_request);
   const uint32_t events =
       id->events_moved + objects.cm_channels.Find(id->channel)->events->Forget(handle);
   DestroyOne(session, handle);

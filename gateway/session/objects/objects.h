@@ -188,6 +188,10 @@ struct CmId {
   uint64_t cookie = 0;
   cm::PortSpace port_space = cm::PortSpace::kTcp;
   uint32_t listener = 0;  // set for a connection request's id that the client has not used yet
+  // Lists of such ids (cm_requests.h): of a listener its first one; of a request its neighbours.
+  uint32_t first_request = 0;
+  uint32_t next_request = 0;
+  uint32_t previous_request = 0;
   bool listens = false;
   uint32_t events_moved = 0;  // reported on its earlier channels
 };

@@ -60,4 +60,15 @@ class Objects : public ::testing::Test {
   uint32_t pd = 0;
 };
 
+inline rocegw_rereg_mr Rereg(uint32_t mr, uint32_t pd, uint64_t address, uint64_t length,
+                             uint32_t access) {
+  auto rereg = TestClient::Request<rocegw_rereg_mr>(ROCEGW_MSG_REREG_MR);
+  rereg.mr = mr;
+  rereg.pd = pd;
+  rereg.address = rereg.iova = address;
+  rereg.length = length;
+  rereg.access = access;
+  return rereg;
+}
+
 }  // namespace rocegw::testing

@@ -34,17 +34,6 @@ TEST_F(Objects, RegMr_OneKeyForBothKnownToAllWorkers) {
   EXPECT_EQ(client.error(), EINVAL);
 }
 
-rocegw_rereg_mr Rereg(uint32_t mr, uint32_t pd, uint64_t address, uint64_t length,
-                      uint32_t access) {
-  auto rereg = TestClient::Request<rocegw_rereg_mr>(ROCEGW_MSG_REREG_MR);
-  rereg.mr = mr;
-  rereg.pd = pd;
-  rereg.address = rereg.iova = address;
-  rereg.length = length;
-  rereg.access = access;
-  return rereg;
-}
-
 TEST_F(Objects, ReregMr_ChangesEverythingUnderTheSameKey) {
   const uint32_t other = client.AllocPd(context);
   const auto mr = client.RegMr(pd, 4096, 64);
