@@ -23,6 +23,14 @@ class TokenBucket {
     return true;
   }
 
+  // Writes or reads the state (hand_over::StateStream).
+  template <typename Stream>
+  void HandOver(Stream& state) {
+    auto& [cost, depth, paid_until] = *this;
+    (void)cost, (void)depth;  // configuration
+    state(paid_until);
+  }
+
  private:
   Duration cost_;
   Duration depth_;

@@ -131,6 +131,7 @@ class StagedCarrier final : public flow::Carrier {
   }
   const flow::Carrier* channel() const { return channel_; }
   uint32_t device() const { return device_; }
+  uint32_t tenant() const { return me_.tenant; }
   bool in_line() const { return place_.waiting; }
 
   // Reports that the caller removed this carrier from the busy list.

@@ -35,6 +35,10 @@
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/mad.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::cm {
 
 struct Core;
@@ -110,6 +114,11 @@ class CmEngine {
   void SetKeys(const FleetKeys& keys);
   // Forgets what is known of a peer, because a channel to it was reset.
   void ForgetPeer(const wire::Gid& peer, CmActions& actions);
+
+  // Writes the state, or reads it into a new engine with its addresses and settings, for the same
+  // sessions (gateway/hand_over). All actions of the writer were carried out. A reader reports in
+  // `actions` which peers it knows. If the state is refused, the engine must be destroyed.
+  void HandOver(hand_over::StateStream& state, CmActions& actions);
 
   const Discovery& discovery() const;
   const CmCounters& counters() const;

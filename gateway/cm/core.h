@@ -33,6 +33,10 @@
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/mad.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::cm {
 
 // Time and actions of one call into the engine.
@@ -152,7 +156,11 @@ struct Core {
   // Returns the interval after which Linux repeats a request to this peer.
   Duration SlowInterval() const;
 
+  // CmEngine::HandOver (hand_over/core_state.cc).
+  void HandOver(hand_over::StateStream& state, CmActions& actions);
+
  private:
+  void Resume(hand_over::StateStream& state);
   Holdings& HoldingsOf(SessionId owner);
   void ForgetIfNothing(SessionId owner);
 };

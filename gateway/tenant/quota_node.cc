@@ -69,11 +69,20 @@ uint64_t QuotaNode::ThresholdOf(Resource resource) const {
 const QuotaNode* QuotaNode::Take(Resource resource, uint64_t amount) {
   const Locked locked(lock_);
   if (const QuotaNode* const by = RefusingOf(resource, amount)) return by;
+  Add(resource, amount);
+  return nullptr;
+}
+
+void QuotaNode::Adopt(Resource resource, uint64_t amount) {
+  const Locked locked(lock_);
+  Add(resource, amount);
+}
+
+void QuotaNode::Add(Resource resource, uint64_t amount) {
   const auto i = static_cast<size_t>(resource);
   SetClaimed(i, slots_[i].claimed + amount);
   for (QuotaNode* node = this; node != nullptr; node = node->parent_)
     node->slots_[i].used += amount;
-  return nullptr;
 }
 
 void QuotaNode::Give(Resource resource, uint64_t amount) {

@@ -43,6 +43,9 @@ class QuotaNode {
     const Locked locked(lock_);
     return RefusingOf(resource, amount);
   }
+  // Takes an amount that the pool held in the gateway before this one, whatever the limits are now:
+  // a changed quota revokes nothing.
+  void Adopt(Resource resource, uint64_t amount = 1);
   void Give(Resource resource, uint64_t amount = 1);
   // Returns the largest amount that Take would grant now.
   uint64_t Left(Resource resource) const;
@@ -72,6 +75,7 @@ class QuotaNode {
     return slots_[static_cast<size_t>(resource)];
   }
   // Functions below require the lock.
+  void Add(Resource resource, uint64_t amount);
   const QuotaNode* RefusingOf(Resource resource, uint64_t amount) const;
   uint64_t LeftOf(Resource resource) const;
   const QuotaNode& RootOf() const { return parent_ == nullptr ? *this : parent_->RootOf(); }

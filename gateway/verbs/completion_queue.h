@@ -14,12 +14,19 @@
 #include "gateway/shm/sleepers.h"
 #include "gateway/verbs/qp_config.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::verbs {
 
 // Moderation counts that the rings of one CQ on all workers share.
 struct CqModeration {
   std::atomic<uint32_t> waiting{0};  // completions since the client armed the queue
   std::atomic<bool> solicited{false};
+
+  // Writes or reads the counts (gateway/hand_over). Once for all workers.
+  void HandOver(hand_over::StateStream& state);
 };
 
 class CompletionQueue {
@@ -94,6 +101,10 @@ class CompletionQueue {
   bool timed = false;  // in the worker's list of queues that wait for `due`
   bool event_pending = false;
   uint64_t events_sent = 0;
+
+  // Writes the state, or reads it into a queue with the same configuration and moderation
+  // (gateway/hand_over). The burst has ended: TakeEvent was called.
+  void HandOver(hand_over::StateStream& state);
 
  private:
   bool TakeModerated(uint32_t fresh, bool solicited, TimePoint now) {

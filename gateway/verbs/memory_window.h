@@ -16,6 +16,10 @@
 #include "gateway/base/ids.h"
 #include "gateway/verbs/types.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::verbs {
 
 struct RegionConfig;
@@ -77,6 +81,14 @@ class MemoryWindow {
   bool Find(const RemoteUser& user, MemoryKey key, uint32_t access, uint64_t va, uint64_t length,
             Place& place) const;
   void Unbind();
+  // Writes the state, or reads it into a new window of the same type, owner and upper key bits
+  // (gateway/hand_over). `region_of` returns the region with that key, or nullptr. Once for all
+  // workers, which must not use the window meanwhile.
+  template <typename RegionOf>
+  void HandOver(hand_over::StateStream& state, RegionOf region_of) {
+    const MemoryKey region = HandOverKeys(state);
+    if (region.value != 0) BindAgain(state, region_of(region));
+  }
 
   MwType type() const { return type_; }
   // Returns the current binding; nothing while the window is not bound.
@@ -94,6 +106,10 @@ class MemoryWindow {
   class Guard;
   bool IsUsers(const RemoteUser& user, MemoryKey key) const;
   void Leave();
+  // Returns the key of the region to which the window that was read is bound; 0: none, or the
+  // stream writes.
+  MemoryKey HandOverKeys(hand_over::StateStream& state);
+  void BindAgain(hand_over::StateStream& state, const RegionConfig* region);
 
   const MwType type_;
   const SessionId session_;

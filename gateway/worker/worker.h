@@ -11,9 +11,11 @@
 //   channels/  use of channels by queue pairs
 //   control/   messages from and to the control thread
 //   schedule/  division of the worker's time among pools
+//   hand_over/ state of the parts for a gateway that takes over
 // Parts hold references to those that they use (struct Uses).
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "gateway/channel/channel_set.h"
@@ -23,6 +25,10 @@
 #include "gateway/worker/receive/packet_intake.h"
 #include "gateway/worker/send/qp_pump.h"
 #include "gateway/worker/worker_outbox.h"
+
+namespace rocegw::hand_over {
+class StateStream;
+}
 
 namespace rocegw::worker {
 
@@ -72,6 +78,19 @@ class Worker {
   // Returns when RunOnce has work to do without an outside event; kNever: not.
   TimePoint NextDeadline() const;
 
+  // Hand-over to the worker of a gateway that takes over (docs/develop/hand_over.md).
+  // Ends what cannot be written, and begins nothing: collects from copiers, takes what other
+  // workers have handed over, transmits packets. Returns true if the worker rests. It does not
+  // unless the control thread takes what it reports.
+  bool Rest(TimePoint now);
+  // Applies control messages and does nothing else: for a worker that may not act yet. Returns true
+  // if there was one.
+  bool Prepare(TimePoint now);
+  // Writes the state of a worker that rests, or reads it into one whose control thread has linked
+  // the same objects and that has done nothing but Prepare. Regions, windows, peers, rules and keys
+  // are the control thread's. If the state is refused, the worker must be destroyed.
+  void HandOver(hand_over::StateStream& state);
+
   size_t qp_count() const { return qps_.size(); }
   // Calls each(std::unique_ptr<transport::QueuePair>&) for every queue pair of a session: tests
   // exchange them for others with the same links and state.
@@ -95,6 +114,11 @@ class Worker {
   bool RunDeadlines(TimePoint now);
   bool SendAll(TimePoint now);
   bool MayNotSleep(TimePoint now) const;
+  // hand_over/worker_state.cc:
+  bool AtRest() const;
+  std::vector<WorkerSession*> SessionsInOrder() const;
+  void HandOverSessions(hand_over::StateStream& state, std::span<WorkerSession* const> sessions);
+  void Resume(TimePoint now);
 
   WorkerOptions options_;
   metrics::WorkerCounters& counters_;

@@ -82,13 +82,14 @@ void StagedCarrier::HandOver(StateStream& state) {
     return;
   }
   used = total;
+  // Frames of a closed session are released by the same list.
+  if (busy()) BeBusy();
   if (has_session) {
     session->bytes += total;
   } else {
     session = nullptr;
   }
   KeepChannel();
-  if (busy()) BeBusy();
 }
 
 }  // namespace rocegw::channel

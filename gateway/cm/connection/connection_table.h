@@ -15,6 +15,10 @@
 #include "gateway/cm/cm_config.h"
 #include "gateway/cm/connection/connection.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::cm {
 
 class ConnectionTable {
@@ -37,6 +41,8 @@ class ConnectionTable {
   void IndexRemoteId(Connection& connection);
   void IndexRemoteQpn(Connection& connection);
   void IndexSidrRequest(Connection& connection);
+
+  void HandOver(hand_over::StateStream& state);
 
   size_t size() const { return by_local_id_.size(); }
 

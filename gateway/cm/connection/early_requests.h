@@ -15,6 +15,10 @@
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/mad.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::cm {
 
 class EarlyRequests {
@@ -35,6 +39,8 @@ class EarlyRequests {
   // Removes and returns the requests for this service, oldest first.
   std::vector<Held> TakeFor(uint64_t service_id);
   std::vector<Held> TakeDue(TimePoint now);
+
+  void HandOver(hand_over::StateStream& state);
 
   TimePoint deadline() const { return held_.empty() ? kNever : held_.front().until; }
 

@@ -18,6 +18,10 @@
 #include "gateway/cm/cm_config.h"
 #include "gateway/wire/gid.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::cm {
 
 class RequestWindow {
@@ -42,6 +46,13 @@ class RequestWindow {
   // Returns the connections that got a slot, longest wait first per listener. Valid until the next
   // call.
   const std::vector<uint32_t>& TakeTurns();
+
+  // Writes or reads the windows of the listeners. The reader then calls Resume for each connection.
+  void HandOver(hand_over::StateStream& state);
+  // Gives a connection its slot or ticket back. Returns false if that is impossible.
+  bool Resume(const Line& line, bool has_slot, uint64_t ticket, uint32_t connection);
+  // Returns false if a listener has no taken slot, so that nothing would remove it.
+  bool Consistent() const;
 
   // Keeps memory for so many further connections (kept_nodes.h).
   void Keep(size_t wanted);

@@ -32,6 +32,10 @@
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/gateway_mad.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::cm {
 
 enum class PeerKind : uint8_t {
@@ -107,6 +111,9 @@ class Discovery {
   void OnDeadline(TimePoint now, CmActions& actions);
   TimePoint deadline() const { return waiting_.empty() ? kNever : waiting_.begin()->first; }
 
+  // Writes or reads the state; a reader reports the peers that it knows.
+  void HandOver(hand_over::StateStream& state, CmActions& actions);
+
   const DiscoveryCounters& counters() const { return counters_; }
   size_t size() const { return peers_.size(); }
   std::vector<PeerRow> Rows() const;
@@ -133,6 +140,7 @@ class Discovery {
   };
   using Peers = std::map<wire::Gid, Peer>;
 
+  void HandOverPeer(hand_over::StateStream& state, const wire::Gid& gid, Peer& peer);
   Duration GiveUp(const wire::Gid& gid) const {
     return IsMember(gid) ? config_.member_give_up : config_.give_up;
   }

@@ -17,6 +17,10 @@
 #include "gateway/cm/cm_config.h"
 #include "gateway/cm/cm_types.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::cm {
 
 class PortTable {
@@ -53,6 +57,8 @@ class PortTable {
   // addresses of that owner listens on the port.
   CmHandle FindListener(PortSpace space, uint16_t port, const wire::Gid& destination, uint64_t pool,
                         bool* port_open) const;
+
+  void HandOver(hand_over::StateStream& state);
 
   // Returns the number of used ports, in linear time.
   size_t size() const;

@@ -10,6 +10,10 @@
 #include "gateway/transport/queue_pair.h"
 #include "gateway/verbs/qp_config.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::transport {
 
 class EndpointGroup {
@@ -30,6 +34,9 @@ class EndpointGroup {
   QueuePair* Choose(const MessageName& message, const wire::ChannelFrame& frame);
   // Forgets messages that the channel carried; the channel is destroyed.
   void OnCarrierLost(const flow::Carrier& carrier);
+  // Writes the state, or reads it into a group with the same configuration and members, in any
+  // order (gateway/hand_over).
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   struct Orphan {

@@ -43,6 +43,8 @@ void ChannelEvents::OnChannelGone(const flow::Carrier& carrier, bool opened,
     uses_.activity.AfterEvent(slot, qp.handle);
   }
   uses_.groups.OnCarrierLost(carrier);
+  for (const channel::StagedCarrier* const staged : uses_.staged.AllOn(carrier))
+    uses_.groups.OnCarrierLost(*staged);
   uses_.staged.OnChannelGone(carrier);
   if (!opened || why == wire::ChannelReason::kUnknownChannel ||
       why == wire::ChannelReason::kStaleEpoch) {

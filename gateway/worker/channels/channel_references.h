@@ -8,13 +8,20 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "gateway/base/time.h"
 #include "gateway/tenant/share.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::worker {
+
+struct WorkerSession;
 
 class ChannelReferences {
  public:
@@ -41,6 +48,11 @@ class ChannelReferences {
   void End(Pool pool, Slot channel);
   // Drops all references to the channel. Its queue pairs have released it before.
   void OnChannelGone(Slot channel);
+
+  // Charges the quota for a reference that the gateway before this one had, whatever the limits are
+  // now. Begin or BeginForEndpoints must follow.
+  void Adopt(Pool pool, Slot channel);
+  void HandOver(hand_over::StateStream& state, std::span<WorkerSession* const> of_pools);
 
   // Returns true if a refusal is to be reported now: at most once a second for each pool.
   bool ReportsNow(Pool pool, TimePoint now);

@@ -15,6 +15,15 @@ StagedCarrier* StagedFrames::On(const WorkerSession& session, const flow::Carrie
   return nullptr;
 }
 
+std::vector<StagedCarrier*> StagedFrames::AllOn(const flow::Carrier& channel) const {
+  std::vector<StagedCarrier*> all;
+  for (const StagedSlot& slot : slots_) {
+    if (slot.carrier != nullptr && slot.carrier->channel() == &channel)
+      all.push_back(slot.carrier.get());
+  }
+  return all;
+}
+
 StagedCarrier* StagedFrames::Find(SlotHandle slot) {
   if (slot.index >= slots_.size() || slots_[slot.index].generation != slot.generation)
     return nullptr;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "gateway/channel/staged_carrier.h"
+#include "gateway/flow/carrier_names.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/worker/objects/qp_activity.h"
+#include "gateway/worker/objects/session_table.h"
 #include "gateway/worker/send/transmit_queue.h"
 
 namespace rocegw::worker {
@@ -37,6 +39,8 @@ class StagedFrames {
                             uint32_t tenant);
   // Returns the session's carrier for the channel; nullptr: it has none.
   static channel::StagedCarrier* On(const WorkerSession& session, const flow::Carrier& channel);
+  // Returns all carriers for the channel.
+  std::vector<channel::StagedCarrier*> AllOn(const flow::Carrier& channel) const;
   // Returns the staged carrier that a queue pair of an untrusted session sends by.
   channel::StagedCarrier& At(const flow::Carrier& carrier) {
     return *slots_[carrier.staged_index()].carrier;
@@ -57,6 +61,12 @@ class StagedFrames {
   // Returns true if frames wait because the port had no buffer.
   bool wants_packet() const { return wants_packet_; }
 
+  // Returns the carrier in that slot; nullptr: there is none.
+  channel::StagedCarrier* FindByIndex(uint64_t index) const;
+  // Writes the carriers, or reads them; a reader has none (hand_over/channels_state.cc).
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names,
+                const SessionTable& sessions);
+
  private:
   // The generation distinguishes a carrier from earlier ones with the same index.
   struct StagedSlot {
@@ -65,6 +75,8 @@ class StagedFrames {
     WorkerSession* session = nullptr;  // nullptr: the session is closed
   };
 
+  void HandOverCarrier(hand_over::StateStream& state, flow::CarrierNames& names,
+                       const SessionTable& sessions, SlotHandle handle);
   channel::StagedCarrier* Find(SlotHandle slot);
   StagedSlot& SlotOf(const channel::StagedCarrier& carrier) {
     return slots_[carrier.staged_index()];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/worker/memory/memory_executor.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -255,6 +256,12 @@ void MemoryExecutor::CollectBatch(WorkerSession& session, memory::Batch& batch) 
   uses_.transmit.Add(mine.packets);
   session.packets_held -= mine.packets.size();
   for (channel::StagedFrame* const frame : mine.frames) frame->carrier->OnReady(*frame);
+}
+
+bool MemoryExecutor::idle() const {
+  return with_ops_.empty() && std::ranges::all_of(with_copier_, [](const WorkerSession* session) {
+           return !session->MustWait() && session->late_replies.empty();
+         });
 }
 
 void MemoryExecutor::ReplyWhenUnused(SessionId id, uint64_t cookie, bool known) {

@@ -51,6 +51,9 @@ class MemoryExecutor {
   // Takes what copiers have done. Returns true if there was something.
   bool Collect();
 
+  // Returns true if no operation is queued or with a copier, and no packet or frame waits for one.
+  bool idle() const;
+
   // Replies once no operation can use an unlinked object of the session: operations that were
   // checked against it may still be with the copier, or be part of its next batch.
   void ReplyWhenUnused(SessionId session, uint64_t cookie, bool known);

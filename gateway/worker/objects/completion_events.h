@@ -21,6 +21,8 @@ class CompletionEvents {
       : sessions_(sessions), scheduler_(scheduler), round_(round), counters_(counters) {}
 
   void Add(verbs::CompletionQueue& cq) { cq.fresh_list = &written_; }
+  // Lists a queue whose state was read, if its event is deferred or waits for space.
+  void Resume(verbs::CompletionQueue& cq);
   // Called before the queue is destroyed.
   void Remove(const verbs::CompletionQueue& cq);
 

@@ -31,6 +31,8 @@ class GroupTable {
   void OnCarrierLost(const flow::Carrier& carrier) {
     for (auto& [number, group] : groups_) group.OnCarrierLost(carrier);
   }
+  // Writes the groups, or reads them into the same groups with the same members.
+  void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
   std::unordered_map<uint32_t, transport::EndpointGroup> groups_;

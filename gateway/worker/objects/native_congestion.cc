@@ -20,6 +20,12 @@ flow::CcConfig NativeCongestion::ConfigOf(const verbs::QpRareConfig& qp) const {
   return congestion;
 }
 
+flow::CcCounts NativeCongestion::Counts() const {
+  return {.acked_bytes = before_.acked_bytes + counters_.tx_bytes.Read(),
+          .cnps = before_.cnps + counters_.cnp_rx_packets.Read(),
+          .losses = before_.losses + counters_.retransmit_packets.Read()};
+}
+
 void NativeCongestion::LookByRules(TimePoint now) {
   const std::span<QpSlot> slots = qps_.slots();
   class_.ChangeSome(slots.size(), [&](size_t place) {
@@ -30,9 +36,7 @@ void NativeCongestion::LookByRules(TimePoint now) {
     if (slot.session != nullptr) activity_.MakeRunnable(slot, slot.qp->context().handle);
   });
   if (!class_.DueToLook(now)) return;
-  const flow::CcCounts counts{.acked_bytes = counters_.tx_bytes.Read(),
-                              .cnps = counters_.cnp_rx_packets.Read(),
-                              .losses = counters_.retransmit_packets.Read()};
+  const flow::CcCounts counts = Counts();
   const auto rtt_of = [&](size_t place) {
     const QpSlot& slot = slots[place];
     return slot.qp != nullptr ? slot.qp->rtt() : nullptr;

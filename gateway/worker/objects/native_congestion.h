@@ -25,15 +25,18 @@ class NativeCongestion {
   void Look(TimePoint now) {
     if (has_rules_) LookByRules(now);
   }
+  void HandOver(hand_over::StateStream& state);
 
  private:
   void LookByRules(TimePoint now);
+  flow::CcCounts Counts() const;
 
   const flow::CcConfig config_;
   const bool has_rules_;
   QpTable& qps_;
   QpActivity& activity_;
   metrics::WorkerCounters& counters_;
+  flow::CcCounts before_;  // sums of the gateways before this one
   flow::CcClass class_;
 };
 

@@ -13,6 +13,10 @@
 #include "gateway/base/time.h"
 #include "gateway/transport/queue_pair.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::worker {
 
 struct WorkerSession;
@@ -50,6 +54,9 @@ class QpTable {
   SlotHandle Add(Qpn qpn);
   // Destroys the queue pair.
   void Remove(Qpn qpn, QpSlot& slot);
+  // Writes or reads the slots of the queue pairs (hand_over/tables_state.cc); the queue pairs are
+  // handed over apart. The reader has the same queue pairs of sessions, in any slots.
+  void HandOver(hand_over::StateStream& state);
 
   // All slots, unused ones included.
   std::span<QpSlot> slots() { return slots_; }

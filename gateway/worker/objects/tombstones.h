@@ -11,6 +11,10 @@
 #include "gateway/transport/endpoint/endpoint_tombstone.h"
 #include "gateway/transport/queue_pair.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::worker {
 
 class Tombstones {
@@ -19,6 +23,7 @@ class Tombstones {
   void Keep(const transport::QueuePair& endpoint, TimePoint now);
   // Writes the answer that the lost frame carried. Returns false if nobody remembers it.
   bool Answer(const flow::FrameRef& lost, wire::ChannelFrame& frame) const;
+  void HandOver(hand_over::StateStream& state);
 
  private:
   struct Tombstone {

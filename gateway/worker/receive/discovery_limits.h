@@ -9,6 +9,10 @@
 #include "gateway/base/token_bucket.h"
 #include "gateway/wire/datagram.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::worker {
 
 class DiscoveryLimits {
@@ -22,6 +26,7 @@ class DiscoveryLimits {
   // Returns true if the control thread takes another discovery datagram of that address. `member`:
   // the fleet names it as a gateway.
   bool Take(const wire::Gid& source, bool member, TimePoint now);
+  void HandOver(hand_over::StateStream& state);
 
  private:
   std::set<wire::Gid> known_peers_;

@@ -47,6 +47,8 @@ class TransmitQueue {
 
   // Ends the use of the account.
   void Forget(const Account* account);
+  // Returns true if packets wait here.
+  bool has_packets() const { return !waiting_.empty(); }
   // Returns true if packets wait here, or in a port for something else than the worker.
   bool busy() const { return !waiting_.empty() || ports_hold_; }
 

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "gateway/cm/cm_engine.h"
+#include "gateway/hand_over/state_stream.h"
 
 namespace rocegw::cm {
 namespace {
@@ -49,36 +51,61 @@ class Script {
  public:
   // Every other length is a script of a gateway that looks for others.
   Script(const uint8_t* data, size_t size)
-      : data_(data), size_(size), discovers_(size % 2 == 1), engine_(Config(discovers_), random_) {
+      : data_(data), size_(size), discovers_(size % 2 == 1), engine_(NewEngine()) {}
+
+  void Run() {
+    while (at_ < size_) Step();
+    for (const uint32_t owner : {1u, 2u}) engine_->DropOwner({owner}, now_, actions_);
+    Check(engine_->id_count() == 0 && engine_->port_count() == 0);
+    actions_.Clear();
+    for (int i = 0; i < 2000 && engine_->deadline() != kNever; ++i) {
+      now_ = std::max(now_, engine_->deadline());
+      engine_->OnDeadline(now_, actions_);
+      Check(engine_->deadline() > now_);
+      Check(actions_.events.empty());
+      actions_.Clear();
+    }
+    Check(engine_->connection_count() == 0);
+    Check(engine_->deadline() == kNever);
+  }
+
+ private:
+  // After so many steps the engine is handed over to a fresh one, as if another gateway took over.
+  static constexpr int kStepsOfEngine = 8;
+
+  std::unique_ptr<CmEngine> NewEngine() {
+    auto engine = std::make_unique<CmEngine>(Config(discovers_), random_);
     if (discovers_) {
       GatewaySettings settings;
       settings.features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionCcStatic;
       settings.acceptors[0] = Qpn{2};
-      engine_.SetGateway(settings);
+      engine->SetGateway(settings);
     }
     LocalAddress local[2];
     local[0].gid = Address(0);
     local[1].gid = Address(2);
-    engine_.SetAddresses(local);
+    engine->SetAddresses(local);
+    return engine;
   }
 
-  void Run() {
-    while (at_ < size_) Step();
-    for (const uint32_t owner : {1u, 2u}) engine_.DropOwner({owner}, now_, actions_);
-    Check(engine_.id_count() == 0 && engine_.port_count() == 0);
-    actions_.Clear();
-    for (int i = 0; i < 2000 && engine_.deadline() != kNever; ++i) {
-      now_ = std::max(now_, engine_.deadline());
-      engine_.OnDeadline(now_, actions_);
-      Check(engine_.deadline() > now_);
-      Check(actions_.events.empty());
-      actions_.Clear();
-    }
-    Check(engine_.connection_count() == 0);
-    Check(engine_.deadline() == kNever);
+  void HandOver() {
+    std::vector<uint8_t> bytes;
+    const hand_over::StateVersions versions;
+    hand_over::StateStream out(bytes, now_, versions);
+    CmActions reported;
+    engine_->HandOver(out, reported);
+    Check(out.ok());
+    std::unique_ptr<CmEngine> fresh = NewEngine();
+    hand_over::StateStream in(bytes, now_);
+    fresh->HandOver(in, reported);
+    Check(in.ok() && in.at_end());
+    Check(fresh->deadline() == engine_->deadline());
+    Check(fresh->id_count() == engine_->id_count());
+    Check(fresh->connection_count() == engine_->connection_count());
+    Check(fresh->port_count() == engine_->port_count());
+    engine_ = std::move(fresh);
   }
 
- private:
   static CmConfig Config(bool discovers) {
     CmConfig config;
     config.discovery.enabled = discovers;
@@ -188,12 +215,12 @@ class Script {
         command.body = RequestFetched{};
         break;
     }
-    engine_.OnCommand(command, now_, actions_);
+    engine_->OnCommand(command, now_, actions_);
     QpAttributes attributes;
     IdInfo info;
-    (void)engine_.QueryId(command.owner, command.id, info);
-    (void)engine_.InitQpAttributes(command.owner, command.id, static_cast<QpState>(1 + Byte() % 3),
-                                   attributes);
+    (void)engine_->QueryId(command.owner, command.id, info);
+    (void)engine_->InitQpAttributes(command.owner, command.id, static_cast<QpState>(1 + Byte() % 3),
+                                    attributes);
   }
 
   void Datagram(const wire::MadBytes& bytes, const wire::Gid& source,
@@ -201,7 +228,7 @@ class Script {
     wire::RxMeta meta;
     meta.source = source;
     meta.destination = destination;
-    (void)engine_.OnDatagram(bytes, meta, kGsiQpn, now_, actions_);
+    (void)engine_->OnDatagram(bytes, meta, kGsiQpn, now_, actions_);
   }
 
   // Random content with a proper header.
@@ -242,26 +269,27 @@ class Script {
     const wire::Gid source = Address(Byte());
     const wire::Gid peer = Address(Byte());
     const Qpn destination{Byte() % 16u};
-    if (Byte() % 4 == 0) engine_.ForgetPeer(peer, actions_);
+    if (Byte() % 4 == 0) engine_->ForgetPeer(peer, actions_);
     const DataPath path =
-        engine_.ChooseDataPath(source, peer, destination, UINT32_MAX, now_, actions_);
+        engine_->ChooseDataPath(source, peer, destination, UINT32_MAX, now_, actions_);
     Check(path.reason != nullptr && path.reason[0] != '\0');
-    Check(!path.wait || (!path.channel && engine_.deadline() != kNever));
+    Check(!path.wait || (!path.channel && engine_->deadline() != kNever));
     Check(!path.channel || (path.channel->peer == peer && path.channel->acceptor != kInvalidQpn));
-    Check(engine_.discovery().size() <= 2);
+    Check(engine_->discovery().size() <= 2);
   }
 
   void Step() {
+    if (++steps_ % kStepsOfEngine == 0) HandOver();
     const int step = Byte() % 8;
     switch (step) {
       case 0:
         now_ = now_ + Milliseconds(Byte() * 16);
-        engine_.OnDeadline(now_, actions_);
+        engine_->OnDeadline(now_, actions_);
         break;
       case 1:
-        if (engine_.deadline() != kNever) now_ = std::max(now_, engine_.deadline());
-        engine_.OnDeadline(now_, actions_);
-        Check(engine_.deadline() > now_);
+        if (engine_->deadline() != kNever) now_ = std::max(now_, engine_->deadline());
+        engine_->OnDeadline(now_, actions_);
+        Check(engine_->deadline() > now_);
         break;
       case 2:
         MadeUp();
@@ -287,8 +315,8 @@ class Script {
       passive_.push_back(event.id);
     }
     actions_.Clear();
-    Check(engine_.id_count() <= 24 && engine_.connection_count() <= 32);
-    for (const ConnectionRow& row : engine_.Connections()) Check(!Describe(row).empty());
+    Check(engine_->id_count() <= 24 && engine_->connection_count() <= 32);
+    for (const ConnectionRow& row : engine_->Connections()) Check(!Describe(row).empty());
   }
 
   const uint8_t* data_;
@@ -296,7 +324,8 @@ class Script {
   size_t at_ = 0;
   const bool discovers_;
   CountingRandom random_;
-  CmEngine engine_;
+  std::unique_ptr<CmEngine> engine_;
+  int steps_ = 0;
   TimePoint now_{1000000000};
   CmActions actions_;
   std::vector<SendMad> sent_;

@@ -23,7 +23,8 @@ constexpr Duration kWithoutPackets = Nanoseconds(500);
 constexpr uint32_t kAcceptorIndex = 0x30000;
 constexpr uint32_t kChannelIndex = kAcceptorIndex + 1;
 constexpr uint32_t kChannels = 4096;
-// Instance of the gateway; a simulated gateway never restarts.
+// Instance of the gateway; a simulated gateway never restarts, and one that takes over has the
+// same.
 constexpr uint32_t kInstance = 1000;
 
 void Must(const worker::ControlReply& reply, const char* what) {
@@ -88,26 +89,11 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
   }
   // A single worker gets nothing from others.
   const size_t inboxes = config.workers == 1 ? 0 : config.workers;
-  std::vector<worker::WorkerInbox*> all;
-  for (size_t w = 0; w < config.workers; ++w) {
+  for (size_t w = 0; w < config.workers; ++w)
     workers_.push_back(std::make_unique<One>(*this, inboxes));
-    all.push_back(&workers_[w]->inbox);
-  }
   for (size_t w = 0; w < config.workers; ++w) {
     One& one = *workers_[w];
-    worker::WorkerOptions options;
-    options.index = static_cast<WorkerIndex>(w);
-    options.ports = {&one.port};
-    options.link = &one.link;
-    options.inboxes = all;
-    options.steering = steering_;
-    options.counters = &one.counters;
-    options.congestion = Congestion();
-    options.congestion_policy = config.congestion_policy;
-    options.channel_congestion = options.congestion;
-    options.channel_policy = config.channel_policy;
-    options.start = network.now();
-    one.worker = std::make_unique<worker::Worker>(std::move(options));
+    one.worker = MakeWorker(w);
 
     const auto index = static_cast<WorkerIndex>(w);
     worker::LinkSession session;
@@ -128,25 +114,47 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     region.length = memory_.size();
     Must(Call(index, {0, worker::LinkRegion{region}}), "region");
     if (!config.channels) continue;
-    const uint32_t bucket = uint32_t{index} << port::kBucketShift;
-    channel::ChannelOptions channels;
-    channels.acceptor = Qpn{bucket | kAcceptorIndex};
-    for (uint32_t i = 0; i < kChannels; ++i)
-      channels.numbers.push_back(Qpn{bucket | (kChannelIndex + i)});
-    channels.features = config.channel_features != 0
-                            ? config.channel_features
-                            : wire::kOptionChannel | wire::kOptionSelectiveAck |
-                                  wire::kOptionOrdering | wire::kOptionEndpoints |
-                                  wire::kOptionEndpointReads |
-                                  flow::OptionOf(config.congestion.kind);
-    channels.instance = kInstance + number;
-    channels.worker = index;
-    channels.window = config.channel_window;
-    channels.paths = config.channel_paths;
-    channels.secret = {network.NextSeed(), network.NextSeed()};
-    Must(Call(index, {0, worker::UseChannels{channels}}), "channels");
+    const SecretKey secret{network.NextSeed(), network.NextSeed()};
+    Must(Call(index, {0, worker::UseChannels{Channels(w, secret)}}), "channels");
     Must(Call(index, {0, worker::UseKeys{config.keys}}), "keys");
   }
+}
+
+std::unique_ptr<worker::Worker> Host::MakeWorker(size_t index) {
+  One& one = *workers_[index];
+  worker::WorkerOptions options;
+  options.index = static_cast<WorkerIndex>(index);
+  options.ports = {&one.port};
+  options.link = &one.link;
+  for (const auto& each : workers_) options.inboxes.push_back(&each->inbox);
+  options.steering = steering_;
+  options.counters = &one.counters;
+  options.congestion = Congestion();
+  options.congestion_policy = config_.congestion_policy;
+  options.channel_congestion = options.congestion;
+  options.channel_policy = config_.channel_policy;
+  options.start = network_.now();
+  return std::make_unique<worker::Worker>(std::move(options));
+}
+
+channel::ChannelOptions Host::Channels(size_t index, const SecretKey& secret) const {
+  const uint32_t bucket = static_cast<uint32_t>(index) << port::kBucketShift;
+  channel::ChannelOptions channels;
+  channels.acceptor = Qpn{bucket | kAcceptorIndex};
+  for (uint32_t i = 0; i < kChannels; ++i)
+    channels.numbers.push_back(Qpn{bucket | (kChannelIndex + i)});
+  channels.features = config_.channel_features != 0
+                          ? config_.channel_features
+                          : wire::kOptionChannel | wire::kOptionSelectiveAck |
+                                wire::kOptionOrdering | wire::kOptionEndpoints |
+                                wire::kOptionEndpointReads |
+                                flow::OptionOf(config_.congestion.kind);
+  channels.instance = kInstance + number();
+  channels.worker = static_cast<uint16_t>(index);
+  channels.window = config_.channel_window;
+  channels.paths = config_.channel_paths;
+  channels.secret = secret;
+  return channels;
 }
 
 verbs::ChannelTarget Host::ChannelTo(Qpn qpn) const {
@@ -175,6 +183,8 @@ void Host::TakeNotices(One& one) {
 worker::ControlReply Host::Call(WorkerIndex index, worker::ControlMessage message) {
   One& one = *workers_[index];
   message.cookie = ++cookie_;
+  Remember(one, message);
+  one.rests = false;
   if (!one.link.to_worker.Push(std::move(message))) std::abort();
   for (;;) {
     one.port.BeginTurn();
@@ -278,7 +288,8 @@ void Host::Remove(RingEnd& end) {
 void Host::Ring(RingEnd& end) {
   const size_t index = WorkerOf(end);
   One& one = *workers_[index];
-  if (end.Ring(one.page, one.line)) one.worker->OnWake(kSession, network_.now());
+  // A worker that rests takes no doorbell; that of its successor stays set.
+  if (end.Ring(one.page, one.line) && !replacing_) one.worker->OnWake(kSession, network_.now());
   Schedule(index, network_.now());
 }
 
@@ -312,16 +323,22 @@ void Host::Turn(size_t worker) {
   one.turn_at = kNever;
   ++turns_;
   one.port.BeginTurn();
-  const bool busy = one.worker->RunOnce(now);
+  bool busy = true;
+  if (replacing_) {
+    one.rests = one.worker->Rest(now);
+    busy = !one.rests;
+  } else {
+    busy = one.worker->RunOnce(now);
+  }
   one.free_at = now + Nanoseconds(std::max<int64_t>(one.port.spent(), 1));
-  if (one.port.has_received()) {
+  if (one.port.has_received() && !replacing_) {
     Schedule(worker, now);
   } else if (one.port.pushed_back()) {
     Schedule(worker, one.port.RoomAt());
   } else if (busy) {
     Schedule(worker, one.port.moved() ? now : now + kWithoutPackets);
   }
-  if (const TimePoint deadline = one.worker->NextDeadline(); deadline != kNever) {
+  if (const TimePoint deadline = one.worker->NextDeadline(); deadline != kNever && !replacing_) {
     Schedule(worker, deadline);
   }
   if (copier_ != nullptr && copier_->due(static_cast<WorkerIndex>(worker)) != kNever)
@@ -330,6 +347,7 @@ void Host::Turn(size_t worker) {
     if (!workers_[other]->inbox.from[worker].empty()) Schedule(other, now);
   }
   if (!one.link.to_control.empty()) TakeNotices(one);
+  if (replacing_) ReplaceResting();
   for (Program* program : programs_) program->Look(now);
 }
 

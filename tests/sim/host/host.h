@@ -111,6 +111,15 @@ class Host final : public Endpoint, public EventHandler {
   void Ring(RingEnd& end);
   void Add(Program& program) { programs_.push_back(&program); }
 
+  // Replaces every worker by a fresh one, as if another gateway took over: each worker rests, then
+  // a new one is linked with the same objects and reads its state (Worker::HandOver). Returns at
+  // once; the workers take nothing new until all rest. Does nothing while an earlier replacement is
+  // in progress.
+  void ReplaceWorkers();
+  // Number of replacements, and the reason of the first one that failed; empty: none.
+  uint64_t replacements() const { return replacements_; }
+  const std::string& replacement_failure() const { return replacement_failure_; }
+
   // Objects that HandOver wrote, and those that it left.
   struct HandedOver {
     uint64_t objects = 0;
@@ -157,12 +166,21 @@ class Host final : public Endpoint, public EventHandler {
     rocegw_doorbell_page page{};
     rocegw_worker_line line{};
     std::unique_ptr<worker::Worker> worker;
+    std::vector<worker::ControlMessage> linked;  // messages that link a fresh worker
+    bool rests = false;                          // while the workers are replaced
     TimePoint free_at;
     TimePoint turn_at = kNever;
   };
   WorkerIndex WorkerOf(const RingEnd& end) const {
     return steering_.WorkerOf(Qpn{end.options().qpn});
   }
+  std::unique_ptr<worker::Worker> MakeWorker(size_t index);
+  channel::ChannelOptions Channels(size_t index, const SecretKey& secret) const;
+  // Keeps a message that links an object, and forgets those that it undoes.
+  static void Remember(One& one, const worker::ControlMessage& message);
+  void LinkFresh(size_t index, worker::Worker& fresh);
+  bool Replace(size_t index);
+  void ReplaceResting();
   void Exchange(std::unique_ptr<transport::QueuePair>& queue_pair, HandedOver& result);
   flow::CcConfig Congestion() const;
   void Schedule(size_t worker, TimePoint when);
@@ -183,6 +201,9 @@ class Host final : public Endpoint, public EventHandler {
   std::vector<Program*> programs_;
   uint64_t cookie_ = 0;
   uint64_t turns_ = 0;
+  bool replacing_ = false;
+  uint64_t replacements_ = 0;
+  std::string replacement_failure_;
 };
 
 }  // namespace rocegw::sim

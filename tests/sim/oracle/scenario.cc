@@ -20,8 +20,10 @@ constexpr Duration kLongest = Seconds(300);
 // Late copies may still be in flight when all speakers are done.
 constexpr Duration kAfterwards = Milliseconds(20);
 constexpr uint64_t kMostEvents = 20'000'000;
-// Hand-overs are at most so many events apart.
+// Hand-overs are at most so many events apart; replacements of workers, which rest for several
+// events, more.
 constexpr uint64_t kEventsBetween = 100;
+constexpr uint64_t kEventsBetweenReplacements = 400;
 
 class World {
  public:
@@ -35,6 +37,7 @@ class World {
         window_random_(Mix(Mix(seed) + 5)),
         endpoint_window_random_(Mix(Mix(seed) + 6)),
         hand_over_random_(Mix(Mix(seed) + 7)),
+        policy_random_(Mix(Mix(seed) + 8)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage),
         hand_overs_(hand_overs) {
@@ -67,7 +70,7 @@ class World {
     while (!done && network_.queue().fired() < kMostEvents && network_.RunOne(end)) {
       // State changes only with events; checking after every one would cost more than the events.
       if (network_.queue().fired() % 64 == 0) done = Done();
-      if (hand_overs_ == OracleHandOvers::kRandom && !HandOverSome(result)) return result;
+      if (hand_overs_ != OracleHandOvers::kNone && !HandOverSome(result)) return result;
     }
     done = Done();
     network_.RunFor(kAfterwards);
@@ -84,6 +87,7 @@ class World {
       result.lost += link->counters().lost + link->counters().tail_drops;
     }
     for (const auto& host : hosts_) {
+      if (hand_overs_ == OracleHandOvers::kWorkers) result.hand_overs += host->replacements();
       result.lost += host->overflows();
       result.retransmitted += Again(*host);
       result.channel_frames += host->Count(&metrics::WorkerCounters::channel_rx_packets);
@@ -134,6 +138,8 @@ class World {
     config.congestion.window_bytes = OneOf<uint32_t>({8192, 65'536, 1 << 20});
     config.wrong_queue = Sometimes(20) ? 0.2 : 0;
     wrong_queue_ = config.wrong_queue;
+    if (hand_overs_ == OracleHandOvers::kWorkers)
+      config.congestion_policy = config.channel_policy = SomePolicy();
     config.channels = channels_;
     constexpr uint32_t kWindows[] = {16, 256, 4096};
     config.channel_window = kWindows[channel_random_.Below(std::size(kWindows))];
@@ -162,6 +168,25 @@ class World {
     }
     nic_ = config.nic;
     cc_ = config.congestion;
+  }
+
+  // Rules that switch the algorithm by what a world brings; none in every second world.
+  flow::CcPolicy SomePolicy() {
+    flow::CcPolicy policy;
+    if (policy_random_.Below(2) == 0) return policy;
+    policy.interval = Microseconds(50);
+    policy.dwell = Milliseconds(1);
+    policy.remember = Milliseconds(2);
+    policy.confirm = 1;
+    constexpr flow::CcSign kSigns[] = {flow::CcSign::kUnmarkedLoss, flow::CcSign::kDelay,
+                                       flow::CcSign::kAlways};
+    for (const flow::CcSign sign : kSigns) {
+      const auto kind = policy_random_.Below(static_cast<uint64_t>(flow::CcKind::kCount));
+      policy.Add({.sign = sign,
+                  .threshold = sign == flow::CcSign::kDelay ? 150u : 1u,
+                  .algorithm = static_cast<flow::CcKind>(kind)});
+    }
+    return policy;
   }
 
   void Wire() {
@@ -384,8 +409,19 @@ class World {
   // Hands over a random host after a random number of events. Returns false if that failed.
   bool HandOverSome(OracleResult& result) {
     if (network_.queue().fired() < next_hand_over_) return true;
-    next_hand_over_ = network_.queue().fired() + 1 + hand_over_random_.Below(kEventsBetween);
+    const uint64_t most =
+        hand_overs_ == OracleHandOvers::kWorkers ? kEventsBetweenReplacements : kEventsBetween;
+    next_hand_over_ = network_.queue().fired() + 1 + hand_over_random_.Below(most);
     const size_t host = hand_over_random_.Below(hosts_.size());
+    if (hand_overs_ == OracleHandOvers::kWorkers) {
+      hosts_[host]->ReplaceWorkers();
+      for (const auto& each : hosts_) {
+        if (each->replacement_failure().empty()) continue;
+        result.failure = "replacement of workers: " + each->replacement_failure();
+        return false;
+      }
+      return true;
+    }
     const Host::HandedOver done = hosts_[host]->HandOver();
     result.hand_overs += done.objects != 0 ? 1 : 0;
     result.handed_over += done.objects;
@@ -486,6 +522,7 @@ class World {
   Random window_random_;
   Random endpoint_window_random_;
   Random hand_over_random_;
+  Random policy_random_;
   Network network_;
   const Sabotage sabotage_;
   const OracleHandOvers hand_overs_;

@@ -44,9 +44,10 @@ enum class Sabotage : uint8_t {
 // either way.
 enum class OracleChannels : uint8_t { kBySeed, kNever, kAlways };
 
-// Hand-overs of hosts to fresh objects (Host::HandOver): at random moments, or none. They change
-// nothing in a world: its trace is the same either way.
-enum class OracleHandOvers : uint8_t { kNone, kRandom };
+// Hand-overs of hosts at random moments. kRandom: to fresh queue pairs (Host::HandOver), which
+// changes nothing in a world: its trace is the same either way. kWorkers: to fresh workers
+// (Host::ReplaceWorkers), in worlds whose hosts also switch their congestion control by policy.
+enum class OracleHandOvers : uint8_t { kNone, kRandom, kWorkers };
 
 OracleResult RunOracle(uint64_t seed, Sabotage sabotage = Sabotage::kNone,
                        OracleChannels channels = OracleChannels::kBySeed,

@@ -10,6 +10,8 @@
 #include "gateway/take_over/gateway_state.h"
 #include "gateway/transport/endpoint/endpoint_tombstone.h"
 #include "tests/support/channel/channel_pair.h"
+#include "tests/support/hand_over/handed_connections.h"
+#include "tests/support/hand_over/handed_worker.h"
 #include "tests/support/qp/qp_host.h"
 
 namespace rocegw::testing {
@@ -236,6 +238,39 @@ std::string RunStagedCarrier(std::span<const uint8_t> state) {
   return failure;
 }
 
+constexpr SessionId kWindowSession{3};
+
+// A memory window of type 2 and its region.
+struct WindowWorld {
+  static constexpr verbs::RemoteUser kUser{kWindowSession, 1, Qpn{0x11}, {4, 5}};
+
+  static verbs::BindRequest Request() {
+    verbs::BindRequest request;
+    request.before = MemoryKey{0x12345600};
+    request.key = MemoryKey{0x12345678};
+    request.region = MemoryKey{0x77};
+    request.access = verbs::kAccessRemoteRead;
+    request.address = 0x1100;
+    request.length = 0x200;
+    return request;
+  }
+  WindowWorld() {
+    region.key = MemoryKey{0x77};
+    region.session = kWindowSession;
+    region.pd = 1;
+    region.iova = region.address = 0x1000;
+    region.length = 0x1000;
+    region.windows = &bound;
+  }
+  void HandOver(StateStream& state) {
+    window.HandOver(state, [&](MemoryKey key) { return key == region.key ? &region : nullptr; });
+  }
+
+  verbs::BoundWindows bound;
+  verbs::RegionConfig region;
+  verbs::MemoryWindow window{verbs::MwType::kType2, kWindowSession, 1, MemoryKey{0x12345600}};
+};
+
 }  // namespace
 
 std::string_view NameOf(HandedObject object) {
@@ -260,6 +295,12 @@ std::string_view NameOf(HandedObject object) {
       return "gateway";
     case HandedObject::kStagedCarrier:
       return "staged_carrier";
+    case HandedObject::kWorker:
+      return "worker";
+    case HandedObject::kConnections:
+      return "connections";
+    case HandedObject::kMemoryWindow:
+      return "memory_window";
     case HandedObject::kCount:
       break;
   }
@@ -295,6 +336,15 @@ std::vector<uint8_t> ExampleOf(HandedObject object) {
     }
     case HandedObject::kStagedCarrier:
       return ExampleOfStagedCarrier();
+    case HandedObject::kWorker:
+      return ExampleOfWorker();
+    case HandedObject::kConnections:
+      return ExampleOfConnections();
+    case HandedObject::kMemoryWindow: {
+      WindowWorld world;
+      EXPECT_TRUE(world.window.Bind(WindowWorld::kUser, WindowWorld::Request(), &world.region));
+      return Written([&](StateStream& out) { world.HandOver(out); });
+    }
     default:
       return ExampleOfQueuePair(object);
   }
@@ -332,6 +382,24 @@ std::string ReadAndRun(HandedObject object, std::span<const uint8_t> state) {
     }
     case HandedObject::kStagedCarrier:
       return RunStagedCarrier(state);
+    case HandedObject::kWorker:
+      return RunWorker(state);
+    case HandedObject::kConnections:
+      return RunConnections(state);
+    case HandedObject::kMemoryWindow: {
+      WindowWorld world;
+      std::string failure = Read(state, [&](StateStream& in) { world.HandOver(in); });
+      verbs::MemoryWindow::Place place;
+      const auto bound = world.window.binding();
+      // A place that the window grants lies in the region.
+      if (bound.has_value() &&
+          world.window.Find({kWindowSession, 1, bound->qpn, {4, 5}}, bound->key, 0, bound->address,
+                            bound->length, place)) {
+        EXPECT_TRUE(world.region.Holds(place.address, bound->length));
+      }
+      (void)world.window.Invalidate(WindowWorld::kUser, MemoryKey{0x12345678});
+      return failure;
+    }
     default:
       return RunQueuePair(object, state);
   }

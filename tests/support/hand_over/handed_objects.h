@@ -23,6 +23,9 @@ enum class HandedObject : uint8_t {
   kTombstone = 7,
   kGateway = 8,
   kStagedCarrier = 9,
+  kWorker = 10,
+  kConnections = 11,
+  kMemoryWindow = 12,
   kCount,
 };
 

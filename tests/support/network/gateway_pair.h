@@ -91,6 +91,7 @@ class GatewayPair {
   bool RunWorker(int side, WorkerIndex worker, TimePoint now) {
     return sides_[side].workers[worker]->RunOnce(now);
   }
+  worker::Worker& worker(int side, size_t index) { return *sides_[side].workers[index]; }
   rocegw_doorbell_page* page(int side, WorkerIndex worker, uint32_t session = 1) {
     return sides_[side].bells[session - 1][worker]->page.get();
   }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection manager engine with an address, a clock that the test moves, and its actions so far.
 // Each step of a program (bind, resolve, connect, ...) is one call. Assertions here only catch
-// broken tests.
+// broken tests. With ROCEGW_HAND_OVER in the environment, the engine is handed over to a fresh one
+// before each event, as if another gateway took over.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,6 +19,7 @@
 #include <vector>
 
 #include "gateway/cm/cm_engine.h"
+#include "gateway/hand_over/state_stream.h"
 #include "tests/support/random.h"
 
 namespace rocegw::cm::testing {
@@ -45,8 +51,42 @@ inline constexpr SessionId kOtherProgram{8};
 class Host {
  public:
   Host(const wire::Gid& gid, uint64_t seed, const CmConfig& config = {})
-      : address(gid), random_(seed), engine(config, random_) {
+      : address(gid),
+        random_(seed),
+        config_(config),
+        engine_(std::make_unique<CmEngine>(config, random_)) {
     SetMtu(1500);
+  }
+
+  CmEngine& engine() { return *engine_; }
+  const CmEngine& engine() const { return *engine_; }
+
+  void SetAddresses(std::span<const LocalAddress> addresses) {
+    addresses_.assign(addresses.begin(), addresses.end());
+    engine_->SetAddresses(addresses_);
+  }
+  void SetGateway(const GatewaySettings& settings) {
+    settings_ = settings;
+    engine_->SetGateway(settings);
+  }
+
+  // Writes the state of the engine and reads it into a fresh one, which takes its place.
+  void HandOver() {
+    using hand_over::StateStream;
+    std::vector<uint8_t> bytes;
+    const hand_over::StateVersions versions;
+    StateStream out(bytes, now, versions);
+    CmActions ignored;
+    engine_->HandOver(out, ignored);
+    ASSERT_TRUE(out.ok()) << out.failure();
+    auto fresh = std::make_unique<CmEngine>(config_, random_);
+    fresh->SetAddresses(addresses_);
+    if (settings_.has_value()) fresh->SetGateway(*settings_);
+    StateStream in(bytes, now);
+    fresh->HandOver(in, ignored);
+    ASSERT_TRUE(in.ok()) << in.failure();
+    ASSERT_TRUE(in.at_end());
+    engine_ = std::move(fresh);
   }
 
   void SetMtu(uint32_t mtu) {
@@ -55,12 +95,13 @@ class Host {
     local.device = 0;
     local.gid_index = 3;
     local.mtu = mtu;
-    engine.SetAddresses({&local, 1});
+    SetAddresses({&local, 1});
   }
 
   template <typename Body>
   int Do(CmHandle id, Body body, SessionId owner = kProgram) {
-    return engine.OnCommand({owner, id, std::move(body)}, now, actions);
+    HandOverIfAsked();
+    return engine_->OnCommand({owner, id, std::move(body)}, now, actions);
   }
 
   CmHandle Create(PortSpace space = PortSpace::kTcp, QpType type = QpType::kRc,
@@ -107,7 +148,8 @@ class Host {
     meta.destination = mad.path.destination;
     meta.source_port = mad.path.source_port;
     meta.traffic_class = mad.path.traffic_class;
-    return engine.OnDatagram(mad.bytes, meta, kGsiQpn, now, actions);
+    HandOverIfAsked();
+    return engine_->OnDatagram(mad.bytes, meta, kGsiQpn, now, actions);
   }
 
   // Delivers a datagram from `peer`, as from the network.
@@ -115,12 +157,14 @@ class Host {
     wire::RxMeta meta;
     meta.source = peer;
     meta.destination = address;
-    return engine.OnMad(mad, meta, kGsiQpn, now, actions);
+    HandOverIfAsked();
+    return engine_->OnMad(mad, meta, kGsiQpn, now, actions);
   }
 
   void Advance(Duration by) {
     now = now + by;
-    engine.OnDeadline(now, actions);
+    HandOverIfAsked();
+    engine_->OnDeadline(now, actions);
   }
 
   // Returns the oldest unread event.
@@ -148,7 +192,7 @@ class Host {
 
   // Returns the state as the state service shows it; "" if the engine has no such connection.
   std::string_view StateOf(CmHandle id) const {
-    for (const ConnectionRow& row : engine.Connections()) {
+    for (const ConnectionRow& row : engine_->Connections()) {
       if (row.id == id) return row.state;
     }
     return "";
@@ -159,11 +203,17 @@ class Host {
   CmActions actions;
 
  private:
-  SeededRandom random_;
-  uint64_t last_handle_ = 0;
+  void HandOverIfAsked() {
+    static const bool asked = std::getenv("ROCEGW_HAND_OVER") != nullptr;
+    if (asked) HandOver();
+  }
 
- public:
-  CmEngine engine;
+  SeededRandom random_;
+  const CmConfig config_;
+  std::vector<LocalAddress> addresses_;
+  std::optional<GatewaySettings> settings_;
+  uint64_t last_handle_ = 0;
+  std::unique_ptr<CmEngine> engine_;
 };
 
 // Delivers datagrams between the two until neither has any, without loss.

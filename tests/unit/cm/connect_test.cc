@@ -81,7 +81,7 @@ TEST_F(ConnectTest, Request_IsWhatLinuxWouldSend) {
   EXPECT_NE(req.local_comm_id, 0u);
   EXPECT_EQ(req.vendor_id, 0u);
   EXPECT_EQ(req.service_id, 0x0000000001061d2fu);
-  EXPECT_EQ(req.local_ca_guid, client.engine.CaGuidFor(server.address));
+  EXPECT_EQ(req.local_ca_guid, client.engine().CaGuidFor(server.address));
   EXPECT_EQ(req.local_qpn, Qpn{0x111});
   EXPECT_EQ(req.responder_resources, 4);
   EXPECT_EQ(req.initiator_depth, 2);
@@ -148,12 +148,12 @@ TEST_F(ConnectTest, FourWays_LeaveBothEstablished) { Established(); }
 TEST_F(ConnectTest, Attributes_OfBothSides_FitEachOther) {
   Established();
   QpAttributes rtr[2], rts[2], init[2];
-  ASSERT_EQ(client.engine.InitQpAttributes(kProgram, active, QpState::kInit, init[0]), 0);
-  ASSERT_EQ(server.engine.InitQpAttributes(kProgram, passive, QpState::kInit, init[1]), 0);
-  ASSERT_EQ(client.engine.InitQpAttributes(kProgram, active, QpState::kRtr, rtr[0]), 0);
-  ASSERT_EQ(server.engine.InitQpAttributes(kProgram, passive, QpState::kRtr, rtr[1]), 0);
-  ASSERT_EQ(client.engine.InitQpAttributes(kProgram, active, QpState::kRts, rts[0]), 0);
-  ASSERT_EQ(server.engine.InitQpAttributes(kProgram, passive, QpState::kRts, rts[1]), 0);
+  ASSERT_EQ(client.engine().InitQpAttributes(kProgram, active, QpState::kInit, init[0]), 0);
+  ASSERT_EQ(server.engine().InitQpAttributes(kProgram, passive, QpState::kInit, init[1]), 0);
+  ASSERT_EQ(client.engine().InitQpAttributes(kProgram, active, QpState::kRtr, rtr[0]), 0);
+  ASSERT_EQ(server.engine().InitQpAttributes(kProgram, passive, QpState::kRtr, rtr[1]), 0);
+  ASSERT_EQ(client.engine().InitQpAttributes(kProgram, active, QpState::kRts, rts[0]), 0);
+  ASSERT_EQ(server.engine().InitQpAttributes(kProgram, passive, QpState::kRts, rts[1]), 0);
   EXPECT_EQ(init[0].mask, kQpState | kQpAccessFlags | kQpPkeyIndex | kQpPort);
   EXPECT_EQ(init[0].access, kAccessRemoteWrite | kAccessRemoteRead | kAccessRemoteAtomic);
   EXPECT_EQ(rtr[0].mask, kQpState | kQpAv | kQpPathMtu | kQpDestQpn | kQpRqPsn |
@@ -183,12 +183,13 @@ TEST_F(ConnectTest, Attributes_BeforeTheReply_AreInitOnly) {
   listener = server.Listening(kPort);
   active = client.Routed(server.address, kPort);
   QpAttributes attributes;
-  ASSERT_EQ(client.engine.InitQpAttributes(kProgram, active, QpState::kInit, attributes), 0);
+  ASSERT_EQ(client.engine().InitQpAttributes(kProgram, active, QpState::kInit, attributes), 0);
   EXPECT_EQ(attributes.access, 0u);
-  EXPECT_EQ(client.engine.InitQpAttributes(kProgram, active, QpState::kRtr, attributes), EINVAL);
+  EXPECT_EQ(client.engine().InitQpAttributes(kProgram, active, QpState::kRtr, attributes), EINVAL);
   const CmHandle unbound = client.Create();
-  EXPECT_EQ(client.engine.InitQpAttributes(kProgram, unbound, QpState::kInit, attributes), EINVAL);
-  EXPECT_EQ(client.engine.InitQpAttributes(kOtherProgram, active, QpState::kInit, attributes),
+  EXPECT_EQ(client.engine().InitQpAttributes(kProgram, unbound, QpState::kInit, attributes),
+            EINVAL);
+  EXPECT_EQ(client.engine().InitQpAttributes(kOtherProgram, active, QpState::kInit, attributes),
             EINVAL);
 }
 
@@ -229,9 +230,9 @@ TEST_F(ConnectTest, Reject_ReachesTheClientWithReasonAndData) {
   EXPECT_EQ(event->status, 28);
   EXPECT_EQ(event->param.private_data.length, kMaxRejectData);
   EXPECT_EQ(TextOf(event->param.private_data), "no");
-  EXPECT_EQ(client.engine.connection_count(), 0u);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
   Together(Seconds(30));
-  EXPECT_EQ(server.engine.connection_count(), 0u);
+  EXPECT_EQ(server.engine().connection_count(), 0u);
 }
 
 TEST_F(ConnectTest, RepeatedRequestAfterReject_IsRejectedAgainWithoutTheProgram) {
@@ -258,7 +259,7 @@ TEST_F(ConnectTest, NobodyListens_RejectsWithInvalidServiceId) {
   ASSERT_TRUE(event.has_value());
   EXPECT_EQ(event->type, EventType::kRejected);
   EXPECT_EQ(event->status, 8);
-  EXPECT_EQ(server.engine.connection_count(), 0u);
+  EXPECT_EQ(server.engine().connection_count(), 0u);
 }
 
 TEST_F(ConnectTest, RefusedAtOnceByWhoDoesNotListenYet_AsksAgainUntilTheGraceIsOver) {
@@ -284,8 +285,8 @@ TEST_F(ConnectTest, RefusedAtOnceByWhoDoesNotListenYet_AsksAgainUntilTheGraceIsO
   ASSERT_TRUE(event.has_value());
   EXPECT_EQ(event->type, EventType::kRejected);
   EXPECT_EQ(event->status, 8);
-  EXPECT_EQ(client.engine.counters().refused, 1u);
-  EXPECT_EQ(client.engine.connection_count(), 0u);
+  EXPECT_EQ(client.engine().counters().refused, 1u);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
   EXPECT_FALSE(client.NextMad().has_value());
 }
 
@@ -340,9 +341,9 @@ TEST_F(ConnectTest, Disconnect_EndsBothWithOneEventAndTimewait) {
   Together(Milliseconds(1));
   EXPECT_EQ(client.NextEvent()->type, EventType::kTimewaitExit);
   EXPECT_EQ(server.NextEvent()->type, EventType::kTimewaitExit);
-  EXPECT_EQ(client.engine.connection_count(), 0u);
-  EXPECT_EQ(server.engine.connection_count(), 0u);
-  EXPECT_EQ(client.engine.deadline(), kNever);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
+  EXPECT_EQ(server.engine().connection_count(), 0u);
+  EXPECT_EQ(client.engine().deadline(), kNever);
 }
 
 TEST_F(ConnectTest, CrossingDisconnects_EndBothOnce) {
@@ -404,18 +405,18 @@ TEST_F(ConnectTest, SilentPeer_ConnectEndsUnreachableAfterTheProtocolsTime) {
   wire::CmMad last;
   ASSERT_EQ(wire::DecodeMad(client.actions.mads.back().bytes, last), DropReason::kNone);
   EXPECT_EQ(std::get<wire::CmRej>(last.body).reason, wire::RejectReason::kTimeout);
-  EXPECT_EQ(client.engine.connection_count(), 0u);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
 }
 
 TEST_F(ConnectTest, LostRequest_IsSentAgainAfter200ms) {
   Connect();
   const SendMad first = client.actions.mads[0];
   client.actions.mads.clear();
-  EXPECT_EQ(client.engine.deadline(), client.now + Milliseconds(200));
+  EXPECT_EQ(client.engine().deadline(), client.now + Milliseconds(200));
   client.Advance(Milliseconds(200));
   ASSERT_EQ(client.actions.mads.size(), 1u);
   EXPECT_EQ(client.actions.mads[0].bytes, first.bytes);
-  EXPECT_EQ(client.engine.deadline(), client.now + Milliseconds(400));
+  EXPECT_EQ(client.engine().deadline(), client.now + Milliseconds(400));
 }
 
 TEST_F(ConnectTest, RepeatedRequestWhileTheProgramThinks_AsksForTime) {
@@ -427,9 +428,9 @@ TEST_F(ConnectTest, RepeatedRequestWhileTheProgramThinks_AsksForTime) {
   ASSERT_EQ(server.actions.mads.size(), 1u);
   client.Take(server.actions.mads[0]);
   EXPECT_EQ(client.StateOf(active), "REQ sent, peer asked for time");
-  EXPECT_EQ(client.engine.deadline(), client.now + Milliseconds(65536 + 4608));
+  EXPECT_EQ(client.engine().deadline(), client.now + Milliseconds(65536 + 4608));
   client.Take(server.actions.mads[0]);
-  EXPECT_EQ(client.engine.deadline(), client.now + Milliseconds(65536 + 4608));
+  EXPECT_EQ(client.engine().deadline(), client.now + Milliseconds(65536 + 4608));
 }
 
 TEST_F(ConnectTest, RepeatedRequestAfterReply_GetsTheReplyAgain) {
@@ -474,7 +475,7 @@ TEST_F(ConnectTest, ReadyToUseAfterAnMra_IsRepeatedAFewTimes) {
   }
   EXPECT_EQ(sent, 4);
   EXPECT_EQ(client.StateOf(active), "established");
-  EXPECT_EQ(client.engine.deadline(), kNever);
+  EXPECT_EQ(client.engine().deadline(), kNever);
 }
 
 TEST_F(ConnectTest, DestroyWhileDisconnecting_ShortensTheWait) {
@@ -493,7 +494,7 @@ TEST_F(ConnectTest, DestroyWhileDisconnecting_ShortensTheWait) {
   ASSERT_EQ(hasty.StateOf(active), "DREQ sent");
   ASSERT_EQ(hasty.Do(active, DestroyId{}), 0);
   for (int i = 0; i < 16; ++i) hasty.Advance(Milliseconds(100));
-  EXPECT_EQ(hasty.engine.connection_count(), 0u);
+  EXPECT_EQ(hasty.engine().connection_count(), 0u);
 }
 
 TEST_F(ConnectTest, CommEstablished_StandsInForTheReadyToUse) {
@@ -562,20 +563,20 @@ TEST_F(ConnectTest, DestroyedIds_InEveryState_LeaveNothingBehind) {
     }
     client.actions.Clear();
     server.actions.Clear();
-    EXPECT_EQ(client.engine.connection_count(), 0u);
-    EXPECT_EQ(server.engine.connection_count(), 0u);
-    EXPECT_EQ(client.engine.id_count(), 0u);
-    EXPECT_EQ(server.engine.id_count(), 0u);
-    EXPECT_EQ(client.engine.port_count(), 0u);
-    EXPECT_EQ(client.engine.deadline(), kNever);
-    EXPECT_EQ(server.engine.deadline(), kNever);
+    EXPECT_EQ(client.engine().connection_count(), 0u);
+    EXPECT_EQ(server.engine().connection_count(), 0u);
+    EXPECT_EQ(client.engine().id_count(), 0u);
+    EXPECT_EQ(server.engine().id_count(), 0u);
+    EXPECT_EQ(client.engine().port_count(), 0u);
+    EXPECT_EQ(client.engine().deadline(), kNever);
+    EXPECT_EQ(server.engine().deadline(), kNever);
   }
 }
 
 TEST_F(ConnectTest, DeadProgram_DisconnectsItsPeers) {
   Established();
-  client.engine.DropOwner(kProgram, client.now, client.actions);
-  EXPECT_EQ(client.engine.id_count(), 0u);
+  client.engine().DropOwner(kProgram, client.now, client.actions);
+  EXPECT_EQ(client.engine().id_count(), 0u);
   Exchange(client, server);
   EXPECT_EQ(server.NextEvent()->type, EventType::kDisconnected);
   EXPECT_FALSE(client.NextEvent().has_value());
@@ -583,11 +584,11 @@ TEST_F(ConnectTest, DeadProgram_DisconnectsItsPeers) {
 
 TEST_F(ConnectTest, DeadProgramWithASilentPeer_GivesUpSoon) {
   Established();
-  client.engine.DropOwner(kProgram, client.now, client.actions);
+  client.engine().DropOwner(kProgram, client.now, client.actions);
   client.actions.Clear();
   for (int i = 0; i < 210; ++i) client.Advance(Milliseconds(100));
   EXPECT_GE(client.actions.mads.size(), 4u);
-  EXPECT_EQ(client.engine.connection_count(), 0u);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
 }
 
 TEST_F(ConnectTest, DeadQp_TellsBothPrograms) {
@@ -609,7 +610,7 @@ TEST_F(ConnectTest, SameQpnAgain_IsStaleAndEndsTheOldConnection) {
   auto req = again.NextMad();
   ASSERT_TRUE(req.has_value());
   auto& body = std::get<wire::CmReq>(req->body);
-  body.local_ca_guid = client.engine.CaGuidFor(server.address);
+  body.local_ca_guid = client.engine().CaGuidFor(server.address);
   body.local_comm_id ^= 0x55555555;
   EXPECT_EQ(server.Take(*req, V4(1)), DropReason::kNone);
   bool dreq = false, rej = false;
@@ -635,9 +636,9 @@ TEST_F(ConnectTest, PeerWithASmallerLink_GetsASmallerPathMtu) {
   ASSERT_EQ(request->type, EventType::kConnectRequest);
   ASSERT_EQ(server.Do(request->id, Accept{Host::Params(0x222)}), 0);
   Exchange(client, server);
-  for (const auto& row : client.engine.Connections()) EXPECT_EQ(row.path_mtu, 1024u);
-  for (const auto& row : server.engine.Connections()) EXPECT_EQ(row.path_mtu, 1024u);
-  EXPECT_EQ(client.engine.Connections().size(), 1u);
+  for (const auto& row : client.engine().Connections()) EXPECT_EQ(row.path_mtu, 1024u);
+  for (const auto& row : server.engine().Connections()) EXPECT_EQ(row.path_mtu, 1024u);
+  EXPECT_EQ(client.engine().Connections().size(), 1u);
 }
 
 // Returns a REQ as the client would send it after forgetting its connection.
@@ -653,24 +654,24 @@ wire::CmReq StaleClaim(const wire::Gid& from, Host& server, uint64_t guid) {
 
 TEST_F(ConnectTest, StaleClaim_WithTheGuidThatOthersKnow_EndsNothing) {
   Established();
-  const uint64_t told_to_others = client.engine.CaGuidFor(V4(3));
-  EXPECT_NE(told_to_others, client.engine.CaGuidFor(server.address));
+  const uint64_t told_to_others = client.engine().CaGuidFor(V4(3));
+  EXPECT_NE(told_to_others, client.engine().CaGuidFor(server.address));
   server.Take({1, 0, StaleClaim(V4(1), server, told_to_others)}, V4(1));
   EXPECT_FALSE(server.Next<wire::CmDreq>().has_value());
-  EXPECT_EQ(server.engine.counters().stale, 0u);
+  EXPECT_EQ(server.engine().counters().stale, 0u);
 }
 
 TEST_F(ConnectTest, StaleClaim_FromAnotherAddress_NeitherEndsNorHidesTheConnection) {
   Established();
-  const uint64_t guid = client.engine.CaGuidFor(server.address);
+  const uint64_t guid = client.engine().CaGuidFor(server.address);
   wire::CmReq elsewhere = StaleClaim(V4(9), server, guid);
   server.Take({1, 0, elsewhere}, V4(9));
-  EXPECT_EQ(server.engine.counters().stale, 0u);
+  EXPECT_EQ(server.engine().counters().stale, 0u);
   server.actions.mads.clear();
   wire::CmReq own = StaleClaim(V4(1), server, guid);
   own.local_comm_id ^= 1;
   server.Take({2, 0, own}, V4(1));
-  EXPECT_EQ(server.engine.counters().stale, 1u) << "the client itself still ends it";
+  EXPECT_EQ(server.engine().counters().stale, 1u) << "the client itself still ends it";
 }
 
 TEST_F(ConnectTest, PrivateDataBeyondTheLimits_IsRefused) {

@@ -34,8 +34,8 @@ GatewaySettings Channels() {
 class GatewayPeerTest : public ::testing::Test {
  protected:
   GatewayPeerTest() {
-    client.engine.SetGateway(Channels());
-    server.engine.SetGateway(Channels());
+    client.SetGateway(Channels());
+    server.SetGateway(Channels());
   }
   // Resolves routes without a packet to the peer.
   void Route() {
@@ -57,11 +57,11 @@ class GatewayPeerTest : public ::testing::Test {
     ASSERT_TRUE(event && event->type == EventType::kConnectResponse);
   }
   DataPath PathOf(Host& host, const Host& peer, uint32_t qpn, uint32_t allowed = kAll) {
-    return host.engine.ChooseDataPath(host.address, peer.address, Qpn{qpn}, allowed, host.now,
-                                      host.actions);
+    return host.engine().ChooseDataPath(host.address, peer.address, Qpn{qpn}, allowed, host.now,
+                                        host.actions);
   }
   static EceRecord RecordOf(const Host& host) {
-    const auto rows = host.engine.Connections();
+    const auto rows = host.engine().Connections();
     return rows.empty() ? EceRecord{} : rows.front().ece;
   }
 
@@ -77,7 +77,7 @@ TEST_F(GatewayPeerTest, Resolving_AsksSoThatConnectNeedNotWait) {
   ASSERT_EQ(client.actions.mads.size(), 1u);
   EXPECT_TRUE(wire::IsVendorMad(client.actions.mads.front().bytes));
   Exchange(client, server);
-  EXPECT_EQ(client.engine.discovery().KindOf(server.address), PeerKind::kGateway);
+  EXPECT_EQ(client.engine().discovery().KindOf(server.address), PeerKind::kGateway);
   ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
   const auto req = client.Next<wire::CmReq>();
   ASSERT_TRUE(req.has_value());
@@ -174,7 +174,7 @@ TEST_F(GatewayPeerTest, DestroyedWhileItWaits_SendsNothing) {
   client.actions.mads.clear();
   ASSERT_EQ(client.Do(active, DestroyId{}), 0);
   EXPECT_TRUE(client.actions.mads.empty());
-  EXPECT_EQ(client.engine.connection_count(), 0u);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
   for (int i = 0; i < 10; ++i) client.Advance(Milliseconds(10));
   for (const SendMad& mad : client.actions.mads) EXPECT_TRUE(wire::IsVendorMad(mad.bytes));
 }
@@ -187,7 +187,7 @@ TEST_F(GatewayPeerTest, TwoGateways_AgreeOnAChannel) {
   const DataPath early = PathOf(server, client, 0x111);
   ASSERT_TRUE(early.channel.has_value()) << early.reason;
   EXPECT_EQ(early.channel->acceptor, Qpn{0x44});
-  EXPECT_EQ(early.channel->instance, client.engine.discovery().own().instance);
+  EXPECT_EQ(early.channel->instance, client.engine().discovery().own().instance);
   Respond();
   const uint32_t agreed = wire::kOptionPresent | Channels().features;
   EXPECT_EQ(RecordOf(client).agreed, agreed);
@@ -196,13 +196,13 @@ TEST_F(GatewayPeerTest, TwoGateways_AgreeOnAChannel) {
   ASSERT_TRUE(path.channel.has_value()) << path.reason;
   EXPECT_EQ(path.channel->peer, server.address);
   EXPECT_STREQ(path.reason, "a channel was agreed on by the CM");
-  EXPECT_NE(Describe(client.engine.Connections().front())
+  EXPECT_NE(Describe(client.engine().Connections().front())
                 .find("agreed between gateways (channel, selective acknowledgement, DCQCN)"),
             std::string::npos);
 }
 
 TEST_F(GatewayPeerTest, ServerWithoutChannels_GetsNativeRc) {
-  server.engine.SetGateway({});
+  server.SetGateway({});
   Route();
   Exchange(client, server);
   Request();
@@ -268,7 +268,7 @@ TEST_F(GatewayPeerTest, ReasonsForNativeRc_AreTold) {
                "the program wants no channel");
   Host off(V4(4), 4);
   EXPECT_STREQ(PathOf(off, server, 0x777).reason, "channels are not enabled here");
-  off.engine.SetGateway(Channels());
+  off.SetGateway(Channels());
   EXPECT_STREQ(PathOf(off, server, 0x777).reason, "discovery is not enabled here");
   EXPECT_TRUE(off.actions.mads.empty());
 }
@@ -276,7 +276,7 @@ TEST_F(GatewayPeerTest, ReasonsForNativeRc_AreTold) {
 TEST_F(GatewayPeerTest, ForgottenPeer_IsAskedBeforeItsNextQp) {
   PathOf(client, server, 0x777);
   Exchange(client, server);
-  client.engine.ForgetPeer(server.address, client.actions);
+  client.engine().ForgetPeer(server.address, client.actions);
   EXPECT_TRUE(PathOf(client, server, 0x777).wait);
 }
 
@@ -288,9 +288,9 @@ TEST_F(GatewayPeerTest, RequestThatOffers_IsAReasonToAskAgain) {
   server.actions.Clear();
   Route();
   Exchange(client, server);
-  EXPECT_EQ(server.engine.discovery().KindOf(client.address), PeerKind::kRnic);
+  EXPECT_EQ(server.engine().discovery().KindOf(client.address), PeerKind::kRnic);
   Request();
-  EXPECT_EQ(server.engine.discovery().KindOf(client.address), PeerKind::kGateway);
+  EXPECT_EQ(server.engine().discovery().KindOf(client.address), PeerKind::kGateway);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class IdTest : public ::testing::Test {
  protected:
   IdInfo Info(CmHandle id) {
     IdInfo info;
-    EXPECT_EQ(host.engine.QueryId(kProgram, id, info), 0);
+    EXPECT_EQ(host.engine().QueryId(kProgram, id, info), 0);
     return info;
   }
   Host host{V4(1), 1};
@@ -124,7 +124,7 @@ TEST_F(IdTest, Resolve_GoesThroughItsStates) {
   EXPECT_EQ(Info(id).path_mtu, 3);
   EXPECT_EQ(Info(id).traffic_class, 0x68);
   EXPECT_EQ(Info(id).destination_gid, V4(2));
-  EXPECT_EQ(host.engine.deadline(), kNever);
+  EXPECT_EQ(host.engine().deadline(), kNever);
 }
 
 TEST_F(IdTest, Resolve_Failures_AreEvents_AndMayBeTriedAgain) {
@@ -156,7 +156,7 @@ TEST_F(IdTest, Resolve_FromABoundAddress_KeepsIt) {
   addresses[0].gid = V4(1);
   addresses[1].gid = V4(5);
   addresses[1].gid_index = 9;
-  host.engine.SetAddresses(addresses);
+  host.SetAddresses(addresses);
   const CmHandle id = host.Create();
   ResolveAddress resolve;
   resolve.has_source = true;
@@ -219,7 +219,7 @@ TEST_F(IdTest, ApplicationEce_TravelsUnchanged) {
 TEST_F(IdTest, Rows_TellStateAndBacklog) {
   const CmHandle listener = host.Listening(7000, 5);
   const CmHandle routed = host.Routed(V4(2), 7001);
-  const std::vector<IdRow> rows = host.engine.Ids();
+  const std::vector<IdRow> rows = host.engine().Ids();
   ASSERT_EQ(rows.size(), 2u);
   for (const IdRow& row : rows) {
     EXPECT_EQ(row.owner, kProgram);
@@ -234,7 +234,7 @@ TEST_F(IdTest, ForeignIds_AreInvalid) {
   EXPECT_EQ(host.Do(id, Bind{AnyV4(7000)}, kOtherProgram), EINVAL);
   EXPECT_EQ(host.Do(id, DestroyId{}, kOtherProgram), EINVAL);
   IdInfo info;
-  EXPECT_EQ(host.engine.QueryId(kOtherProgram, id, info), EINVAL);
+  EXPECT_EQ(host.engine().QueryId(kOtherProgram, id, info), EINVAL);
   EXPECT_EQ(host.Do(CmHandle{12345}, DestroyId{}), EINVAL);
 }
 
@@ -285,7 +285,7 @@ TEST_F(IdTest, EphemeralPorts_WhenAllAreTaken_AreSharedByActiveIdsOnly) {
   config.last_ephemeral_port = 40003;
   Host small(V4(1), 1, config);
   for (int i = 0; i < 8; ++i) EXPECT_NE(small.Routed(V4(2), 7000).value, 0u);
-  EXPECT_EQ(small.engine.port_count(), 4u);
+  EXPECT_EQ(small.engine().port_count(), 4u);
   EXPECT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), EADDRNOTAVAIL);
 }
 
@@ -295,8 +295,8 @@ TEST_F(IdTest, EphemeralPorts_NearlyAllTaken_AreGivenOnceAsLongAsOneIsNear) {
   config.last_ephemeral_port = 40999;
   Host small(V4(1), 1, config);
   for (int i = 0; i < 1000; ++i) EXPECT_NE(small.Routed(V4(2), 7000).value, 0u);
-  EXPECT_GT(small.engine.port_count(), 900u);
-  while (small.engine.port_count() != 1000)
+  EXPECT_GT(small.engine().port_count(), 900u);
+  while (small.engine().port_count() != 1000)
     ASSERT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), 0) << "one is free";
   EXPECT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), EADDRNOTAVAIL);
 }

@@ -20,49 +20,49 @@ int FillUp(CmEngine& engine) {
 
 TEST(CmKept, RoomIsMadeInTurnsUsedAndMadeAgain) {
   Host host(V4(1), 1);
-  EXPECT_FALSE(host.engine.Refill());
-  EXPECT_FALSE(host.engine.wants_refill());
-  host.engine.Keep(200);
-  EXPECT_TRUE(host.engine.wants_refill());
-  EXPECT_GT(FillUp(host.engine), 1) << "not all at once";
-  EXPECT_FALSE(host.engine.wants_refill());
+  EXPECT_FALSE(host.engine().Refill());
+  EXPECT_FALSE(host.engine().wants_refill());
+  host.engine().Keep(200);
+  EXPECT_TRUE(host.engine().wants_refill());
+  EXPECT_GT(FillUp(host.engine()), 1) << "not all at once";
+  EXPECT_FALSE(host.engine().wants_refill());
 
   const CmHandle id = host.Routed(V4(2), kPort);
   ASSERT_EQ(host.Do(id, cm::Connect{Host::Params(0x111)}), 0);
-  EXPECT_TRUE(host.engine.wants_refill());
-  EXPECT_EQ(FillUp(host.engine), 1);
+  EXPECT_TRUE(host.engine().wants_refill());
+  EXPECT_EQ(FillUp(host.engine()), 1);
   // Memory beyond the wanted amount is not kept.
   ASSERT_EQ(host.Do(id, DestroyId{}), 0);
-  EXPECT_FALSE(host.engine.wants_refill());
-  EXPECT_FALSE(host.engine.Refill());
+  EXPECT_FALSE(host.engine().wants_refill());
+  EXPECT_FALSE(host.engine().Refill());
 
-  host.engine.Keep(0);
-  EXPECT_FALSE(host.engine.wants_refill());
-  EXPECT_FALSE(host.engine.Refill());
+  host.engine().Keep(0);
+  EXPECT_FALSE(host.engine().wants_refill());
+  EXPECT_FALSE(host.engine().Refill());
 }
 
 TEST(CmKept, AnIdThatGoes_GivesItsRoomBack) {
   Host host(V4(1), 1);
-  host.engine.Keep(2);
-  (void)FillUp(host.engine);
+  host.engine().Keep(2);
+  (void)FillUp(host.engine());
   const CmHandle id = host.Routed(V4(2), kPort);
-  EXPECT_TRUE(host.engine.wants_refill());
+  EXPECT_TRUE(host.engine().wants_refill());
   ASSERT_EQ(host.Do(id, DestroyId{}), 0);
-  EXPECT_FALSE(host.engine.wants_refill());
+  EXPECT_FALSE(host.engine().wants_refill());
 }
 
 TEST(CmKept, Names_ComeWithEventsOfTheId_AndOfTheListenerWithRequests) {
   Host client(V4(1), 1);
   Host server(V4(2), 2);
-  server.engine.Name(server.Listening(kPort), 17);
+  server.engine().Name(server.Listening(kPort), 17);
   const CmHandle active = client.Routed(server.address, kPort);
-  client.engine.Name(active, 23);
+  client.engine().Name(active, 23);
   ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
   Exchange(client, server);
   const auto request = server.NextEvent();
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(request->name, 17u);
-  server.engine.Name(request->id, 18);
+  server.engine().Name(request->id, 18);
   ASSERT_EQ(server.Do(request->id, Accept{Host::Params(0x222)}), 0);
   Exchange(client, server);
   const auto response = client.NextEvent();
@@ -73,7 +73,7 @@ TEST(CmKept, Names_ComeWithEventsOfTheId_AndOfTheListenerWithRequests) {
   const auto established = server.NextEvent();
   ASSERT_TRUE(established.has_value());
   EXPECT_EQ(established->name, 18u);
-  server.engine.Name({12345}, 1);  // unknown handle: no effect
+  server.engine().Name({12345}, 1);  // unknown handle: no effect
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ TEST_F(RequestTest, GoodRequest_ReachesTheListener_WithItsPath) {
   EXPECT_EQ(event->param.initiator_depth, 16);
   EXPECT_EQ(event->param.responder_resources, 1);
   QpAttributes rtr, rts;
-  ASSERT_EQ(server.engine.InitQpAttributes(testing::kProgram, event->id, QpState::kRtr, rtr), 0);
-  ASSERT_EQ(server.engine.InitQpAttributes(testing::kProgram, event->id, QpState::kRts, rts), 0);
+  ASSERT_EQ(server.engine().InitQpAttributes(testing::kProgram, event->id, QpState::kRtr, rtr), 0);
+  ASSERT_EQ(server.engine().InitQpAttributes(testing::kProgram, event->id, QpState::kRts, rts), 0);
   EXPECT_EQ(rtr.destination_gid, kPeer);
   EXPECT_EQ(rtr.traffic_class, 0x68);
   EXPECT_EQ(rtr.flow_label, 0x54321u);
@@ -106,7 +106,7 @@ TEST_F(RequestTest, Reply_EchoesTransactionAndVendorWithoutOptions) {
   EXPECT_EQ(rep.remote_comm_id, 0x5000u);
   EXPECT_EQ(rep.target_ack_delay, 15);
   EXPECT_EQ(rep.failover_accepted, 0);
-  const auto rows = server.engine.Connections();
+  const auto rows = server.engine().Connections();
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].ece.received, (Ece{0x15B3, 0x12345}));
   EXPECT_EQ(rows[0].ece.sent, (Ece{0x15B3, 0}));
@@ -185,7 +185,7 @@ TEST_F(RequestTest, FaultyRequests_AreRejected_WithTheirReason) {
     EXPECT_EQ(rej->local_comm_id, 0u) << fault.name;
     EXPECT_EQ(rej->answered, wire::CmAnswered::kReq) << fault.name;
     EXPECT_FALSE(server.NextEvent().has_value()) << fault.name;
-    EXPECT_EQ(server.engine.connection_count(), 0u) << fault.name;
+    EXPECT_EQ(server.engine().connection_count(), 0u) << fault.name;
   }
 }
 
@@ -198,7 +198,7 @@ TEST_F(RequestTest, NobodyListens_RejectedAfterTheGrace) {
     EXPECT_EQ(server.Take(mad, kPeer), DropReason::kNone);
     // The same again, as from a peer that received nothing: one answer.
     EXPECT_EQ(server.Take(mad, kPeer), DropReason::kNone);
-    EXPECT_EQ(server.engine.deadline(), server.now + Milliseconds(100));
+    EXPECT_EQ(server.engine().deadline(), server.now + Milliseconds(100));
     server.Advance(Milliseconds(99));
     EXPECT_FALSE(server.NextMad().has_value());
     server.Advance(Milliseconds(1));
@@ -208,7 +208,7 @@ TEST_F(RequestTest, NobodyListens_RejectedAfterTheGrace) {
     EXPECT_EQ(rej->remote_comm_id, 0x5000u);
     EXPECT_FALSE(server.NextMad().has_value());
     EXPECT_FALSE(server.NextEvent().has_value());
-    EXPECT_EQ(server.engine.deadline(), kNever);
+    EXPECT_EQ(server.engine().deadline(), kNever);
   }
 }
 
@@ -415,10 +415,10 @@ TEST_F(RequestTest, ForeignClasses_AreToldApart) {
   wire::RxMeta meta;
   meta.source = kPeer;
   meta.destination = server.address;
-  EXPECT_EQ(server.engine.OnDatagram(bytes, meta, kGsiQpn, server.now, server.actions),
+  EXPECT_EQ(server.engine().OnDatagram(bytes, meta, kGsiQpn, server.now, server.actions),
             DropReason::k_mad_unknown_class);
   bytes[1] = 7;
-  EXPECT_EQ(server.engine.OnDatagram(bytes, meta, kGsiQpn, server.now, server.actions),
+  EXPECT_EQ(server.engine().OnDatagram(bytes, meta, kGsiQpn, server.now, server.actions),
             DropReason::k_mad_malformed);
 }
 
@@ -431,7 +431,7 @@ TEST_F(RequestTest, ConnectionLimit_IsSilent) {
     EXPECT_EQ(small.Take(PeerRequest(i, 0x500 + i), kPeer), DropReason::kNone);
   EXPECT_EQ(small.Take(PeerRequest(4, 0x504), kPeer), DropReason::k_cm_backlog);
   EXPECT_TRUE(small.actions.mads.empty());
-  EXPECT_EQ(small.engine.id_count(), 4u);
+  EXPECT_EQ(small.engine().id_count(), 4u);
 }
 
 TEST_F(RequestTest, HugeAckTimeout_DoesNotHoldTheQpnForHours) {

@@ -69,7 +69,7 @@ TEST_F(RequestStorm, MoreThanTheWindow_WaitForAnswers) {
     all += AcceptAll();
   }
   EXPECT_EQ(all, 20);
-  EXPECT_EQ(client.engine.counters().mads_resent, 0u);
+  EXPECT_EQ(client.engine().counters().mads_resent, 0u);
   for (const CmHandle id : ids) EXPECT_EQ(client.StateOf(id), "REP received");
 }
 
@@ -81,7 +81,7 @@ TEST_F(RequestStorm, SlowListener_GetsFewerAfterAnInterval) {
   client.Advance(Milliseconds(1));
   // Four are repeated, and the window is two from now on.
   EXPECT_EQ(Sent(), 4u + 2u);
-  EXPECT_EQ(client.engine.counters().mads_resent, 4u);
+  EXPECT_EQ(client.engine().counters().mads_resent, 4u);
 }
 
 TEST_F(RequestStorm, OtherListeners_DoNotWait) {
@@ -106,9 +106,9 @@ TEST_F(RequestStorm, DestroyedConnections_GiveTheirPlacesBack) {
 
 TEST_F(RequestStorm, DeathOfTheProgram_LeavesNobodyWaiting) {
   Connect(10);
-  client.engine.DropOwner(kProgram, client.now, client.actions);
+  client.engine().DropOwner(kProgram, client.now, client.actions);
   Sent();
-  EXPECT_EQ(client.engine.connection_count(), 0u);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
   Connect(1);
   EXPECT_EQ(Sent(), 1u);
 }

@@ -71,8 +71,8 @@ TEST_F(SidrTest, Accept_TellsQpnAndDefaultQkey) {
   EXPECT_EQ(event->param.private_data.length, kMaxUdAcceptData);
   EXPECT_EQ(TextOf(event->param.private_data), "me");
   EXPECT_EQ(event->info.destination_gid, V4(2));
-  EXPECT_EQ(client.engine.connection_count(), 0u);
-  EXPECT_EQ(client.engine.deadline(), kNever);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
+  EXPECT_EQ(client.engine().deadline(), kNever);
 }
 
 TEST_F(SidrTest, RepeatedRequest_IsAnsweredWithoutTheProgram) {
@@ -89,7 +89,7 @@ TEST_F(SidrTest, RepeatedRequest_IsAnsweredWithoutTheProgram) {
   EXPECT_EQ(server.actions.mads[0].bytes, reply.bytes);
   EXPECT_FALSE(server.NextEvent().has_value());
   server.Advance(Seconds(30));
-  EXPECT_EQ(server.engine.connection_count(), 0u);
+  EXPECT_EQ(server.engine().connection_count(), 0u);
 }
 
 TEST_F(SidrTest, Reject_IsUnreachableWithTheStatus) {
@@ -136,7 +136,7 @@ TEST_F(SidrTest, SilentPeer_IsUnreachableInTheEnd) {
   EXPECT_EQ(event->type, EventType::kUnreachable);
   EXPECT_EQ(event->status, -ETIMEDOUT);
   EXPECT_GE((client.now - start).ns, Milliseconds(4096 * 16).ns);
-  EXPECT_EQ(client.engine.connection_count(), 0u);
+  EXPECT_EQ(client.engine().connection_count(), 0u);
 }
 
 TEST_F(SidrTest, ReplyWithoutQkey_IsAnAddressError) {
@@ -168,7 +168,7 @@ TEST_F(SidrTest, Limits_OfPrivateData) {
 TEST_F(SidrTest, Attributes_OfUdIds_AreInitWithQkey) {
   active = client.Routed(server.address, kPort, PortSpace::kUdp, QpType::kUd);
   QpAttributes attributes;
-  ASSERT_EQ(client.engine.InitQpAttributes(kProgram, active, QpState::kInit, attributes), 0);
+  ASSERT_EQ(client.engine().InitQpAttributes(kProgram, active, QpState::kInit, attributes), 0);
   EXPECT_EQ(attributes.mask, kQpState | kQpPkeyIndex | kQpPort | kQpQkey);
   EXPECT_EQ(attributes.qkey, kUdpQkey);
 }

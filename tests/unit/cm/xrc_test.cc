@@ -58,15 +58,15 @@ TEST(XrcConnect, EndsAreNamedAsLinuxDoes_AndAskedForTheirHalf) {
   EXPECT_EQ(response->param.qpn, Qpn{0x222});
 
   QpAttributes rtr, rts;
-  ASSERT_EQ(client.engine.InitQpAttributes(kProgram, active, QpState::kRtr, rtr), 0);
-  ASSERT_EQ(client.engine.InitQpAttributes(kProgram, active, QpState::kRts, rts), 0);
+  ASSERT_EQ(client.engine().InitQpAttributes(kProgram, active, QpState::kRtr, rtr), 0);
+  ASSERT_EQ(client.engine().InitQpAttributes(kProgram, active, QpState::kRts, rts), 0);
   EXPECT_EQ(rtr.dest_qpn, Qpn{0x222});
   EXPECT_EQ(rtr.mask & (kQpMaxDestRdAtomic | kQpMinRnrTimer), 0u);
   constexpr uint32_t kRequester = kQpRetryCount | kQpRnrRetry | kQpMaxRdAtomic;
   EXPECT_EQ(rts.mask & (kRequester | kQpTimeout), kRequester | kQpTimeout);
   EXPECT_EQ(rts.retry_count, 7);
-  ASSERT_EQ(server.engine.InitQpAttributes(kProgram, request->id, QpState::kRtr, rtr), 0);
-  ASSERT_EQ(server.engine.InitQpAttributes(kProgram, request->id, QpState::kRts, rts), 0);
+  ASSERT_EQ(server.engine().InitQpAttributes(kProgram, request->id, QpState::kRtr, rtr), 0);
+  ASSERT_EQ(server.engine().InitQpAttributes(kProgram, request->id, QpState::kRts, rts), 0);
   EXPECT_EQ(rtr.mask & (kQpMaxDestRdAtomic | kQpMinRnrTimer), kQpMaxDestRdAtomic | kQpMinRnrTimer);
   EXPECT_EQ(rtr.max_dest_rd_atomic, 4);
   EXPECT_EQ(rts.mask & (kRequester | kQpTimeout), static_cast<uint32_t>(kQpTimeout));
