@@ -147,8 +147,9 @@ void StagedCarrier::Leave(port::TxPacket& packet, TimePoint now) {
 void StagedCarrier::Copy(const StagedFrame& frame, Psn psn, port::TxPacket& packet) const {
   const flow::CarrierAddress to = channel_->address();
   std::memcpy(packet.data, frame.data, frame.length);
-  wire::StampFrame(packet.data + to.EncodeBth(psn, -uint32_t{frame.ref.length} & 3, packet.data),
-                   to.flags, to.epoch);
+  // The description tells no padding: its length has another meaning in a reply to a group.
+  const uint32_t pad = frame.data[1] >> 4 & 3;
+  wire::StampFrame(packet.data + to.EncodeBth(psn, pad, packet.data), to.flags, to.epoch);
   packet.length = frame.length;
   packet.known_crc = {};
   packet.source_qpn = frame.source_qpn;

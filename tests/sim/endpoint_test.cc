@@ -366,6 +366,43 @@ TEST(EndpointGroup, RoundRobin_OneAfterTheOther) {
   for (size_t m = 0; m < 3; ++m) EXPECT_EQ(CountOf(world, m), 4u) << "member " << m;
 }
 
+// Copier that executes at once, in the memory of one side.
+class PromptCopier final : public memory::Copier {
+ public:
+  bool Submit(WorkerIndex, std::unique_ptr<memory::Batch>& batch) override {
+    for (const memory::MemoryOp& op : batch->ops) {
+      uint8_t* const at = &world->gateways().memory(1)[op.address - GatewayPair::kBase];
+      if (op.kind == memory::OpKind::kRead) std::copy_n(at, op.length, op.buffer);
+      if (op.kind == memory::OpKind::kWrite) std::copy_n(op.buffer, op.length, at);
+    }
+    done_.push_back(std::move(batch));
+    return true;
+  }
+  std::unique_ptr<memory::Batch> Collect(WorkerIndex) override {
+    if (done_.empty()) return nullptr;
+    std::unique_ptr<memory::Batch> batch = std::move(done_.front());
+    done_.pop_front();
+    return batch;
+  }
+  void Stop() override {}
+
+  World* world = nullptr;
+
+ private:
+  std::deque<std::unique_ptr<memory::Batch>> done_;
+};
+
+// The members of an untrusted program know a message by their own carrier for its channel.
+TEST(EndpointGroup, OfAnUntrustedProgram_GivesAllFramesOfAMessageToOneMember) {
+  PromptCopier copier;
+  World world({.each = 3, .peer_copier = &copier, .group = Dispatch::kRoundRobin});
+  copier.world = &world;
+  for (uint32_t id = 0; id < 12; ++id)
+    ASSERT_TRUE(world.Post(0, id % 2, kGroupPeer, kSend, id % 3 == 0 ? kMost : 60, id));
+  world.Run(300);
+  for (size_t m = 0; m < 3; ++m) EXPECT_EQ(CountOf(world, m), 4u) << "member " << m;
+}
+
 TEST(EndpointGroup, Depth_TheOneWithMostReceives) {
   World world({.each = 3, .receives = 2, .group = Dispatch::kDepth});
   world.repost = false;

@@ -36,6 +36,7 @@ class World {
     uint32_t window_bytes = 0;  // window of their pool
     // Accesses the memory of side 0 instead of the worker; nullptr: the worker does.
     memory::Copier* copier = nullptr;
+    memory::Copier* peer_copier = nullptr;  // the same for side 1
     // Makes all endpoints of side 1 one group.
     std::optional<verbs::Dispatch> group;
   };
@@ -204,6 +205,7 @@ class World {
     pair.memory_bytes = 2 << 20;
     pair.channel_paths = options.paths;
     if (options.copier != nullptr) pair.copiers[0] = {options.copier};
+    if (options.peer_copier != nullptr) pair.copiers[1] = {options.peer_copier};
     pair.workers[0] = pair.workers[1] = workers_ = options.workers;
     return pair;
   }

@@ -83,6 +83,13 @@ flow::Carrier& ChannelBindings::CarrierFor(const transport::QpContext& qp,
                                  qp.config.tenant_tag);
 }
 
+const flow::Carrier& ChannelBindings::SeenBy(SessionId id, const channel::Channel& channel) const {
+  const WorkerSession* const session = uses_.sessions.Find(id);
+  const flow::Carrier* const staged =
+      session == nullptr ? nullptr : StagedFrames::On(*session, channel);
+  return staged == nullptr ? channel : *staged;
+}
+
 ChannelBindings::Slots ChannelBindings::SlotsOf(const transport::QpContext& qp) const {
   Slots slots;
   const auto add = [&](const flow::Carrier& carrier) {

@@ -49,6 +49,9 @@ class ChannelBindings {
   // Returns the carrier by which the queue pair uses the channel.
   flow::Carrier& CarrierFor(const transport::QpContext& qp, channel::Channel& channel);
 
+  // Returns the carrier by which the session's queue pairs know the channel now.
+  const flow::Carrier& SeenBy(SessionId session, const channel::Channel& channel) const;
+
   // Returns the channels that the requests of a connected queue pair leave by.
   Slots SlotsOf(const transport::QpContext& qp) const;
   // Ends the references to the channels of `before` that the queue pair no longer uses.
