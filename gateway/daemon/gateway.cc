@@ -106,8 +106,10 @@ Gateway::Gateway(Config config, InheritedFds* inherited)
                     return OpenDpdk(port, config_.dpdk, interface_mtu, steering);
                   },
                   [this](const session::Device& device) { UpdateSysfs(device); }, inherited}),
-      sysfs_counters_(loop_, sysfs_.root(),
-                      [this](size_t device) { return data_path_.ports().TrafficOf(device); }),
+      sysfs_counters_(
+          loop_, sysfs_.root(),
+          [this](size_t device) { return data_path_.ports().TrafficOf(device); },
+          [this] { return sessions() != nullptr && sessions()->session_count() > 0; }),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_, &watchdog_),
       grpc_server_(identity_, readiness_, *this, this, this, this, this),

@@ -14,7 +14,7 @@ namespace {
 
 using datapath::PortTraffic;
 
-constexpr Duration kWhileChanging = Milliseconds(100);
+constexpr Duration kInUse = Milliseconds(100);
 constexpr Duration kAtRest = Seconds(1);
 
 struct Counter {
@@ -44,8 +44,9 @@ void WriteNumber(int fd, uint64_t number) {
 
 }  // namespace
 
-SysfsCounters::SysfsCounters(ControlLoop& loop, std::string root, Source source)
-    : loop_(loop), root_(std::move(root)), source_(std::move(source)) {}
+SysfsCounters::SysfsCounters(ControlLoop& loop, std::string root, Source source,
+                             std::function<bool()> in_use)
+    : loop_(loop), root_(std::move(root)), source_(std::move(source)), in_use_(std::move(in_use)) {}
 
 Status SysfsCounters::Start(const std::vector<std::string>& devices) {
   Stop();
@@ -84,22 +85,20 @@ void SysfsCounters::Stop() {
   devices_ = 0;
 }
 
-bool SysfsCounters::Write() {
+void SysfsCounters::WriteChanged() {
   std::vector<PortTraffic> traffic;
   for (size_t device = 0; device < devices_; ++device) traffic.push_back(source_(device));
-  bool changed = false;
   for (File& file : files_) {
     const uint64_t now = traffic[file.device].*file.value / file.unit;
     if (now == file.written) continue;
     WriteNumber(file.fd.get(), now);
     file.written = now;
-    changed = true;
   }
-  return changed;
 }
 
 void SysfsCounters::Tick() {
-  const Duration wait = Write() ? kWhileChanging : kAtRest;
+  WriteChanged();
+  const Duration wait = in_use_() ? kInUse : kAtRest;
   timer_ = loop_.At(ControlLoop::Now() + wait, [this] { Tick(); });
 }
 

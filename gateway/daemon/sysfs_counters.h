@@ -2,8 +2,8 @@
 // Counter files in the sysfs view: what each device sent and received, in the names and units of
 // Linux (Documentation/ABI/stable/sysfs-class-infiniband). A value is of the device and all its
 // programs, as on a kernel device; the interface's own statistics tell as much. Files are rewritten
-// in place, so that a program may keep one open: each second, and ten times a second while values
-// change. Control thread.
+// in place, so that a program may keep one open: each second, and ten times a second while programs
+// are attached. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,9 @@ class SysfsCounters {
  public:
   using Source = std::function<datapath::PortTraffic(size_t device)>;
 
-  // Files are below `root` (SysfsView). `source` is asked until Stop.
-  SysfsCounters(ControlLoop& loop, std::string root, Source source);
+  // Files are below `root` (SysfsView). `source` and `in_use` (programs are attached) are asked
+  // until Stop.
+  SysfsCounters(ControlLoop& loop, std::string root, Source source, std::function<bool()> in_use);
   ~SysfsCounters() { Stop(); }
   SysfsCounters(const SysfsCounters&) = delete;
   SysfsCounters& operator=(const SysfsCounters&) = delete;
@@ -42,13 +43,13 @@ class SysfsCounters {
   };
 
   Status Open(size_t device, const std::string& port);
-  // Writes what changed. Returns true if anything did.
-  bool Write();
+  void WriteChanged();
   void Tick();
 
   ControlLoop& loop_;
   const std::string root_;
   const Source source_;
+  const std::function<bool()> in_use_;
   std::vector<File> files_;
   size_t devices_ = 0;
   ControlLoop::TimerId timer_ = 0;

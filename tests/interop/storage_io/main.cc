@@ -85,6 +85,7 @@ Options Parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc < 3) Usage();
   const Options options = Parse(argc, argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::signal(SIGTERM, Stop);
   std::signal(SIGINT, Stop);
   using namespace rocegw::storage_io;

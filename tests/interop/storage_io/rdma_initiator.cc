@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -13,6 +14,10 @@
 namespace rocegw::storage_io {
 namespace {
 
+constexpr uint32_t kTold = 100;  // answers of a connection until they are told
+// A peer that was cut off between its acknowledgement and its answer is noticed by nothing else, as
+// NVMe's keep-alive does it.
+constexpr auto kKeepAlive = std::chrono::seconds(3);
 constexpr int kResolveMs = 2000;
 constexpr int kRetryMs = 100;
 constexpr int kPollsBetweenEvents = 256;
@@ -35,7 +40,6 @@ class Initiator {
         continue;
       }
       std::printf("connected after %llu requests\n", static_cast<unsigned long long>(load_.done()));
-      std::fflush(stdout);
       Serve();
       Close();
     }
@@ -53,7 +57,10 @@ class Initiator {
         channel_.Wait(kRetryMs);
         continue;
       }
-      if (event->id == id_) return event->type == type;
+      if (event->id != id_) continue;
+      if (event->type == type) return true;
+      std::printf("not connected: %s\n", rdma_event_str(event->type));
+      return false;
     }
     return false;
   }
@@ -105,6 +112,8 @@ class Initiator {
   // Returns when the time is over or the connection has ended.
   void Serve() {
     outstanding_ = 0;
+    until_told_ = kTold;
+    answered_ = Load::Clock::now();
     for (uint32_t slot = 0; slot < load_.depth(); ++slot) Begin(slot);
     bool connected = true;
     for (int polls = 0; connected && !queue_->failed() && !Finished(); ++polls) {
@@ -136,12 +145,20 @@ class Initiator {
     Receive(index);
     load_.End(response.slot, response.failed != 0);
     --outstanding_;
+    answered_ = Load::Clock::now();
+    if (--until_told_ == 0) {
+      std::printf("answered: %u requests of this connection\n", kTold);
+    }
     if (!load_.over()) Begin(response.slot);
   }
 
   bool PollEvents() {
     const auto event = channel_.Poll();
-    if (!event) return true;
+    if (!event) {
+      const bool silent = Load::Clock::now() - answered_ > kKeepAlive;
+      if (silent) std::printf("lost: no answer\n");
+      return !silent;
+    }
     std::printf("lost: %s\n", rdma_event_str(event->type));
     return false;
   }
@@ -158,6 +175,8 @@ class Initiator {
   ibv_mr* responses_region_ = nullptr;
   ibv_mr* data_region_ = nullptr;
   uint32_t outstanding_ = 0;
+  uint32_t until_told_ = 0;  // answers
+  Load::Clock::time_point answered_;
 };
 
 }  // namespace

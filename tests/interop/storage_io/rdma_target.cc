@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <list>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -176,9 +177,8 @@ class RdmaTarget {
     if (Clock::now() < next_try_) return;
     next_try_ = Clock::now() + kRetryInterval;
     watch_.Poll();
-    if (removed_ > 0 && listener_ != nullptr) CloseForRemoval();
+    if (!removals_.empty() && listener_ != nullptr) CloseForRemoval();
     if (listener_ == nullptr) Listen();
-    std::fflush(stdout);
   }
 
  private:
@@ -189,7 +189,7 @@ class RdmaTarget {
       case RDMA_CM_EVENT_DISCONNECTED:
         return Close(event.id);
       case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        ++removed_;
+        ++removals_[event.id];
         return;
       default:
         return;
@@ -212,8 +212,13 @@ class RdmaTarget {
 
   // The events of all ids have had time to come: one for each.
   void CloseForRemoval() {
-    std::printf("removed: %zu events for %zu ids\n", removed_, connections_.size() + 1);
-    removed_ = 0;
+    int events = 0;
+    for (const auto& [id, count] : removals_) events += count;
+    size_t silent = removals_.contains(listener_) ? 0 : 1;
+    for (const TargetConnection& connection : connections_)
+      silent += removals_.contains(connection.id()) ? 0 : 1;
+    std::printf("removed: %d events of %zu ids, none of %zu\n", events, removals_.size(), silent);
+    removals_.clear();
     Close();
   }
 
@@ -245,7 +250,7 @@ class RdmaTarget {
   DeviceWatch watch_;
   rdma_cm_id* listener_ = nullptr;
   std::list<TargetConnection> connections_;
-  size_t removed_ = 0;  // events since the last removal was handled
+  std::map<rdma_cm_id*, int> removals_;  // events by id, since the last removal was handled
   int polls_ = kPollsBetweenEvents;
   Clock::time_point next_try_{};
 };

@@ -124,7 +124,6 @@ int RunTcpTarget(const Options& options, const volatile std::sig_atomic_t* stop)
     Die("listen");
   }
   std::printf("listening\n");
-  std::fflush(stdout);
   std::list<Stream> streams;
   while (*stop == 0) {
     if (const int fd = ::accept(listener, nullptr, nullptr); fd >= 0) streams.emplace_back(fd);

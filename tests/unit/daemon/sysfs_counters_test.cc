@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 
 namespace rocegw::daemon {
@@ -43,12 +44,14 @@ class SysfsCountersTest : public testing::Test {
   std::string root_;
   ControlLoop loop_;
   datapath::PortTraffic traffic_[2];
+  std::function<bool()> in_use_ = [] { return true; };
 };
 
 TEST_F(SysfsCountersTest, Started_HasTheValuesInLinuxUnits) {
   traffic_[0] = {.tx_packets = 3, .tx_bytes = 400, .rx_packets = 5, .rx_bytes = 800};
   traffic_[1].tx_packets = 7;
-  SysfsCounters counters(loop_, root_, [this](size_t device) { return traffic_[device]; });
+  SysfsCounters counters(
+      loop_, root_, [this](size_t device) { return traffic_[device]; }, in_use_);
   ASSERT_TRUE(counters.Start({"rocegw0", "rocegw1"}).ok());
   EXPECT_EQ(Read("counters/port_xmit_data"), "100") << "words of four bytes";
   EXPECT_EQ(Read("counters/port_rcv_data"), "200");
@@ -60,7 +63,8 @@ TEST_F(SysfsCountersTest, Started_HasTheValuesInLinuxUnits) {
 }
 
 TEST_F(SysfsCountersTest, OpenFile_ShowsLaterValues) {
-  SysfsCounters counters(loop_, root_, [this](size_t device) { return traffic_[device]; });
+  SysfsCounters counters(
+      loop_, root_, [this](size_t device) { return traffic_[device]; }, in_use_);
   ASSERT_TRUE(counters.Start({"rocegw0"}).ok());
   const UniqueFd open(::open(Path("hw_counters/rcvd_pkts").c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(open.valid());
@@ -73,10 +77,13 @@ TEST_F(SysfsCountersTest, OpenFile_ShowsLaterValues) {
 
 TEST_F(SysfsCountersTest, Stopped_AsksNobody) {
   int asked = 0;
-  SysfsCounters counters(loop_, root_, [&](size_t) {
-    ++asked;
-    return datapath::PortTraffic{};
-  });
+  SysfsCounters counters(
+      loop_, root_,
+      [&](size_t) {
+        ++asked;
+        return datapath::PortTraffic{};
+      },
+      in_use_);
   ASSERT_TRUE(counters.Start({"rocegw0"}).ok());
   counters.Stop();
   const int before = asked;
@@ -85,7 +92,8 @@ TEST_F(SysfsCountersTest, Stopped_AsksNobody) {
 }
 
 TEST_F(SysfsCountersTest, NoFolder_IsAnErrorThatNamesTheFile) {
-  SysfsCounters counters(loop_, "/proc/nowhere", [](size_t) { return datapath::PortTraffic{}; });
+  SysfsCounters counters(
+      loop_, "/proc/nowhere", [](size_t) { return datapath::PortTraffic{}; }, in_use_);
   EXPECT_NE(counters.Start({"rocegw0"}).text().find("/proc/nowhere"), std::string::npos);
 }
 
