@@ -16,7 +16,8 @@ namespace rocegw::agent {
 
 struct Verdict {
   bool allowed = false;
-  std::string reason;  // reason for a refusal, for display
+  std::string reason;                   // reason for a refusal, for display
+  gateway::v1::SlotLimits limits = {};  // for all programs at the attach socket together
 };
 
 class VerdictSource {

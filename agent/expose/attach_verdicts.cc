@@ -50,7 +50,7 @@ void AttachVerdicts::Answer(const gateway::v1::HeldAttach& attach, const Verdict
     spdlog::warn("{} (pid {}, uid {}) may not attach to {}: {}", attach.comm(), attach.pid(),
                  attach.uid(), attach.pool(), verdict.reason);
   }
-  gateway_.AnswerAttach(attach.id(), verdict.allowed, verdict.reason);
+  gateway_.AnswerAttach(attach.id(), verdict.allowed, verdict.reason, verdict.limits);
 }
 
 }  // namespace rocegw::agent

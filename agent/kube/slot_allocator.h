@@ -3,6 +3,7 @@
 // plugins, the driver of dynamic resource allocation). Called on the agent's loop; answers there.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,6 +19,13 @@ struct OfferedSlot {
   bool healthy = false;
   int numa_node = -1;  // -1: unknown
   bool operator==(const OfferedSlot&) const = default;
+};
+
+// Part of a pool that the programs of a claim have together; 0: the pool's limit only.
+struct SlotAmounts {
+  uint64_t qps = 0;
+  uint64_t bytes_per_second = 0;
+  bool operator==(const SlotAmounts&) const = default;
 };
 
 class SlotAllocator {
@@ -41,9 +49,9 @@ class SlotAllocator {
   // Returns the pools that are offered by claims.
   virtual std::vector<PoolOffer> ClaimPools() const = 0;
   // Reserves the slot for this pod, whatever kubelet lists, until Unclaim, which ends the sessions
-  // of its programs.
+  // of its programs. `amounts`: what the gateway lets these programs have.
   virtual void Claim(const std::string& resource, const std::string& id, const PodName& pod,
-                     const std::string& pod_uid) = 0;
+                     const std::string& pod_uid, const SlotAmounts& amounts) = 0;
   virtual void Unclaim(const std::string& resource, const std::string& id) = 0;
   virtual bool IsClaimed(const std::string& resource, const std::string& id) const = 0;
   // Returns ENOENT if the slot is not on this node any more.

@@ -168,7 +168,13 @@ SlotKeeper::Judgement SlotKeeper::Judge(const gateway::v1::HeldAttach& attach,
   }
   if (candidates.size() == 1) holding.pod = candidates.front();
   holding.pod_uid = uid;
-  return {{true, ""}, {}};
+  Judgement admitted{{true, ""}, {}};
+  if (claim != claims_.end()) {
+    // With each verdict, since a gateway that starts anew knows no claims.
+    admitted.verdict.limits.set_qps(claim->second.amounts.qps);
+    admitted.verdict.limits.set_bytes_per_second(claim->second.amounts.bytes_per_second);
+  }
+  return admitted;
 }
 
 // kubelet gives no uids, but creates a directory for each pod's logs that has the uid in its name.
@@ -203,8 +209,8 @@ std::vector<PoolOffer> SlotKeeper::ClaimPools() const {
 }
 
 void SlotKeeper::Claim(const std::string& resource, const std::string& id, const PodName& pod,
-                       const std::string& pod_uid) {
-  claims_[{resource, id}] = {pod, pod_uid};
+                       const std::string& pod_uid, const SlotAmounts& amounts) {
+  claims_[{resource, id}] = {pod, pod_uid, amounts};
 }
 
 void SlotKeeper::Unclaim(const std::string& resource, const std::string& id) {

@@ -63,7 +63,7 @@ class SlotKeeper final : public SlotAllocator {
   bool IsGatewayHealthy() const override { return healthy_; }
   std::vector<PoolOffer> ClaimPools() const override;
   void Claim(const std::string& resource, const std::string& id, const PodName& pod,
-             const std::string& pod_uid) override;
+             const std::string& pod_uid, const SlotAmounts& amounts) override;
   void Unclaim(const std::string& resource, const std::string& id) override;
   bool IsClaimed(const std::string& resource, const std::string& id) const override {
     return claims_.contains({resource, id});
@@ -80,6 +80,7 @@ class SlotKeeper final : public SlotAllocator {
   struct Holder {
     PodName pod;
     std::string pod_uid;
+    SlotAmounts amounts;
   };
 
   // Returns kubelet's assignments of slots in limits together with the claims' slots.

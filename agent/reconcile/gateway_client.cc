@@ -386,11 +386,13 @@ void GatewayClient::ClearSocket(const std::string& socket, bool expect_program,
       });
 }
 
-void GatewayClient::AnswerAttach(uint64_t id, bool allowed, const std::string& reason) {
+void GatewayClient::AnswerAttach(uint64_t id, bool allowed, const std::string& reason,
+                                 const gateway::v1::SlotLimits& limits) {
   gateway::v1::AnswerAttachRequest request;
   request.set_id(id);
   request.set_allowed(allowed);
   request.set_reason(reason);
+  *request.mutable_limits() = limits;
   Run<gateway::v1::AnswerAttachResponse>(
       loop_, stubs_, std::move(request), In(kProbeDeadline),
       [this](auto... call) { stubs_->identity->async()->AnswerAttach(call...); },

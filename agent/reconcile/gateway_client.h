@@ -34,7 +34,8 @@ class GatewayClient final : public GatewayPort {
   void ListHeldAttaches(
       uint64_t after,
       std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) override;
-  void AnswerAttach(uint64_t id, bool allowed, const std::string& reason) override;
+  void AnswerAttach(uint64_t id, bool allowed, const std::string& reason,
+                    const gateway::v1::SlotLimits& limits) override;
   void ClearSocket(const std::string& socket, bool expect_program,
                    std::function<void(StatusOr<uint32_t>)> done) override;
   void Grant(uint64_t question, uint32_t parts) override;

@@ -43,7 +43,8 @@ class GatewayPort {
       uint64_t after,
       std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) = 0;
   // Sends a verdict; it is not reported if it came in time.
-  virtual void AnswerAttach(uint64_t id, bool allowed, const std::string& reason) = 0;
+  virtual void AnswerAttach(uint64_t id, bool allowed, const std::string& reason,
+                            const gateway::v1::SlotLimits& limits) = 0;
   // Ends the sessions of an attach socket and returns how many are still ending. `expect_program`:
   // a container with that socket is about to start. Only used with offered slots.
   virtual void ClearSocket(const std::string& /*socket*/, bool /*expect_program*/,

@@ -70,12 +70,21 @@ struct Acquaintance {
   bool known = false;
 };
 
+// Report that a peer has not answered a connection request for longer than a loss explains.
+// Repeated with each resend.
+struct SilentPeer {
+  SessionId owner;
+  wire::Gid peer;
+  Duration waited;
+};
+
 struct CmActions {
   std::vector<Acquaintance> acquaintances;  // must be carried out before `mads`
   std::vector<SendMad> mads;
   std::vector<CmEvent> events;
   std::vector<QuarantineQpn> quarantined;
   std::vector<wire::Gid> settled;  // peers whose kind is now known
+  std::vector<SilentPeer> silent;
 
   void Reserve(size_t each) {
     mads.reserve(each);
@@ -88,6 +97,7 @@ struct CmActions {
     events.clear();
     quarantined.clear();
     settled.clear();
+    silent.clear();
   }
 };
 

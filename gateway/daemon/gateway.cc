@@ -410,10 +410,10 @@ void Gateway::ListHeld(uint64_t after, Duration wait,
 }
 
 void Gateway::AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
-                         std::function<void(bool)> done) {
+                         const tenant::SlotLimits& limits, std::function<void(bool)> done) {
   auto shared = std::make_shared<std::function<void(bool)>>(std::move(done));
-  const bool posted = loop_.Post([this, id, allowed, reason, shared] {
-    (*shared)(sessions() != nullptr && sessions()->gate().Answer(id, allowed, reason));
+  const bool posted = loop_.Post([this, id, allowed, reason, limits, shared] {
+    (*shared)(sessions() != nullptr && sessions()->gate().Answer(id, allowed, reason, limits));
   });
   if (!posted) (*shared)(false);
 }

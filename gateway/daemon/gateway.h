@@ -135,7 +135,7 @@ class Gateway final : private service::StateSource,
   void ClearSocket(const std::string& path, bool expect_program,
                    std::function<void(uint32_t)> done) override;
   void AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
-                  std::function<void(bool)> done) override;
+                  const tenant::SlotLimits& limits, std::function<void(bool)> done) override;
 
   const Config config_;
   InheritedFds* const inherited_;

@@ -64,12 +64,13 @@ grpc::ServerUnaryReactor* IdentityService::AnswerAttach(
     gateway::v1::AnswerAttachResponse*) {
   if (grpc::Status wrong = CheckDeadline(*context); !wrong.ok()) return Refuse(context, wrong);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  source_.AnswerHeld(
-      request->id(), request->allowed(), OneLine(request->reason()), [reactor](bool known) {
-        reactor->Finish(
-            known ? grpc::Status::OK
-                  : grpc::Status(grpc::StatusCode::NOT_FOUND, "this attach is not held any more"));
-      });
+  source_.AnswerHeld(request->id(), request->allowed(), OneLine(request->reason()),
+                     {request->limits().qps(), request->limits().bytes_per_second()},
+                     [reactor](bool known) {
+                       reactor->Finish(known ? grpc::Status::OK
+                                             : grpc::Status(grpc::StatusCode::NOT_FOUND,
+                                                            "this attach is not held any more"));
+                     });
   return reactor;
 }
 

@@ -34,11 +34,13 @@ EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
 
 }  // namespace
 
-ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer,
-                             MessageSink& sink, std::shared_ptr<ClientCallQueue> call_queue)
+ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& pool,
+                             std::shared_ptr<tenant::SlotShare> slot, Peer peer, MessageSink& sink,
+                             std::shared_ptr<ClientCallQueue> call_queue)
     : id_(id),
       services_(services),
       pool_(pool),
+      slot_(std::move(slot)),
       trusted_(pool.settings().trusted),
       peer_(std::move(peer)),
       sink_(sink),
@@ -54,6 +56,28 @@ ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& poo
 
 ClientSession::~ClientSession() {
   (void)ROCEGW_INVARIANT(!linked_, "session-destroyed-after-its-end");
+}
+
+int ClientSession::Take(Resource resource, uint64_t amount) {
+  const bool of_slot = resource == Resource::kQps && slot_ != nullptr;
+  if (of_slot && !slot_->TakeQps(amount)) {
+    services_.TellRefused(pool_, pool_.RefuseSlot(*slot_));
+    return ENOMEM;
+  }
+  const int error = services_.Take(pool_, resource, amount);
+  if (error != 0 && of_slot) slot_->GiveQps(amount);
+  return error;
+}
+
+void ClientSession::Give(Resource resource, uint64_t amount) {
+  if (resource == Resource::kQps && slot_ != nullptr) slot_->GiveQps(amount);
+  pool_.Give(resource, amount);
+  services_.heap.Destroyed(1);
+}
+
+uint64_t ClientSession::Peak(Resource resource) const {
+  const uint64_t pool = pool_.Peak(resource);
+  return resource == Resource::kQps && slot_ != nullptr ? std::min(pool, slot_->MostQps()) : pool;
 }
 
 void ClientSession::OnMessage(std::span<const uint8_t> bytes, ClientFd fd) {
@@ -320,6 +344,7 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
         link.line = lines_.As<rocegw_worker_line>() + w;
         link.wake_fd = wake_fds_[w].get();
         link.share = &pool_.share();
+        link.slot = slot_.get();
         return link;
       },
       [this, done = std::move(done)](const worker::ControlReply& reply) {

@@ -44,7 +44,9 @@ struct CopierRemains {
 class ClientSession {
  public:
   // Counts as one session of the pool until its owner's Reap, so the pool outlives it.
-  ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer, MessageSink& sink,
+  // `slot`: limits of the session's attach socket; nullptr: the pool's only.
+  ClientSession(SessionId id, Services& services, tenant::Pool& pool,
+                std::shared_ptr<tenant::SlotShare> slot, Peer peer, MessageSink& sink,
                 std::shared_ptr<ClientCallQueue> call_queue);
   ~ClientSession();
   ClientSession(const ClientSession&) = delete;
@@ -53,6 +55,7 @@ class ClientSession {
   SessionId id() const { return id_; }
   const Peer& peer() const { return peer_; }
   tenant::Pool& pool() const { return pool_; }
+  const std::shared_ptr<tenant::SlotShare>& slot() const { return slot_; }
 
   // Handles a message of the client. Must not be called while busy.
   void OnMessage(std::span<const uint8_t> bytes, ClientFd fd);
@@ -116,14 +119,12 @@ class ClientSession {
   void ReplyBound(std::string_view what, uint64_t most);
   void ReplyObject(uint32_t handle, uint64_t events_reported, int fd = -1);
 
-  // Takes an amount from the pool's quota. Returns 0, or the errno to answer with.
-  [[nodiscard]] int Take(Resource resource, uint64_t amount = 1) {
-    return services_.Take(pool_, resource, amount);
-  }
-  void Give(Resource resource, uint64_t amount = 1) {
-    pool_.Give(resource, amount);
-    services_.heap.Destroyed(1);
-  }
+  // Takes an amount from the slot's limits and the pool's quota. Returns 0, or the errno to answer
+  // with.
+  [[nodiscard]] int Take(Resource resource, uint64_t amount = 1);
+  void Give(Resource resource, uint64_t amount = 1);
+  // Returns the most of a resource that this session can ever get.
+  uint64_t Peak(Resource resource) const;
   // Takes an amount for the lifetime of `charge`.
   [[nodiscard]] int Take(Resource resource, uint64_t amount, tenant::Charge& charge) {
     return services_.Take(pool_, resource, amount, charge);
@@ -238,6 +239,7 @@ class ClientSession {
   const SessionId id_;
   Services& services_;
   tenant::Pool& pool_;
+  const std::shared_ptr<tenant::SlotShare> slot_;
   const bool trusted_;
   Peer peer_;
   MessageSink& sink_;

@@ -20,7 +20,8 @@
 
 namespace rocegw::tenant {
 
-enum class Level : uint8_t { kGateway, kTenant, kPool };
+// kSlot: the programs of one attach socket (slot_share.h), which have no node of their own.
+enum class Level : uint8_t { kGateway, kTenant, kPool, kSlot };
 
 class QuotaNode {
  public:

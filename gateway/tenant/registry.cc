@@ -20,6 +20,8 @@ const char* LevelName(Level level) {
       return "its tenant";
     case Level::kPool:
       return "the pool";
+    case Level::kSlot:
+      return "the slot, by the claim of its pod";
   }
   return "";
 }
@@ -79,6 +81,7 @@ Refusal Pool::Explain(size_t limit, Level level, const std::string& whose, uint6
   }
   refusal.text += " reached, which is " + std::to_string(most) + " for " + LevelName(level);
   if (level == Level::kTenant) refusal.text += " " + whose;
+  if (level == Level::kSlot) return refusal;
   if (level != Level::kPool) refusal.text += ", less what is committed to others";
   if (level == Level::kGateway && limit < kResources && IsOfDaemon(static_cast<Resource>(limit)))
     refusal.text += " and a part that stays free for them";
@@ -102,6 +105,10 @@ void Pool::Give(Resource resource, uint64_t amount) {
     quota_.Give(Resource::kHeapBytes, heap);
 }
 
+Refusal Pool::RefuseSlot(const SlotShare& slot) {
+  return Refuse(IndexOf(Resource::kQps), Level::kSlot, name(), slot.MostQps());
+}
+
 std::optional<Refusal> Pool::Check(Resource resource, uint64_t amount) {
   const QuotaNode* const by = quota_.Refusing(resource, amount);
   if (by == nullptr) return std::nullopt;
@@ -111,12 +118,14 @@ std::optional<Refusal> Pool::Check(Resource resource, uint64_t amount) {
 std::optional<Refusal> Pool::TakeConnect(TimePoint now) {
   const RateNode* const by = share_.connects.Take(now);
   if (by == nullptr) return std::nullopt;
-  const Level level = LevelOf(by, share_.connects, tenant_->share_.connects);
+  const Level level = LevelOf(by, &Share::connects);
   return Refuse(IndexOf(Rate::kConnects), level, tenant_->settings_.name, by->limit());
 }
 
-Level Pool::LevelOf(const RateNode* by, const RateNode& own, const RateNode& tenants) {
-  return by == &own ? Level::kPool : by == &tenants ? Level::kTenant : Level::kGateway;
+Level Pool::LevelOf(const RateNode* by, RateNode Share::*rate) const {
+  if (by == &(share_.*rate)) return Level::kPool;
+  if (by == &(tenant_->share_.*rate)) return Level::kTenant;
+  return by == &(tenant_->share_.parent()->*rate) ? Level::kGateway : Level::kSlot;
 }
 
 Refusal Pool::ChannelRefused(const QuotaNode* by) const {
@@ -125,9 +134,7 @@ Refusal Pool::ChannelRefused(const QuotaNode* by) const {
 }
 
 Refusal Pool::HeldBack(Rate rate, const RateNode* by) const {
-  const bool bytes = rate == Rate::kBytes;
-  const Level level = bytes ? LevelOf(by, share_.bytes, tenant_->share_.bytes)
-                            : LevelOf(by, share_.packets, tenant_->share_.packets);
+  const Level level = LevelOf(by, rate == Rate::kBytes ? &Share::bytes : &Share::packets);
   return Explain(IndexOf(rate), level, tenant_->settings_.name, by->limit());
 }
 

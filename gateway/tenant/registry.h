@@ -21,6 +21,7 @@
 #include "gateway/tenant/quota_node.h"
 #include "gateway/tenant/settings.h"
 #include "gateway/tenant/share.h"
+#include "gateway/tenant/slot_share.h"
 
 namespace rocegw::tenant {
 
@@ -73,6 +74,8 @@ class Pool {
   void Give(Resource resource, uint64_t amount = 1);
   // Returns what Take would return, and counts a refusal.
   std::optional<Refusal> Check(Resource resource, uint64_t amount);
+  // Counts a queue pair that was refused because the slot's limit is reached.
+  Refusal RefuseSlot(const SlotShare& slot);
   uint64_t Left(Resource resource) const { return quota_.Left(resource); }
   std::optional<Refusal> TakeConnect(TimePoint now);
 
@@ -115,8 +118,8 @@ class Pool {
   void Leave();
   Refusal Refuse(size_t limit, Level level, const std::string& whose, uint64_t most);
   Refusal Explain(size_t limit, Level level, const std::string& whose, uint64_t most) const;
-  // Returns the level of node `by` on the path up from this pool's node `own`.
-  static Level LevelOf(const RateNode* by, const RateNode& own, const RateNode& tenants);
+  // Returns the level of node `by` on the path up from a slot of this pool.
+  Level LevelOf(const RateNode* by, RateNode Share::*rate) const;
 
   const uint64_t id_;
   PoolSettings settings_;

@@ -17,6 +17,9 @@ class QuotaNode;
 
 class Share {
  public:
+  // Burst of data that makes up for the oversleep of a worker, a millisecond or two.
+  static constexpr Duration kDataBurst = Milliseconds(10);
+
   // The gateway's share has no parent; a tenant's parent is the gateway's, a pool's is its
   // tenant's.
   explicit Share(Share* parent)
@@ -55,9 +58,6 @@ class Share {
   std::atomic<uint64_t> channels_refused{0};
 
  private:
-  // Burst that makes up for the oversleep of a worker, a millisecond or two.
-  static constexpr Duration kDataBurst = Milliseconds(10);
-
   static void Set(RateNode& node, const Quota& quota, Rate rate) {
     node.SetRates(quota.committed[rate], quota.peak[rate]);
   }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kube/dra/allocated_claim.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
+
+#include "agent/kube/dra/quantity.h"
 
 namespace rocegw::agent {
 namespace {
@@ -23,6 +26,23 @@ const json& At(const json& object, const char* pointer) {
   const json::json_pointer at(pointer);
   return object.is_object() && object.contains(at) ? object.at(at) : kNothing;
 }
+
+// Returns the amount of a capacity that the result consumes; 0: none.
+uint64_t Consumed(const json& result, const std::string& capacity) {
+  const json& consumed = At(result, "/consumedCapacity");
+  if (!consumed.is_object()) return 0;
+  // Names may be written with the driver's domain.
+  for (const std::string& name : {capacity, std::string(kDraDriver) + "/" + capacity}) {
+    const auto found = consumed.find(name);
+    if (found != consumed.end() && found->is_string())
+      return ParseQuantity(found->get<std::string>()).value_or(0);
+  }
+  return 0;
+}
+
+// Returns the limit of a gateway for an amount of bits per second; at least one, since 0 means
+// none.
+uint64_t BytesOf(uint64_t bits) { return bits == 0 ? 0 : std::max<uint64_t>(1, bits / 8); }
 
 Status Refused(std::string text) { return {EINVAL, std::move(text)}; }
 
@@ -46,7 +66,9 @@ StatusOr<AllocatedClaim> ReadAllocatedClaim(const json& object, const std::strin
       return Refused("the claim was allocated on node " + TextOf(result, "pool"));
     if (result.value("adminAccess", false))
       return Refused("administrative access to a pool is not offered: use rocegwctl");
-    claim.devices.push_back({TextOf(result, "request"), TextOf(result, "device")});
+    claim.devices.push_back({TextOf(result, "request"),
+                             TextOf(result, "device"),
+                             {Consumed(result, "qps"), BytesOf(Consumed(result, "bandwidth"))}});
   }
   if (claim.devices.empty()) return Refused("the claim was allocated nothing of rocegw");
   if (claim.devices.size() > kMostDevices) return Refused("the claim has too many devices");

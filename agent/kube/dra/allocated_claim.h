@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/kube/pods/assignments.h"
+#include "agent/kube/slot_allocator.h"
 #include "gateway/base/status.h"
 
 namespace rocegw::agent {
@@ -21,6 +22,7 @@ std::string ClaimPath(const std::string& name_space, const std::string& name);
 struct AllocatedDevice {
   std::string request;  // name of the claim's request, "rdma" or "rdma/subrequest"
   std::string device;   // name in this node's ResourceSlices
+  SlotAmounts amounts;  // parts of a shared device that the claim takes
   bool operator==(const AllocatedDevice&) const = default;
 };
 

@@ -24,7 +24,7 @@ Status ClaimPreparer::Load() {
   if (loaded.ok()) prepared_ = std::move(*loaded);
   for (const auto& [uid, claim] : prepared_) {
     for (const PreparedDevice& device : claim.devices)
-      slots_.Claim(device.resource, device.slot, claim.pod, claim.pod_uid);
+      slots_.Claim(device.resource, device.slot, claim.pod, claim.pod_uid, device.amounts);
   }
   counters_.prepared = prepared_.size();
   RemoveOtherCdi();
@@ -71,7 +71,7 @@ Status ClaimPreparer::Choose(const AllocatedClaim& allocated, PreparedClaim& cla
   for (const AllocatedDevice& device : allocated.devices) {
     auto chosen = ChooseSlot(device, allocated.pod);
     if (!chosen.ok()) return chosen.status();
-    slots_.Claim(chosen->resource, chosen->slot, claim.pod, claim.pod_uid);
+    slots_.Claim(chosen->resource, chosen->slot, claim.pod, claim.pod_uid, chosen->amounts);
     claim.devices.push_back(std::move(*chosen));
   }
   return OkStatus();
@@ -93,7 +93,8 @@ StatusOr<PreparedDevice> ClaimPreparer::ChooseSlot(const AllocatedDevice& device
     for (const OfferedSlot& slot : slots_.Slots(offer.resource)) {
       if (!slot.healthy || slots_.IsClaimed(offer.resource, slot.id)) continue;
       if (whole || slot.id == named->id)
-        return PreparedDevice{device.request, device.device, offer.resource, slot.id};
+        return PreparedDevice{device.request, device.device, offer.resource, slot.id,
+                              device.amounts};
     }
     return Status(EBUSY, "no slot of " + offer.pool + " is free on this node at the moment");
   }

@@ -19,7 +19,9 @@ json ToJson(const PreparedClaim& claim) {
     devices.push_back({{"request", device.request},
                        {"device", device.device},
                        {"resource", device.resource},
-                       {"slot", device.slot}});
+                       {"slot", device.slot},
+                       {"qps", device.amounts.qps},
+                       {"bytes_per_second", device.amounts.bytes_per_second}});
   }
   return {{"claim", claim.claim},
           {"namespace", claim.pod.name_space},
@@ -35,8 +37,12 @@ PreparedClaim FromJson(const json& object) {
   claim.pod_uid = object.at("pod_uid").get<std::string>();
   for (const json& device : object.at("devices")) {
     claim.devices.push_back(
-        {device.at("request").get<std::string>(), device.at("device").get<std::string>(),
-         device.at("resource").get<std::string>(), device.at("slot").get<std::string>()});
+        {device.at("request").get<std::string>(),
+         device.at("device").get<std::string>(),
+         device.at("resource").get<std::string>(),
+         device.at("slot").get<std::string>(),
+         // Checkpoints of earlier agents have no amounts.
+         {device.value("qps", uint64_t{0}), device.value("bytes_per_second", uint64_t{0})}});
   }
   return claim;
 }

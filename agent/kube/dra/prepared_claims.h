@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/kube/pods/assignments.h"
+#include "agent/kube/slot_allocator.h"
 #include "gateway/base/status.h"
 
 namespace rocegw::agent {
@@ -17,6 +18,7 @@ struct PreparedDevice {
   std::string device;
   std::string resource;  // "rocegw.io/T.P"
   std::string slot;      // id
+  SlotAmounts amounts;
   bool operator==(const PreparedDevice&) const = default;
 };
 

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "agent/kube/dra/allocated_claim.h"
+#include "agent/kube/dra/quantity.h"
 #include "agent/kube/dra/resource_slices.h"
 
 namespace rocegw::agent {
@@ -40,22 +39,6 @@ int64_t GenerationOf(const json& slice) {
   return slice.contains(at) && slice.at(at).is_number_integer() ? slice.at(at).get<int64_t>() : 0;
 }
 
-// Parses a whole amount as the API server may write it: "1000" and "1k" are equal. nullopt: not an
-// amount.
-std::optional<uint64_t> AmountOf(std::string_view text) {
-  constexpr std::string_view kThousands = "kMGTPE";
-  uint64_t factor = 1;
-  const size_t power = text.empty() ? std::string_view::npos : kThousands.find(text.back());
-  if (power != std::string_view::npos) {
-    for (size_t i = 0; i <= power; ++i) factor *= 1000;
-    text.remove_suffix(1);
-  }
-  uint64_t amount = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return amount * factor;
-}
-
 // Returns true if `found` contains everything that was written; the API server adds defaults.
 bool Holds(const json& found, const json& wanted) {
   if (wanted.is_object()) {
@@ -71,8 +54,9 @@ bool Holds(const json& found, const json& wanted) {
   }
   if (found == wanted) return true;
   if (!found.is_string() || !wanted.is_string()) return false;
-  const auto amount = AmountOf(wanted.get<std::string>());
-  return amount && amount == AmountOf(found.get<std::string>());
+  // The API server may write "1000" as "1k".
+  const auto amount = ParseQuantity(wanted.get<std::string>());
+  return amount && amount == ParseQuantity(found.get<std::string>());
 }
 
 }  // namespace

@@ -11,6 +11,9 @@
 namespace rocegw::cm {
 namespace {
 
+// A request and its first resends have no answer: more than a loss explains.
+constexpr Duration kSilentAfter = Seconds(2);
+
 using wire::CmAnswered;
 using wire::RejectReason;
 
@@ -367,6 +370,11 @@ void OnConnectionDeadline(Core& core, Connection& connection, Step& step) {
     return;
   }
   core.LeaveWindow(connection, RequestWindow::End::kRepeated, step.now);
+  if (connection.state == ConnectionState::kReqSent && connection.active &&
+      step.now - connection.created >= kSilentAfter) {
+    step.actions.silent.push_back(
+        {connection.owner, connection.path.destination, step.now - connection.created});
+  }
   core.Resend(connection, step);
   core.SetDeadline(connection, connection.schedule.Next(step.now));
 }

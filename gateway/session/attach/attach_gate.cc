@@ -39,7 +39,7 @@ AttachGate::~AttachGate() {
 
 void AttachGate::Hold(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
   const std::string who = Describe(peer);
-  HeldAttach attach{pool.name(), pool.id(), path, std::move(socket), std::move(peer), false};
+  HeldAttach attach{pool.name(), pool.id(), path, std::move(socket), std::move(peer), {}, false};
   const uint64_t id = held_.Add(attach, ControlLoop::Now());
   if (id == 0) {
     pool.CountIdentityRefused();
@@ -80,7 +80,8 @@ void AttachGate::List(uint64_t after, Duration wait, HeldAttaches::Told told) {
   Rearm();
 }
 
-bool AttachGate::Answer(uint64_t id, bool allowed, const std::string& reason) {
+bool AttachGate::Answer(uint64_t id, bool allowed, const std::string& reason,
+                        const tenant::SlotLimits& limits) {
   auto attach = held_.Take(id);
   if (!attach) return false;
   Forget(id);
@@ -92,6 +93,7 @@ bool AttachGate::Answer(uint64_t id, bool allowed, const std::string& reason) {
   } else if (!IsTheSame(attach->peer)) {
     Deny(std::move(*attach), "the process is not what the agent was asked about any more");
   } else {
+    attach->limits = limits;
     admit_(std::move(*attach), *pool);
   }
   return true;

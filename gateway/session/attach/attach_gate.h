@@ -31,8 +31,10 @@ class AttachGate {
   // Calls `told` with the waiting attaches as soon as one has an id above `after`, at the latest
   // after `wait`.
   void List(uint64_t after, Duration wait, HeldAttaches::Told told);
-  // Passes on a verdict. Returns false if the attach does not wait (any more).
-  bool Answer(uint64_t id, bool allowed, const std::string& reason);
+  // Passes on a verdict. `limits`: of the programs at the attach socket together. Returns false if
+  // the attach does not wait (any more).
+  bool Answer(uint64_t id, bool allowed, const std::string& reason,
+              const tenant::SlotLimits& limits = {});
 
   // Refuses the attaches that wait at this attach socket.
   void Clear(const std::string& path);

@@ -47,7 +47,8 @@ AttachServer::AttachServer(Services& services)
       gate_(
           services,
           [this](HeldAttach attach, tenant::Pool& pool) {
-            Begin(std::move(attach.socket), pool, attach.path, std::move(attach.peer));
+            Begin(std::move(attach.socket), pool, attach.path, std::move(attach.peer),
+                  attach.limits);
           },
           Refuse) {
   services_.on_copier_ended = [this] { GiveWhenIdle(); };
@@ -142,6 +143,7 @@ void AttachServer::StopListening(const std::string& path) {
   if (known == listeners_.end()) return;
   Close(path, *known->second);
   listeners_.erase(known);
+  slots_.erase(path);
 }
 
 void AttachServer::StopListening() {
@@ -239,10 +241,24 @@ void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::stri
   }
   if (pool.settings().identity_required)
     return gate_.Hold(std::move(socket), pool, path, std::move(*peer));
-  Begin(std::move(socket), pool, path, std::move(*peer));
+  Begin(std::move(socket), pool, path, std::move(*peer), {});
 }
 
-void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
+std::shared_ptr<tenant::SlotShare> AttachServer::SlotOf(tenant::Pool& pool, const std::string& path,
+                                                        const tenant::SlotLimits& limits) {
+  if (!limits.any()) return nullptr;
+  std::weak_ptr<tenant::SlotShare>& known = slots_[path];
+  auto slot = known.lock();
+  // Other limits are those of another claim: sessions of an earlier one are ending.
+  if (slot == nullptr || &slot->pool() != &pool.share() || slot->limits() != limits) {
+    slot = std::make_shared<tenant::SlotShare>(pool.share(), limits);
+    known = slot;
+  }
+  return slot;
+}
+
+void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer,
+                         const tenant::SlotLimits& limits) {
   int refused = services_.CheckDrain(pool, "attach");
   std::vector<tenant::Charge> charges(2);
   if (refused == 0) refused = services_.Take(pool, Resource::kSessions, 1, charges[0]);
@@ -260,8 +276,9 @@ void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string&
   connection->charges = std::move(charges);
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
-  connection->session = std::make_unique<ClientSession>(
-      SessionId{id}, services_, pool, std::move(peer), connection->socket, connection->call_queue);
+  connection->session =
+      std::make_unique<ClientSession>(SessionId{id}, services_, pool, SlotOf(pool, path, limits),
+                                      std::move(peer), connection->socket, connection->call_queue);
   connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
   connection->session->event_backlog().on_fewer = [this, connection] {

@@ -126,7 +126,11 @@ class AttachServer {
   const std::shared_ptr<ClientCallQueue>& StrangersOf(const tenant::Pool& pool);
   void GiveWhenIdle();
   void Close(const std::string& path, Listener& listener);
-  void Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
+  void Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer,
+             const tenant::SlotLimits& limits);
+  // Returns the share of the sessions at the attach socket; nullptr: the pool's limits only.
+  std::shared_ptr<tenant::SlotShare> SlotOf(tenant::Pool& pool, const std::string& path,
+                                            const tenant::SlotLimits& limits);
   // `reason`: for the program's user; empty: the errno suffices.
   static void Refuse(ClientFd socket, int error, const std::string& reason);
   void OnSocket(Connection& connection, uint32_t events);
@@ -148,6 +152,8 @@ class AttachServer {
   InheritedFds* inherited_ = nullptr;
   bool accepting_ = true;
   std::map<std::string, std::unique_ptr<Listener>> listeners_;  // by path
+  // Shares of attach sockets with limits of their own, by path; held by their sessions.
+  std::map<std::string, std::weak_ptr<tenant::SlotShare>> slots_;
   uint32_t next_id_ = 1;
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<uint32_t> ended_;

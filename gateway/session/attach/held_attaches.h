@@ -16,6 +16,7 @@
 #include "gateway/session/attach/client_call_queue.h"
 #include "gateway/session/attach/peer.h"
 #include "gateway/session/state/state_rows.h"
+#include "gateway/tenant/slot_share.h"
 
 namespace rocegw::session {
 
@@ -25,6 +26,7 @@ struct HeldAttach {
   std::string path;  // attach socket; empty: none
   ClientFd socket;
   Peer peer;
+  tenant::SlotLimits limits;  // from the agent's verdict
   // The client has sent its greeting. A client that only tests the socket sends none.
   bool greeted = false;
 };

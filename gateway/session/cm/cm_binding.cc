@@ -262,6 +262,18 @@ void CmBinding::TellIfUnauthenticated(const wire::Gid& peer) {
                      " has no key of the fleet: what it says about channels is not authenticated");
 }
 
+// The program itself is told after the protocol's time only, about a minute.
+void CmBinding::TellSilent(const cm::SilentPeer& silent) {
+  const ClientSession* const session = find_session(silent.owner);
+  if (session == nullptr || session->ending()) return;
+  const std::string peer = wire::AddressText(silent.peer);
+  services_.Tell("PEER_SILENT", session->pool().name(), peer,
+                 session->pool().name() + ": " + peer +
+                     " does not answer the connection requests of " + session->peer().comm +
+                     ": neither gateway nor RDMA device is there, or it drops them; pods of "
+                     "Kubernetes are reached by the address of their node (status.hostIP)");
+}
+
 void CmBinding::CarryOut() {
   // Delivery may run commands, which come back here: the outermost call handles all actions in
   // order.
@@ -277,6 +289,7 @@ void CmBinding::CarryOut() {
     for (const cm::Acquaintance& one : now.acquaintances)
       services_.workers.TellAll(worker::KnowPeer{one.peer, one.known});
     for (const cm::SendMad& mad : now.mads) SendMad(mad);
+    for (const cm::SilentPeer& silent : now.silent) TellSilent(silent);
     for (const cm::CmEvent& event : now.events) Deliver(event);
     for (const wire::Gid& peer : now.settled) {
       TellIfUnauthenticated(peer);
@@ -288,7 +301,7 @@ void CmBinding::CarryOut() {
       for (const auto& then : due) then();
     }
     if (!actions_.mads.empty() || !actions_.events.empty() || !actions_.quarantined.empty() ||
-        !actions_.settled.empty() || !actions_.acquaintances.empty()) {
+        !actions_.settled.empty() || !actions_.acquaintances.empty() || !actions_.silent.empty()) {
       continue;
     }
     if (!later_.empty()) {

@@ -124,6 +124,7 @@ class CmBinding {
   static cm::CmConfig ConfigFor(const Services& services);
   void WhenSettled(const wire::Gid& peer, std::function<void()> then);
   void TellIfUnauthenticated(const wire::Gid& peer);
+  void TellSilent(const cm::SilentPeer& silent);
   // Carries out the engine's actions until there are none, then arms the timer.
   void CarryOut();
   void Deliver(const cm::CmEvent& event);

@@ -122,7 +122,7 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.vendor_id = kVendorId;
   reply.vendor_part_id = kVendorPartId;
   reply.hardware_version = 1;
-  reply.max_qp = Narrow(pool.Peak(Resource::kQps));
+  reply.max_qp = Narrow(session.Peak(Resource::kQps));
   reply.max_qp_wr = options.device.max_qp_wr;
   reply.max_sge = options.device.max_sge;
   reply.max_inline = options.device.max_inline;

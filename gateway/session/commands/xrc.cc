@@ -74,11 +74,13 @@ void OpenXrcd(ClientSession& session, Request& request) {
   const uint32_t handle = session.objects().xrcds.Add(std::move(xrcd));
   if (!opened->made) return session.ReplyObject(handle, 0);
   XrcDomain& domain = *opened->domain;
+  domain.slot = session.slot();
   services.workers.Send(
       domain.worker,
       worker::LinkSession{.session = domain.id,
                           .line = &domain.line,
                           .share = &session.pool().share(),
+                          .slot = domain.slot.get(),
                           .xrc_domain = true},
       [&session, handle](const worker::ControlReply&) { session.ReplyObject(handle, 0); });
 }

@@ -39,6 +39,7 @@ struct XrcTarget {
 struct XrcDomain {
   SessionId id;  // id that the workers use
   tenant::Pool* pool = nullptr;
+  std::shared_ptr<tenant::SlotShare> slot;  // slot of the session that made it; nullptr: none
   uint32_t device = 0;
   WorkerIndex worker = 0;  // worker of all its objects
   uint32_t openers = 0;

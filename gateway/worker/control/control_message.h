@@ -18,6 +18,7 @@
 #include "gateway/channel/channel_set.h"
 #include "gateway/memory/memory_op.h"
 #include "gateway/tenant/share.h"
+#include "gateway/tenant/slot_share.h"
 #include "gateway/transport/endpoint/peer.h"
 #include "gateway/verbs/channel_target.h"
 #include "gateway/verbs/completion_queue.h"
@@ -43,6 +44,7 @@ struct LinkSession {
   rocegw_worker_line* line = nullptr;  // the gateway's memory, which the client reads: need_wakeup
   int wake_fd = -1;                    // eventfd the client writes; this worker reads
   tenant::Share* share = nullptr;      // its pool's share; nullptr: no pool
+  tenant::SlotShare* slot = nullptr;   // limits of its attach socket; nullptr: the pool's only
   // The session is an XRC domain, which several sessions share. It has receiving queue pairs, whose
   // configurations name it, and no memory. Sent to the domain's worker only.
   bool xrc_domain = false;

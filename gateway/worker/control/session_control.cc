@@ -10,7 +10,7 @@ ControlReply SessionControl::Do(const LinkSession& body) {
   if (session == nullptr) return Failed(EEXIST);
   session->last_active = uses_.round.now;
   if (body.xrc_domain) session->domain = std::make_unique<transport::XrcDomain>();
-  session->account = uses_.scheduler.Open(body.share);
+  session->account = uses_.scheduler.Open(body.share, body.slot);
   uses_.bindings.references().AddSession(body.share);
   uses_.staged.AddSession(*session);
   uses_.doorbells.AddSession(*session);

@@ -44,14 +44,22 @@ uint32_t WeightOf(const tenant::Share* share) {
   return share == nullptr ? 1 : std::max(share->weight(), 1u);
 }
 
+// Returns the account's part of its pool's weight, in units that leave room for the division.
+uint32_t WeightOf(const Account& account) {
+  constexpr uint32_t kUnits = 1024;
+  constexpr uint32_t kMostWeight = UINT32_MAX / kUnits;
+  const uint32_t pool = std::min(WeightOf(account.share), kMostWeight) * kUnits;
+  return std::max(pool / std::max(account.of_pool->at_work, 1u), 1u);
+}
+
 }  // namespace
 
 Scheduler::Scheduler(Clock clock, uint64_t link_bytes_per_second)
     : clock_(clock), link_bytes_per_second_(link_bytes_per_second) {}
 
-Account* Scheduler::Open(tenant::Share* share) {
+Account* Scheduler::Open(tenant::Share* share, tenant::SlotShare* slot) {
   for (const auto& account : accounts_) {
-    if (account->share != share) continue;
+    if (account->share != share || account->slot != slot) continue;
     ++account->sessions;
     return account.get();
   }
@@ -63,10 +71,21 @@ Account* Scheduler::Open(tenant::Share* share) {
     tenant = std::prev(tenants_.end());
     (*tenant)->share = of;
   }
+  auto pool = std::find_if(pools_.begin(), pools_.end(),
+                           [&](const auto& known) { return known->share == share; });
+  if (pool == pools_.end()) {
+    pools_.push_back(std::make_unique<PoolAccounts>());
+    pool = std::prev(pools_.end());
+    (*pool)->share = share;
+  }
+  ++(*pool)->accounts;
   ++(*tenant)->pools;
   accounts_.push_back(std::make_unique<Account>());
   Account& account = *accounts_.back();
   account.share = share;
+  account.slot = slot;
+  account.bytes = slot != nullptr ? &slot->bytes : share != nullptr ? &share->bytes : nullptr;
+  account.of_pool = pool->get();
   account.tenant = tenant->get();
   account.sessions = 1;
   account.ready.Reserve(reserved_);
@@ -91,7 +110,13 @@ void Scheduler::Close(Account* account) {
   EraseOne(noted_, account);
   active_changed_ = true;
   TenantAccount* const tenant = account->tenant;
-  if (account->active) --tenant->at_work;
+  PoolAccounts* const pool = account->of_pool;
+  if (account->active) {
+    --tenant->at_work;
+    --pool->at_work;
+  }
+  if (--pool->accounts == 0)
+    std::erase_if(pools_, [&](const auto& known) { return known.get() == pool; });
   if (--tenant->pools == 0)
     std::erase_if(tenants_, [&](const auto& known) { return known.get() == tenant; });
   std::erase_if(accounts_, [&](const auto& known) { return known.get() == account; });
@@ -99,6 +124,7 @@ void Scheduler::Close(Account* account) {
 
 void Scheduler::Activate(Account& account) {
   account.active = true;
+  ++account.of_pool->at_work;
   // A pool that becomes active starts with credit for one turn, so that it waits for no other.
   account.time.credit = kLeastTurn;
   if (account.tenant->at_work++ == 0) account.tenant->time.credit = kLeastTurn;
@@ -119,6 +145,7 @@ void Scheduler::BeginRound(TimePoint now) {
     account->active = now - account->used_at < kAtWork;
     if (account->active) return false;
     --account->tenant->at_work;
+    --account->of_pool->at_work;
     active_changed_ = true;
     return true;
   });
@@ -157,7 +184,7 @@ void Scheduler::ListActive() {
 void Scheduler::DivideTime(bool learn) {
   if (active_changed_) ListActive();
   if (learn) since_learned_ = 0;
-  for (Account* account : active_) account->time.weight = WeightOf(account->share);
+  for (Account* account : active_) account->time.weight = WeightOf(*account);
   for (TenantAccount* tenant : active_tenants_) {
     tenant->time.weight = WeightOf(tenant->share);
     Divide(tenant->active, learn);
@@ -193,7 +220,7 @@ void Scheduler::PushAgain(Account& account, SlotHandle qp) {
 Scheduler::Tier Scheduler::TierOf(Account& account, TimePoint now, Turn& turn) {
   bool committed = false;
   if (account.share != nullptr) {
-    turn.bytes_rate = account.share->bytes.Ask(now, 0);
+    turn.bytes_rate = account.bytes->Ask(now, 0);
     turn.packets_rate = account.share->packets.Ask(now, 0);
     if (turn.bytes_rate.closed != nullptr || turn.packets_rate.closed != nullptr) {
       HoldBack(account, now, turn);
@@ -222,16 +249,20 @@ void Scheduler::HoldBack(Account& account, TimePoint now, const Turn& turn) {
   account.closed_until = std::max(turn.bytes_rate.opens, turn.packets_rate.opens);
 }
 
+bool Scheduler::GoesBefore(const Account& account, const Account& other) const {
+  const bool stays = metering_ && stayed_ < kStay;
+  if (stays && (&account == staying_ || &other == staying_)) return &account == staying_;
+  return account.served < other.served;
+}
+
 bool Scheduler::NextTurn(TimePoint now, Turn& turn) {
   Tier best = Tier::kNone;
   size_t chosen = 0;
-  const bool moves = !metering_ || stayed_ >= kStay;
-  const size_t first = next_ + (moves && next_ < waiting_.size() && waiting_[next_] == staying_);
-  for (size_t i = 0; i < waiting_.size() && best != Tier::kCommitted; ++i) {
-    const size_t at = (first + i) % waiting_.size();
+  for (size_t at = 0; at < waiting_.size(); ++at) {
     Turn candidate;
     const Tier tier = TierOf(*waiting_[at], now, candidate);
-    if (tier >= best) continue;
+    if (tier == Tier::kNone || tier > best) continue;
+    if (tier == best && !GoesBefore(*waiting_[at], *waiting_[chosen])) continue;
     best = tier;
     chosen = at;
     turn = candidate;
@@ -245,7 +276,7 @@ bool Scheduler::NextTurn(TimePoint now, Turn& turn) {
   if (account.ready.empty()) {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(chosen));
   }
-  next_ = chosen;
+  account.served = ++turns_;
   // Consecutive turns of queue pairs of the same pool.
   if (staying_ != &account) {
     staying_ = &account;
@@ -265,10 +296,12 @@ void Scheduler::SetLimits(Tier tier, Turn& turn) const {
     turn.packets = static_cast<uint32_t>(
         std::clamp<int64_t>(time / std::max<int64_t>(account.packet_cost, 1), 1, kPacketsPerTurn));
   }
+  const auto at_most = [](uint64_t rate) {
+    return static_cast<int64_t>(std::clamp<uint64_t>(rate / kTurnsPerSecond, 1, kBytesPerTurn));
+  };
+  if (account.slot != nullptr)
+    turn.bytes = std::min(turn.bytes, at_most(account.slot->bytes.limit()));
   for (const tenant::Share* share = account.share; share != nullptr; share = share->parent()) {
-    const auto at_most = [](uint64_t rate) {
-      return static_cast<int64_t>(std::clamp<uint64_t>(rate / kTurnsPerSecond, 1, kBytesPerTurn));
-    };
     turn.bytes = std::min(turn.bytes, at_most(share->bytes.limit()));
     turn.packets =
         static_cast<uint32_t>(std::min<int64_t>(turn.packets, at_most(share->packets.limit())));
@@ -300,7 +333,7 @@ void Scheduler::EndTurn(TimePoint now, const Turn& turn) {
     }
   }
   if (account.share == nullptr || (bytes == 0 && packets == 0)) return;
-  account.share->bytes.Charge(turn.bytes_rate, now, bytes);
+  account.bytes->Charge(turn.bytes_rate, now, bytes);
   account.share->packets.Charge(turn.packets_rate, now, packets);
   account.share->sent_bytes.fetch_add(bytes, std::memory_order_relaxed);
   account.share->sent_packets.fetch_add(packets, std::memory_order_relaxed);

@@ -8,8 +8,9 @@
 //
 // A round hands out as much time as the last one took (time_share.h says how). A pool that exceeds
 // its part pays in later rounds. Rates that are committed to a pool (bytes or packets per second)
-// are served first, and no pool exceeds its peak (tenant/share.h). With only one active pool,
-// nothing is measured.
+// are served first, and no pool exceeds its peak (tenant/share.h). A slot with limits of its own is
+// served like a pool, with its part of the pool's weight (tenant/slot_share.h). With only one
+// active pool, nothing is measured.
 //
 // Belongs to one worker. Time comes only from the given clock; all times are in nanoseconds.
 #pragma once
@@ -23,6 +24,7 @@
 #include "gateway/base/ids.h"
 #include "gateway/base/time.h"
 #include "gateway/tenant/share.h"
+#include "gateway/tenant/slot_share.h"
 #include "gateway/worker/control/control_message.h"
 #include "gateway/worker/schedule/time_share.h"
 
@@ -36,12 +38,24 @@ struct TenantAccount {
   std::vector<TimeShare*> active;  // shares of its active pools
 };
 
-// State of one pool on one worker.
+// Accounts of one pool on one worker: one for each of its slots that have limits of their own, and
+// one for all others. They divide the pool's weight.
+struct PoolAccounts {
+  tenant::Share* share = nullptr;
+  uint32_t accounts = 0;
+  uint32_t at_work = 0;  // number of active accounts
+};
+
+// State of one pool, or of a slot of it with limits of its own, on one worker.
 struct Account {
   tenant::Share* share = nullptr;
+  tenant::SlotShare* slot = nullptr;  // nullptr: sessions without limits of their own
+  tenant::RateNode* bytes = nullptr;  // lowest rate of its bytes; nullptr: no pool
+  PoolAccounts* of_pool = nullptr;
   TenantAccount* tenant = nullptr;
   uint32_t sessions = 0;
   GrowingRing<SlotHandle> ready;  // queue pairs with something to send
+  uint64_t served = 0;            // number of its last turn
   uint32_t turns_left = 0;        // queue pairs left of those that were ready when the round began
   TimeShare time;
   int64_t packet_cost = 500;         // recent cost of sending one packet, ns
@@ -66,8 +80,8 @@ class Scheduler {
   // link_bytes_per_second: 0 if unknown.
   Scheduler(Clock clock, uint64_t link_bytes_per_second);
 
-  // Count the sessions of a pool.
-  Account* Open(tenant::Share* share);
+  // Count the sessions of a pool, or of a slot that has limits of its own.
+  Account* Open(tenant::Share* share, tenant::SlotShare* slot = nullptr);
   void Close(Account* account);
 
   // Allocates space for so many ready queue pairs of any pool.
@@ -165,17 +179,20 @@ class Scheduler {
   void DivideTime(bool learn);
   void HandOutTime(int64_t idle);
   Tier TierOf(Account& account, TimePoint now, Turn& turn);
+  // Orders accounts of one tier: the one that stays, then the one that was not served for longest.
+  bool GoesBefore(const Account& account, const Account& other) const;
   void HoldBack(Account& account, TimePoint now, const Turn& turn);
   void SetLimits(Tier tier, Turn& turn) const;
 
   const Clock clock_;
   const uint64_t link_bytes_per_second_;
   std::vector<std::unique_ptr<TenantAccount>> tenants_;
+  std::vector<std::unique_ptr<PoolAccounts>> pools_;
   std::vector<std::unique_ptr<Account>> accounts_;
   std::vector<Account*> active_;
   std::vector<Account*> waiting_;  // pools with ready queue pairs
   size_t reserved_ = 0;
-  size_t next_ = 0;  // index in waiting_ of the pool to be considered first
+  uint64_t turns_ = 0;  // turns so far
   // Pool of the last turn, and the total time of its consecutive turns.
   const Account* staying_ = nullptr;
   int64_t stayed_ = 0;

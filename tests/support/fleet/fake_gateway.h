@@ -30,7 +30,7 @@ class FakeGateway final : public agent::GatewayPort {
   // No program attaches to this gateway.
   void ListHeldAttaches(
       uint64_t, std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)>) override {}
-  void AnswerAttach(uint64_t, bool, const std::string&) override {}
+  void AnswerAttach(uint64_t, bool, const std::string&, const gateway::v1::SlotLimits&) override {}
 
   // Revision of the current configuration, and number of objects received since the start.
   std::atomic<int64_t> revision{0};

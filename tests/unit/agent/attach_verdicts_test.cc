@@ -64,7 +64,8 @@ class ScriptedGateway final : public GatewayPort {
     asked.push_back(after);
     waiting = std::move(done);
   }
-  void AnswerAttach(uint64_t id, bool allowed, const std::string& reason) override {
+  void AnswerAttach(uint64_t id, bool allowed, const std::string& reason,
+                    const gateway::v1::SlotLimits&) override {
     answers.push_back({id, allowed});
     reasons.push_back(reason);
   }

@@ -387,6 +387,22 @@ TEST_F(ConnectTest, SilentPeer_DisconnectEndsWithTimeout) {
   EXPECT_EQ(event->status, -ETIMEDOUT);
 }
 
+TEST_F(ConnectTest, SilentPeer_IsReportedSoonAfterTheFirstResends) {
+  Connect();
+  const TimePoint start = client.now;
+  for (int i = 0; i < 200 && client.actions.silent.empty(); ++i) client.Advance(Milliseconds(50));
+  ASSERT_EQ(client.actions.silent.size(), 1u);
+  EXPECT_GE((client.now - start).ns, Seconds(2).ns);
+  EXPECT_LE((client.now - start).ns, Seconds(4).ns);
+  EXPECT_TRUE(client.actions.events.empty()) << "the attempt goes on";
+}
+
+TEST_F(ConnectTest, PeerThatAnswers_IsNotReported) {
+  Established();
+  client.Advance(Seconds(10));
+  EXPECT_TRUE(client.actions.silent.empty());
+}
+
 TEST_F(ConnectTest, SilentPeer_ConnectEndsUnreachableAfterTheProtocolsTime) {
   Connect();
   const TimePoint start = client.now;

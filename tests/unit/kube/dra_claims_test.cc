@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "tests/unit/kube/dra_fixture.h"
 
@@ -107,6 +108,37 @@ TEST_F(DraNode, AgentStartsAnew_ClaimsStay) {
   EXPECT_EQ(other.devices(0).cdi_device_ids(0), "rocegw.io/claim=30c41873-1")
       << "a slot that is held is not given again";
   OnLoop([&] { EXPECT_EQ(gateway.cleared.size(), 2u) << "one for each claim, none by a restart"; });
+}
+
+// The gateway enforces what the scheduler has counted.
+TEST_F(DraNode, AmountsOfAClaim_AreLimitsOfItsPrograms) {
+  StartWithPool();
+  const ClaimOfAPod claim = Allocate("c1", kDevice, "a", kUid);
+  json object = *server->Find(PathOf(claim));
+  json& result = object["status"]["allocation"]["devices"]["results"][1];
+  ASSERT_EQ(result["driver"], "rocegw.io");
+  result["consumedCapacity"] = {{"slots", "1"}, {"qps", "64"}, {"bandwidth", "5G"}};
+  server->Put(PathOf(claim), object);
+  ASSERT_EQ(claims->Prepare(claim).error(), "");
+  const auto limits = [&] {
+    const Verdict verdict = Ask(CgroupOfPod(kUid), 0);
+    EXPECT_TRUE(verdict.allowed) << verdict.reason;
+    return std::pair<uint64_t, uint64_t>(verdict.limits.qps(), verdict.limits.bytes_per_second());
+  };
+  EXPECT_EQ(limits(), std::pair(uint64_t{64}, uint64_t{625'000'000}));
+  StopAgent();
+  StartAgent();
+  ASSERT_TRUE(Until([&] { return Ask(CgroupOfPod(kUid), 0).allowed; }));
+  EXPECT_EQ(limits(), std::pair(uint64_t{64}, uint64_t{625'000'000})) << "after a restart too";
+}
+
+TEST_F(DraNode, ClaimWithoutAmounts_HasThePoolsLimitsOnly) {
+  StartWithPool();
+  ASSERT_EQ(claims->Prepare(Allocate("c1", kDevice, "a", kUid)).error(), "");
+  const Verdict verdict = Ask(CgroupOfPod(kUid), 0);
+  EXPECT_TRUE(verdict.allowed) << verdict.reason;
+  EXPECT_EQ(verdict.limits.qps(), 0u);
+  EXPECT_EQ(verdict.limits.bytes_per_second(), 0u);
 }
 
 // kubelet's call does not come if its own records were lost, or the claim was deleted by force

@@ -77,7 +77,7 @@ class PoolsGateway final : public agent::GatewayPort {
   }
   void ListHeldAttaches(
       uint64_t, std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)>) override {}
-  void AnswerAttach(uint64_t, bool, const std::string&) override {}
+  void AnswerAttach(uint64_t, bool, const std::string&, const gateway::v1::SlotLimits&) override {}
   void ClearSocket(const std::string& socket, bool expect_program,
                    std::function<void(StatusOr<uint32_t>)> done) override {
     if (!away) cleared.push_back(socket);

@@ -26,7 +26,7 @@ class PoolsAndQps final : public GatewayPort {
              std::function<void(StatusOr<types::v1::PushReport>)>) override {}
   void ListHeldAttaches(
       uint64_t, std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)>) override {}
-  void AnswerAttach(uint64_t, bool, const std::string&) override {}
+  void AnswerAttach(uint64_t, bool, const std::string&, const gateway::v1::SlotLimits&) override {}
   void Ask(const TunnelQuestion& question, std::function<void(TunnelAnswer)> done) override {
     TunnelAnswer answer;
     if (question.has_list_qps()) {

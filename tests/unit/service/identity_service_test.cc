@@ -31,8 +31,9 @@ class FakeAttaches : public AttachSource {
     done({row});
   }
   void AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
-                  std::function<void(bool)> done) override {
+                  const tenant::SlotLimits& limits, std::function<void(bool)> done) override {
     answered_allowed = allowed;
+    answered_limits = limits;
     answered_reason = reason;
     done(id == 9);
   }
@@ -46,6 +47,7 @@ class FakeAttaches : public AttachSource {
   Duration asked_wait;
   bool answered_allowed = false;
   std::string answered_reason;
+  tenant::SlotLimits answered_limits;
   std::string cleared;
   bool expected = false;
 };
@@ -117,6 +119,12 @@ TEST_F(IdentityServiceTest, Answer_IsPassedOnAsOneLine) {
   EXPECT_TRUE(stub_->AnswerAttach(context.get(), request, &response).ok());
   EXPECT_TRUE(attaches_.answered_allowed);
   EXPECT_EQ(attaches_.answered_reason, "two lines");
+  EXPECT_FALSE(attaches_.answered_limits.any());
+  request.mutable_limits()->set_qps(64);
+  request.mutable_limits()->set_bytes_per_second(1000);
+  context = Within(std::chrono::seconds(20));
+  EXPECT_TRUE(stub_->AnswerAttach(context.get(), request, &response).ok());
+  EXPECT_EQ(attaches_.answered_limits, (tenant::SlotLimits{64, 1000}));
   request.set_id(8);
   context = Within(std::chrono::seconds(20));
   EXPECT_EQ(stub_->AnswerAttach(context.get(), request, &response).error_code(),

@@ -144,5 +144,39 @@ TEST(Prefix, Contains_LooksAtTheFirstBitsOnly) {
   EXPECT_FALSE(wire::Contain({prefix}, wire::Gid::FromV4(1)));
 }
 
+// A claim of a pod has a part of its pool.
+TEST_F(RegistryTest, SlotsLimits_AreNamedInRefusals_BesidePoolAndTenant) {
+  PoolSettings settings = PoolNamed("tenants/red/pools/p");
+  settings.quota.peak[Rate::kBytes] = 5000;
+  Pool& pool = registry.SetPool(settings);
+  SlotShare slot(pool.share(), {.qps = 3, .bytes_per_second = 1000});
+  EXPECT_TRUE(slot.TakeQps(2));
+  EXPECT_FALSE(slot.TakeQps(2)) << "all or none";
+  EXPECT_TRUE(slot.TakeQps(1));
+  slot.GiveQps(3);
+  EXPECT_EQ(pool.RefuseSlot(slot).text,
+            "tenants/red/pools/p: limit of qps reached, which is 3 for the slot, by the claim of "
+            "its pod");
+  EXPECT_EQ(pool.RefuseSlot(slot).level, Level::kSlot);
+  EXPECT_EQ(pool.refused(static_cast<size_t>(Resource::kQps)), 2u);
+  EXPECT_EQ(pool.HeldBack(Rate::kBytes, &slot.bytes).level, Level::kSlot);
+  EXPECT_NE(pool.HeldBack(Rate::kBytes, &slot.bytes).text.find("1000 for the slot"),
+            std::string::npos);
+  EXPECT_EQ(pool.HeldBack(Rate::kBytes, &pool.share().bytes).level, Level::kPool);
+  EXPECT_EQ(pool.HeldBack(Rate::kBytes, &pool.share().parent()->bytes).level, Level::kTenant);
+  EXPECT_EQ(pool.HeldBack(Rate::kBytes, &pool.share().parent()->parent()->bytes).level,
+            Level::kGateway);
+}
+
+TEST_F(RegistryTest, SlotWithoutALimitOfAKind_HasThePoolsOnly) {
+  Pool& pool = registry.SetPool(PoolNamed("tenants/red/pools/p"));
+  SlotShare slot(pool.share(), {.bytes_per_second = 1000});
+  EXPECT_TRUE(slot.TakeQps(1'000'000));
+  EXPECT_EQ(slot.MostQps(), kUnlimited);
+  slot.GiveQps(1'000'000);
+  SlotShare other(pool.share(), {.qps = 1});
+  EXPECT_FALSE(other.bytes.limited());
+}
+
 }  // namespace
 }  // namespace rocegw::tenant

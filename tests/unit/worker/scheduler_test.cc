@@ -41,10 +41,11 @@ class SchedulerTest : public ::testing::Test {
     shares.back()->SetWeight(weight);
     return *shares.back();
   }
-  Greedy& AddGreedy(tenant::Share& pool, uint32_t qps = 1, int64_t cost = 1000) {
+  Greedy& AddGreedy(tenant::Share& pool, uint32_t qps = 1, int64_t cost = 1000,
+                    tenant::SlotShare* slot = nullptr) {
     greedy.push_back(std::make_unique<Greedy>());
     Greedy& added = *greedy.back();
-    added.account = scheduler.Open(&pool);
+    added.account = scheduler.Open(&pool, slot);
     added.cost = cost;
     for (uint32_t i = 0; i < qps; ++i) scheduler.Push(*added.account, {added.next_qp++, 0});
     return added;
@@ -426,6 +427,65 @@ TEST_F(SchedulerTest, Peak_IsKeptOnAverage) {
   EXPECT_GT(pool.held_back_by_bytes.load(), 100u);
   EXPECT_EQ(pool.sent_bytes.load(), limited.sent * kPacketBytes);
   EXPECT_EQ(pool.sent_packets.load(), limited.sent);
+}
+
+// A claim of a pod has a part of the pool's bandwidth.
+TEST_F(SchedulerTest, SlotsRate_HoldsForItAlone_AndThePoolsForAllOfThem) {
+  tenant::Share& pool = AddPool(AddTenant());
+  tenant::Quota quota;
+  quota.peak[tenant::Rate::kBytes] = 100'000'000;
+  pool.SetRates(quota);
+  tenant::SlotShare slow(pool, {.bytes_per_second = 10'000'000});
+  tenant::SlotShare fast(pool, {.bytes_per_second = 60'000'000});
+  Greedy& ten = AddGreedy(pool, 4, 100, &slow);
+  Greedy& sixty = AddGreedy(pool, 1, 100, &fast);
+  Greedy& rest = AddGreedy(pool, 1, 100);
+  const int64_t began = work_clock;
+  while (work_clock - began < Seconds(1).ns) {
+    Round();
+    if (Pump() == 0) work_clock = std::min(scheduler.NextOpening().ns, began + Seconds(1).ns);
+  }
+  const auto megabytes = [](const Greedy& of) {
+    return static_cast<double>(of.sent * kPacketBytes) / 1e6;
+  };
+  EXPECT_NEAR(megabytes(ten), 10, 0.5);
+  EXPECT_LE(megabytes(sixty), 61);
+  EXPECT_NEAR(megabytes(ten) + megabytes(sixty) + megabytes(rest), 101, 1);
+  EXPECT_EQ(pool.sent_bytes.load(), (ten.sent + sixty.sent + rest.sent) * kPacketBytes);
+}
+
+TEST_F(SchedulerTest, ReachedRate_NamesTheSlot) {
+  tenant::Share& pool = AddPool(AddTenant());
+  tenant::SlotShare slot(pool, {.bytes_per_second = 1'000'000});
+  AddGreedy(pool, 1, 100, &slot);
+  for (int i = 0; i < 20; ++i) {
+    Round();
+    Pump();
+  }
+  const auto reached = scheduler.TakeHeldBack();
+  ASSERT_EQ(reached.size(), 1u);
+  EXPECT_EQ(reached[0].pool, &pool);
+  EXPECT_EQ(reached[0].by, &slot.bytes);
+  EXPECT_GT(pool.held_back_by_bytes.load(), 0u);
+}
+
+// Claims of one pool must not get time at the cost of the tenant's other pools.
+TEST_F(SchedulerTest, SlotsOfAPool_DivideItsWeight) {
+  tenant::Share& red = AddTenant();
+  tenant::Share& claimed = AddPool(red);
+  std::vector<std::unique_ptr<tenant::SlotShare>> slots;
+  std::vector<Greedy*> of_slots;
+  for (int i = 0; i < 4; ++i) {
+    slots.push_back(std::make_unique<tenant::SlotShare>(claimed, tenant::SlotLimits{.qps = 1}));
+    of_slots.push_back(&AddGreedy(claimed, 1, 1000, slots.back().get()));
+  }
+  Greedy& other = AddGreedy(AddPool(red), 1, 1000);
+  Run(4000);
+  int64_t together = 0;
+  for (const Greedy* one : of_slots) together += one->time;
+  EXPECT_NEAR(static_cast<double>(together) / static_cast<double>(other.time), 1.0, 0.05);
+  for (const Greedy* one : of_slots)
+    EXPECT_NEAR(static_cast<double>(one->time) * 4 / static_cast<double>(together), 1.0, 0.1);
 }
 
 TEST_F(SchedulerTest, TenantsPeak_HoldsForItsPoolsTogether) {

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "gateway/session/attach/held_attaches.h"
 #include "tests/support/session/session_host.h"
@@ -151,8 +154,9 @@ class Gate : public ::testing::Test {
     host->server->gate().List(0, {}, [&](const Rows& rows) { held = rows; });
     return held;
   }
-  bool Answer(uint64_t id, bool allowed, const std::string& reason = "") {
-    const bool known = host->server->gate().Answer(id, allowed, reason);
+  bool Answer(uint64_t id, bool allowed, const std::string& reason = "",
+              const tenant::SlotLimits& limits = {}) {
+    const bool known = host->server->gate().Answer(id, allowed, reason, limits);
     host->Settle();
     return known;
   }
@@ -206,6 +210,92 @@ TEST_F(Gate, Allowed_GoesOnWhereItStood) {
   EXPECT_EQ(host->server->session_count(), 1u);
   EXPECT_FALSE(Answer(held[0].id, true)) << "once";
   EXPECT_EQ(Refused(), 0u);
+}
+
+// Attaches with the limits of a claim, and creates as many queue pairs as it gets, at most `most`.
+class ClaimedSlot : public Gate {
+ protected:
+  struct Program {
+    std::unique_ptr<TestClient> client;
+    uint32_t pd = 0;
+    uint32_t cq = 0;
+  };
+  Program Attach(const std::string& path, const tenant::SlotLimits& limits) {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    host->server->Attach(UniqueFd(ends[0]), kAskedPool, path);
+    Program program{std::make_unique<TestClient>(*host, UniqueFd(ends[1]))};
+    auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+    hello.magic = ROCEGW_ABI_MAGIC;
+    hello.major = ROCEGW_ABI_MAJOR;
+    hello.minor = ROCEGW_ABI_MINOR;
+    program.client->Send(hello);
+    host->Settle();
+    EXPECT_TRUE(Answer(Held().at(0).id, true, "", limits));
+    EXPECT_EQ(Greeting(*program.client), 0);
+    const uint32_t context = program.client->OpenContext();
+    program.pd = program.client->AllocPd(context);
+    program.cq = program.client->CreateCq(context, 64).handle;
+    EXPECT_NE(program.cq, 0u);
+    return program;
+  }
+  static uint32_t Create(Program& program, uint32_t most) {
+    uint32_t created = 0;
+    while (created < most) {
+      (void)program.client->CreateQp(program.pd, program.cq);
+      if (program.client->error() != 0) break;
+      ++created;
+    }
+    return created;
+  }
+  static uint32_t MaxQp(Program& program) {
+    return program.client
+        ->Call<rocegw_device_reply>(
+            TestClient::Request<rocegw_query_device>(ROCEGW_MSG_QUERY_DEVICE))
+        .max_qp;
+  }
+};
+
+TEST_F(ClaimedSlot, QueuePairs_AreLimitedForAllProgramsOfTheSocketTogether) {
+  Program first = Attach("/a/0", {.qps = 3});
+  Program second = Attach("/a/0", {.qps = 3});
+  Program other = Attach("/a/1", {.qps = 2});
+  Program free = Attach("/a/2", {});
+  EXPECT_EQ(MaxQp(first), 3u);
+  EXPECT_EQ(Create(first, 2), 2u);
+  EXPECT_EQ(Create(second, 9), 1u);
+  EXPECT_EQ(second.client->error(), ENOMEM);
+  EXPECT_TRUE(host->Told("limit of qps reached, which is 3 for the slot, by the claim of its pod"));
+  EXPECT_EQ(Create(other, 9), 2u);
+  EXPECT_EQ(Create(free, 9), 9u) << "the pool has no limit";
+  // Queue pairs of an ended program are free for the others of its claim.
+  first.client.reset();
+  host->Settle();
+  EXPECT_EQ(Create(second, 9), 2u);
+}
+
+TEST_F(ClaimedSlot, OtherLimits_AreAnotherClaims) {
+  Program first = Attach("/a/0", {.qps = 1});
+  EXPECT_EQ(Create(first, 9), 1u);
+  EXPECT_EQ(host->server->ClearSocket("/a/0"), 1u);
+  host->Settle();
+  Program next = Attach("/a/0", {.qps = 2});
+  EXPECT_EQ(Create(next, 9), 2u);
+}
+
+TEST_F(ClaimedSlot, Bandwidth_IsARateOfItsSessionsAtEachWorker) {
+  Program first = Attach("/a/0", {.bytes_per_second = 1'000'000});
+  Program second = Attach("/a/0", {.bytes_per_second = 1'000'000});
+  Program free = Attach("/a/1", {});
+  EXPECT_EQ(Create(first, 1) + Create(second, 1) + Create(free, 1), 3u);
+  std::vector<std::shared_ptr<tenant::SlotShare>> slots;
+  host->server->attach().ForEach(
+      [&](const session::ClientSession& session) { slots.push_back(session.slot()); });
+  ASSERT_EQ(slots.size(), 3u);
+  std::ranges::sort(slots);
+  EXPECT_EQ(slots[0], nullptr);
+  EXPECT_EQ(slots[1], slots[2]) << "programs of a claim share its rate";
+  EXPECT_EQ(slots[1]->bytes.limit(), 1'000'000u);
 }
 
 TEST_F(Gate, Denied_TheProgramIsToldWhy) {

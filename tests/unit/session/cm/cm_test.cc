@@ -352,6 +352,24 @@ TEST_F(Cm, PeerNotAllowed_ConnectIsEaccesAndNothingIsSent) {
   EXPECT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, qp.qpn), 0);
 }
 
+// The address of a pod, for example.
+TEST_F(Cm, PeerThatDoesNotAnswer_IsNamedByAnEventLongBeforeTheProgramIsTold) {
+  Program client(a);
+  const uint32_t id = client.Resolved(kSecond, 7000);
+  const auto qp = client.CreateQp();
+  EXPECT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, qp.qpn), 0);
+  const TimePoint end = ControlLoop::Now() + Seconds(10);
+  const auto rows = [&] { return a.server->services().events.Rows(); };
+  while (rows().empty() && ControlLoop::Now() < end) {
+    a.Settle();
+    a.loop.RunOnce(Milliseconds(50));
+  }
+  ASSERT_EQ(rows().size(), 1u);
+  EXPECT_EQ(rows()[0].reason, "PEER_SILENT");
+  EXPECT_NE(rows()[0].text.find("192.0.2.2 does not answer the connection requests of "),
+            std::string::npos);
+}
+
 TEST_F(Cm, RequestFromAPeerNotAllowed_IsRejectedAndTheProgramSeesNothing) {
   AllowPeers(b, 0xC6336400, 24);
   Program server(b);
