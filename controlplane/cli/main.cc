@@ -88,6 +88,7 @@ int Main(int argc, char** argv) {
   AddDoctorCommand(app, program);
   AddConnectivityCommands(app, program);
   AddFleetCommands(app, program);
+  AddMigrateCommands(app, program);
   AddAuditCommands(app, program);
   AddSysdumpCommand(app, program);
   AddConfigCommands(app, program);

@@ -84,6 +84,7 @@ void AddDoctorCommand(CLI::App& app, Program& program);
 void AddDrainCommands(CLI::App& app, Program& program);
 void AddFleetCommands(CLI::App& app, Program& program);
 void AddAuditCommands(CLI::App& app, Program& program);
+void AddMigrateCommands(CLI::App& app, Program& program);
 void AddConfigCommands(CLI::App& app, Program& program);
 void AddSysdumpCommand(CLI::App& app, Program& program);
 void AddCompletionCommand(CLI::App& app, Program& program);

@@ -142,11 +142,13 @@ Words FieldsOf(const Kind& kind) {
   return fields;
 }
 
-Words ValuesOf(const CLI::Option& option, Program& program) {
+Words ValuesOf(const Line& line, const CLI::Option& option, Program& program) {
   if (option.check_lname("output")) return {"table", "wide", "json", "yaml", "name"};
   if (option.check_lname("on-deadline")) return {"keep", "disconnect", "abort"};
   if (option.check_lname("context")) return ContextNames();
   if (option.check_lname("tenant")) return NamesOf(program, *FindKind("tenants"), {});
+  if (line.command->get_name() == "plan" && option.check_lname("to"))
+    return {"gateway", "rnic", "tcp"};
   if (option.check_lname("gateway") || option.check_lname("from") || option.check_lname("to"))
     return NamesOf(program, *FindKind("gateways"), {});
   return {};
@@ -200,7 +202,7 @@ std::vector<std::string> Completions(const CLI::App& app, Program& program, cons
   const Line line = Understand(app, program, words);
   Words all;
   if (line.pending != nullptr) {
-    all = ValuesOf(*line.pending, program);
+    all = ValuesOf(line, *line.pending, program);
   } else if (words.back().starts_with('-')) {
     all = OptionsOf(line);
   } else {

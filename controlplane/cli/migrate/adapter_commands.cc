@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// rocegwctl migrate inventory and adapter-test: calls of a site's adapter on this host.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "controlplane/cli/exit_code.h"
+#include "controlplane/cli/migrate/migrate_commands.h"
+#include "controlplane/migration/adapter_process/conformance.h"
+
+namespace rocegw::cli {
+namespace {
+
+struct AdapterOptions {
+  std::string cluster;
+  std::vector<std::string> words;
+  std::string change_node;
+  std::string to = "gateway";
+};
+
+int ShowInventory(const AdapterOptions& options) {
+  const migration::Adapter adapter(options.words);
+  std::string problem;
+  const migration::Inventory inventory = adapter.ReadInventory(options.cluster, problem);
+  if (!problem.empty()) return Fail({kFailed, options.words[0] + ": " + problem, {}});
+  std::cout << migration::InventoryJson(inventory);
+  return kOk;
+}
+
+int TestAdapter(const Program& program, const AdapterOptions& options) {
+  migration::ConformanceOptions chosen{.cluster = options.cluster,
+                                       .change_node = options.change_node};
+  chosen.to = *migration::FromWord<migration::Transport>(options.to);
+  const bool json = program.options.format == "json";
+  nlohmann::json checks = nlohmann::json::array();
+  const size_t failed =
+      migration::TestAdapter(options.words, chosen, [&](const migration::ConformanceCheck& check) {
+        if (json) {
+          checks.push_back({{"name", check.name}, {"passed", check.passed}, {"text", check.text}});
+          return;
+        }
+        std::cout << (check.passed ? "ok      " : "FAILED  ") << check.name << "\n";
+        if (!check.passed) std::cout << "        " << check.text << "\n";
+        std::cout.flush();
+      });
+  if (json) {
+    std::cout << nlohmann::json{{"failed", failed}, {"checks", std::move(checks)}}.dump(2) << "\n";
+  } else {
+    std::cout << (failed == 0 ? "the adapter conforms\n"
+                              : std::to_string(failed) + " checks failed\n");
+  }
+  return failed == 0 ? kOk : kConditionFalse;
+}
+
+void AddProgram(CLI::App* command, const std::shared_ptr<AdapterOptions>& options) {
+  command->add_option("CLUSTER", options->cluster, "name of the cluster")->required();
+  command->add_option("PROGRAM", options->words, "the adapter and its arguments, after --")
+      ->required();
+}
+
+}  // namespace
+
+void AddAdapterCommands(CLI::App& migrate, Program& program) {
+  const auto options = std::make_shared<AdapterOptions>();
+  AddProgram(program.Add(migrate, "inventory", "ask an adapter what the cluster consists of",
+                         "  rocegwctl migrate inventory c1 -- ./adapter.py > cluster.json",
+                         [options] { return ShowInventory(*options); }),
+             options);
+  CLI::App* const test = program.Add(
+      migrate, "adapter-test", "check that an adapter keeps to the protocol",
+      "  rocegwctl migrate adapter-test c1 -- ./adapter.py\n"
+      "  rocegwctl migrate adapter-test c1 --change n1 -- ./adapter.py   (there and back)",
+      [&program, options] { return TestAdapter(program, *options); });
+  AddProgram(test, options);
+  test->add_option("--change", options->change_node, "change this node, and bring it back")
+      ->type_name("NODE");
+  test->add_option("--to", options->to, "with --change: gateway, rnic or tcp")
+      ->check(CLI::IsMember({"gateway", "rnic", "tcp"}).description(""))
+      ->type_name("PATH")
+      ->capture_default_str();
+}
+
+}  // namespace rocegw::cli

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of rocegwctl migrate.
+#pragma once
+
+#include "controlplane/cli/program.h"
+
+namespace rocegw::cli {
+
+// Commands that call an adapter.
+void AddAdapterCommands(CLI::App& migrate, Program& program);
+
+}  // namespace rocegw::cli

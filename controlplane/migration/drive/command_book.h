@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of an agent for the commands of one migration: a command runs once, however often it is
+// sent, and a controller that was replaced is refused. The agent writes the book to its disk before
+// it runs a command. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "controlplane/migration/drive/events.h"
+
+namespace rocegw::migration {
+
+class CommandBook {
+ public:
+  enum class Admission : uint8_t {
+    kRun,      // new: run it, then Finish
+    kRunning,  // runs already
+    kKnown,    // has a result: ResultOf
+    kStale,    // by a replaced controller, or older than the book remembers
+  };
+  // Results that are kept; older ones were received, since a node has one command at a time.
+  static constexpr size_t kKept = 16;
+
+  Admission Admit(uint64_t epoch, uint64_t command);
+  void Finish(const StepResult& result);
+  const StepResult* ResultOf(uint64_t command) const;
+  // Called after a restart of the agent. The outcome of the command that ran is unknown; since
+  // steps are idempotent it is run again when it is sent again.
+  void ForgetRunning();
+  uint64_t epoch() const { return epoch_; }
+
+ private:
+  uint64_t epoch_ = 0;
+  std::optional<uint64_t> running_;
+  uint64_t newest_ = 0;
+  std::map<uint64_t, StepResult> results_;
+};
+
+}  // namespace rocegw::migration
