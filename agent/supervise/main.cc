@@ -33,11 +33,13 @@
 #include "gateway/disk/durable_file.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
+#include "gateway/process/grpc/grpc_log.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/process/log/logging.h"
 #include "gateway/process/output.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
+#include "gateway/process/watchdog.h"
 
 namespace rocegw::agent {
 namespace {
@@ -280,7 +282,9 @@ int Serve(const Arguments& arguments, const Config& config) {
                              kubernetes ? kubernetes->claim_counters() : nullptr,
                              std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
   process::Readiness readiness;
-  process::MetricsServer server(metrics, readiness);
+  process::Watchdog watchdog;
+  watchdog.Watch("the control loop", loop.heartbeat());
+  process::MetricsServer server(metrics, readiness, &watchdog);
   if (!config.metrics_address.empty()) {
     if (Status status = server.Start(config.metrics_address); !status.ok()) return Fail(status);
   }
@@ -289,12 +293,14 @@ int Serve(const Arguments& arguments, const Config& config) {
   if (watch == 0) return Fail(Status(errno, "cannot watch signals"));
   const FileChange change(loop, arguments.config_file, [&] { Reload(arguments, rules); });
   // Ready without a controller: the agent never waits for it.
+  watchdog.Start();
   readiness.SetReady();
   manager.Ready("agent of " + identity->gateway());
   spdlog::info("rocegw-agent {} is ready: {}, gateway at {}", process::VersionText(),
                identity->gateway(), config.gateway_socket);
   loop.Run();
   if (!agent.wants_to_start_anew()) manager.Stopping("stopping");
+  watchdog.Stop();
   server.Stop();
   if (agent.wants_to_start_anew()) return identity::kStartAnew;
   return kOk;
@@ -334,6 +340,7 @@ int Main(int argc, char** argv) {
     return kOk;
   }
   process::StartLogging("rocegw-agent", arguments.log_level.value_or(loaded.config.log_level));
+  process::RouteGrpcLog();
   return Serve(arguments, loaded.config);
 }
 

@@ -38,19 +38,20 @@
 #include "controlplane/identity/server_certificate.h"
 #include "controlplane/kubeapi/api_server.h"
 #include "controlplane/model/timestamp.h"
-#include "controlplane/server/connection_front.h"
-#include "controlplane/server/connection_guard.h"
 #include "controlplane/server/controller_metrics.h"
+#include "controlplane/server/front/connection_front.h"
+#include "controlplane/server/front/connection_guard.h"
+#include "controlplane/server/front/member_notice.h"
 #include "controlplane/server/housekeeper.h"
 #include "controlplane/server/join_file_publisher.h"
 #include "controlplane/server/measured_store.h"
-#include "controlplane/server/member_notice.h"
 #include "controlplane/store/etcd/etcd_store.h"
 #include "controlplane/store/random_uuid.h"
 #include "controlplane/store/sqlite/sqlite_store.h"
 #include "controlplane/sync/connection_keeper.h"
 #include "controlplane/sync/operation_keeper.h"
 #include "controlplane/sync/presence.h"
+#include "gateway/base/heartbeat.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/disk/durable_file.h"
 #include "gateway/process/http/metrics_server.h"
@@ -58,13 +59,15 @@
 #include "gateway/process/readiness.h"
 #include "gateway/process/runtime_dir.h"
 #include "gateway/process/unix_socket.h"
+#include "gateway/process/watchdog.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 
 namespace rocegw::server {
 namespace {
 
 constexpr std::chrono::milliseconds kStopGrace(1000);
-constexpr std::chrono::milliseconds kTick(5000);
+// The watchdog expects a beat of the main thread each second.
+constexpr std::chrono::milliseconds kTick(1000);
 constexpr std::chrono::seconds kRenewRetry(30);
 constexpr unsigned kFileWatchSeconds = 1;
 constexpr int kKeepaliveMs = 30000;
@@ -215,6 +218,8 @@ struct Controller::Parts {
   std::unique_ptr<JoinFilePublisher> join_file_publisher;
   std::unique_ptr<Fleet> fleet;
   std::unique_ptr<ControllerMetrics> metrics;
+  Heartbeat heartbeat;  // main thread
+  process::Watchdog watchdog;
   std::unique_ptr<process::MetricsServer> metrics_server;
   std::unique_ptr<Housekeeper> housekeeper;
   std::unique_ptr<ConnectionFront> front;
@@ -427,7 +432,7 @@ void Controller::Parts::StopServer() {
 
 Status Controller::Parts::StartMetrics() {
   if (config.metrics_address.empty()) return OkStatus();
-  metrics_server = std::make_unique<process::MetricsServer>(*metrics, readiness);
+  metrics_server = std::make_unique<process::MetricsServer>(*metrics, readiness, &watchdog);
   return metrics_server->Start(config.metrics_address);
 }
 
@@ -495,6 +500,15 @@ Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move
       "metrics", [parts] { return parts->StartMetrics(); },
       [parts] { parts->metrics_server.reset(); });
   lifecycle.Add(
+      "watchdog",
+      [parts] {
+        parts->watchdog.Watch("the main thread", parts->heartbeat);
+        parts->watchdog.Watch("the connection front", parts->front->heartbeat());
+        parts->watchdog.Start();
+        return OkStatus();
+      },
+      [parts] { parts->watchdog.Stop(); });
+  lifecycle.Add(
       "housekeeper",
       [parts] {
         parts->housekeeper = std::make_unique<Housekeeper>(
@@ -512,17 +526,21 @@ Controller::~Controller() { Stop(); }
 
 Status Controller::Start() {
   if (Status status = parts_->lifecycle.Start(); !status.ok()) return status;
+  parts_->heartbeat.Begin();
   Tick();
   return OkStatus();
 }
 
 void Controller::Stop() {
   parts_->readiness.SetNotReady("stopping");
+  // The stop has a deadline of its own.
+  parts_->heartbeat.End();
   parts_->lifecycle.Stop();
 }
 
 std::chrono::milliseconds Controller::Tick() {
   Parts& parts = *parts_;
+  parts.heartbeat.Beat();
   if (const auto step = parts.clock.Look(identity::Now(), std::chrono::steady_clock::now())) {
     spdlog::warn("{}", identity::ClockStepText(*step));
     parts.metrics->SetClockSteps(parts.clock.steps());

@@ -11,7 +11,7 @@
 
 #include "controlplane/api/nodes/pod_review.h"
 #include "controlplane/identity/certificate.h"
-#include "controlplane/server/connection_front.h"
+#include "controlplane/server/front/connection_front.h"
 #include "controlplane/server/measured_store.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "controlplane/sync/node_hub.h"

@@ -27,6 +27,7 @@
 #include "controlplane/server/user_certificate.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
+#include "gateway/process/grpc/grpc_log.h"
 #include "gateway/process/log/logging.h"
 #include "gateway/process/output.h"
 #include "gateway/process/sd_notify.h"
@@ -286,6 +287,7 @@ int Main(int argc, char** argv) {
   if (arguments.join_token) return PrintJoinToken(arguments, loaded.config);
   if (arguments.user_certificate) return WriteUserCertificate(arguments, loaded.config);
   process::StartLogging("rocegw-controller", arguments.log_level.value_or(loaded.config.log_level));
+  process::RouteGrpcLog();
   return Serve(arguments, std::move(loaded.config));
 }
 

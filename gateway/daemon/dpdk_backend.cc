@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/daemon/dpdk_backend.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "gateway/port/dpdk/dpdk_environment.h"
 #include "gateway/port/dpdk/dpdk_port.h"
+#include "gateway/process/log/foreign_lines.h"
 
 namespace rocegw::daemon {
 namespace {
@@ -31,8 +33,9 @@ StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& conf
                                                           const DpdkConfig& environment,
                                                           size_t interface_mtu,
                                                           const port::SteeringTable& steering) {
+  static std::FILE* const kLog = process::ForeignStream("DPDK");
   const Status started =
-      port::StartDpdk({environment.huge_pages, environment.memory_mb, environment.eal_args});
+      port::StartDpdk({environment.huge_pages, environment.memory_mb, environment.eal_args}, kLog);
   if (!started.ok()) return started;
   port::DpdkPortConfig dpdk;
   if (config.mode == PortMode::kAfPacket) {

@@ -27,6 +27,7 @@
 #include "gateway/daemon/take_over/take_over_client.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
+#include "gateway/process/grpc/grpc_log.h"
 #include "gateway/process/log/logging.h"
 #include "gateway/process/output.h"
 #include "gateway/process/sd_notify.h"
@@ -343,6 +344,7 @@ int Main(int argc, char** argv) {
     if (const int code = detached.Fork(); code != Detached::kGoOn) return code;
   }
   StartLogging("rocegwd", arguments.log_level.value_or(loaded.config.log_level));
+  process::RouteGrpcLog();
   return Serve(arguments, invocation, loaded.config, detached);
 }
 

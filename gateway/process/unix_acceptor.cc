@@ -19,6 +19,8 @@ namespace {
 constexpr int kListenBacklog = 256;
 // Pause after descriptors ran out.
 constexpr int kPauseMilliseconds = 100;
+// SO_PASSRIGHTS, Linux 6.16.
+constexpr int kPassRights = 83;
 
 }  // namespace
 
@@ -54,6 +56,10 @@ Status UnixAcceptor::Start(UniqueFd listener, const char* name, Accepted accepte
   wake_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_.valid()) return {errno, std::string(name) + ": eventfd: " + std::strerror(errno)};
   listener_ = std::move(listener);
+  // Descriptors that a peer passes would be closed by the thread that reads, which the peer could
+  // make wait. Connections inherit the option. Older kernels do not know it.
+  const int off = 0;
+  (void)::setsockopt(listener_.get(), SOL_SOCKET, kPassRights, &off, sizeof off);
   accepted_ = std::move(accepted);
   stop_.store(false);
   thread_ = std::thread(&UnixAcceptor::Run, this);

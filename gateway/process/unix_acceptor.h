@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Thread that accepts the connections of a listening Unix socket and passes them on. The listening
 // socket is the daemon's own, so that another process can inherit it with the connections that wait
-// in it. Main thread, except that `accepted` runs on the acceptor's thread.
+// in it. The connections take no descriptors where the kernel can refuse them. Main thread, except
+// that `accepted` runs on the acceptor's thread.
 #pragma once
 
 #include <sys/types.h>

@@ -6,6 +6,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
+#include <rte_log.h>
 #include <sched.h>
 
 #include <cerrno>
@@ -42,7 +43,7 @@ uint64_t FreeHugePageBytes() {
   return bytes;
 }
 
-Status Start(const DpdkEnvironment& environment) {
+Status Start(const DpdkEnvironment& environment, std::FILE* log) {
   cpu_set_t affinity;
   CPU_ZERO(&affinity);
   (void)pthread_getaffinity_np(pthread_self(), sizeof affinity, &affinity);
@@ -66,6 +67,7 @@ Status Start(const DpdkEnvironment& environment) {
   pointers.reserve(arguments.size());
   for (std::string& argument : arguments) pointers.push_back(argument.data());
 
+  if (log != nullptr) (void)rte_openlog_stream(log);
   const int result = rte_eal_init(static_cast<int>(pointers.size()), pointers.data());
   // DPDK binds the calling thread to one core, but this thread is not a DPDK worker.
   (void)pthread_setaffinity_np(pthread_self(), sizeof affinity, &affinity);
@@ -79,8 +81,8 @@ Status Start(const DpdkEnvironment& environment) {
 
 }  // namespace
 
-Status StartDpdk(const DpdkEnvironment& environment) {
-  static const Status kResult = Start(environment);
+Status StartDpdk(const DpdkEnvironment& environment, std::FILE* log) {
+  static const Status kResult = Start(environment, log);
   return kResult;
 }
 

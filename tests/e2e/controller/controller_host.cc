@@ -31,7 +31,8 @@ std::string Content(const std::string& file) {
   return text.ok() ? *text : std::string();
 }
 
-// One that is free now; a process restarted on it finds it free again.
+}  // namespace
+
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -43,8 +44,6 @@ int FreePort() {
   close(fd);
   return ntohs(address.sin_port);
 }
-
-}  // namespace
 
 std::unique_ptr<grpc::ClientContext> ContextFor(std::chrono::seconds time) {
   auto context = std::make_unique<grpc::ClientContext>();

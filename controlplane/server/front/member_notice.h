@@ -5,7 +5,7 @@
 
 #include <grpcpp/support/server_interceptor.h>
 
-#include "controlplane/server/connection_front.h"
+#include "controlplane/server/front/connection_front.h"
 
 namespace rocegw::server {
 

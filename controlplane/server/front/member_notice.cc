@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/server/member_notice.h"
+#include "controlplane/server/front/member_notice.h"
 
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/server_context.h>
@@ -7,7 +7,8 @@
 #include <string>
 
 #include "controlplane/api/calls/peer_certificate.h"
-#include "controlplane/server/connection_guard.h"
+#include "controlplane/server/front/connection_guard.h"
+#include "controlplane/server/front/peer_address.h"
 
 namespace rocegw::server {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/server/connection_guard.h"
+#include "controlplane/server/front/connection_guard.h"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,14 @@
 // Members are bounded per principal. Descriptors are kept in reserve: strangers are closed before
 // the process runs out.
 //
-// Owns one thread. Admit is called on gRPC's threads.
+// gRPC takes up to 10 KiB for a stream of 15 bytes and accepts any number of streams from a client
+// that does not acknowledge its SETTINGS. So gRPC gets few strangers at a time: a connection waits
+// here until its ClientHello has arrived and a slot is free, sources by turns. Reading stops after
+// stranger_bytes until a certificate is there.
+//
+// Owns two threads. One accepts connections and watches strangers; it must never wait for gRPC,
+// which processes streams on any thread that calls it. The other one passes connections to gRPC and
+// returns heap. Admit is called on gRPC's threads.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,50 +23,46 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "controlplane/server/front/front_limits.h"
+#include "controlplane/server/front/hand_off_slots.h"
+#include "controlplane/server/front/heap_return.h"
+#include "gateway/base/heartbeat.h"
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
 
 namespace rocegw::server {
 
-struct FrontLimits {
-  size_t strangers = 1024;
-  size_t strangers_per_source = 512;
-  // Time from accept to the first call with a certificate.
-  std::chrono::milliseconds stranger_time{30000};
-  // Checked when data arrives; more may arrive until the front's thread runs. Covers a handshake,
-  // headers and the 64 KiB of a message that HTTP/2 accepts before the call is known.
-  uint64_t stranger_bytes = 1 << 17;
-  size_t per_member = 256;
-  // Limit of descriptor numbers: a connection with this number or a higher one is refused.
-  int descriptors = 1 << 20;
+enum class FrontClose : uint8_t {
+  kTime,
+  kBytes,
+  kSource,
+  kStrangers,
+  kDescriptors,
+  kMember,
+  kSlots,
+  kNoTls
 };
-
-// Returns limits for a process with this RLIMIT_NOFILE.
-FrontLimits LimitsFor(uint64_t descriptor_limit);
-
-// Converts grpc::ServerContext::peer() to "10.0.0.1:4711" or "[2001:db8::1]:4711". Empty: not TCP.
-std::string PeerKey(std::string_view grpc_peer);
-
-enum class FrontClose : uint8_t { kTime, kBytes, kSource, kStrangers, kDescriptors, kMember };
-inline constexpr std::array<const char*, 6> kFrontCloseNames = {
-    "time", "bytes", "source", "strangers", "descriptors", "member"};
+inline constexpr std::array<const char*, 8> kFrontCloseNames = {
+    "time", "bytes", "source", "strangers", "descriptors", "member", "slots", "no_tls"};
 
 class ConnectionFront {
  public:
-  // Takes ownership of the connected descriptor. Runs on the front's thread.
+  // Takes ownership of the connected descriptor. Runs on a thread of the front.
   using HandOff = std::function<void(int listener, int connection)>;
 
-  explicit ConnectionFront(const FrontLimits& limits) : limits_(limits) {}
+  explicit ConnectionFront(const FrontLimits& limits)
+      : limits_(limits), slots_(limits.handed, limits.handed_per_source) {}
   ~ConnectionFront() { Stop(); }
   ConnectionFront(const ConnectionFront&) = delete;
   ConnectionFront& operator=(const ConnectionFront&) = delete;
@@ -71,24 +74,31 @@ class ConnectionFront {
   // Stops accepting. Connections that were passed on stay.
   void Stop();
 
-  // Reports a call with a valid certificate. `peer`: PeerKey. Any thread.
+  // Reports a call with a valid certificate. `peer`: PeerAddress::key. Any thread.
   void Admit(const std::string& peer, const std::string& principal);
 
   size_t strangers() const;
+  const Heartbeat& heartbeat() const { return heartbeat_; }
   // Returns how often heap was returned to the system.
-  uint64_t heap_returns() const { return heap_returns_.load(); }
+  uint64_t heap_returns() const { return heap_.returns(); }
   uint64_t closed(FrontClose reason) const { return closed_[static_cast<size_t>(reason)].load(); }
 
  private:
   using Clock = std::chrono::steady_clock;
+  enum class Stage : uint8_t { kSilent, kWaiting, kHanded, kHeld };
   struct Stranger {
-    // Second descriptor of the connection, for shutting it down and noticing its end.
+    // The front's own descriptor of the connection.
     UniqueFd watch;
-    int handed = -1;  // descriptor that gRPC owns
+    int handed = -1;  // descriptor that gRPC owns, from kHanded on
     uint64_t cookie = 0;
     std::string peer;
     std::string source;
     Clock::time_point deadline;
+    Stage stage = Stage::kSilent;
+    Clock::time_point handed_at{};
+    uint64_t taken = 0;  // bytes that gRPC had read when reading stopped
+
+    bool has_slot() const { return stage >= Stage::kHanded; }
   };
   // gRPC's descriptor number and the socket's cookie, which together show if the connection still
   // exists.
@@ -103,14 +113,24 @@ class ConnectionFront {
   void CloseOverdue();
   void EndedByPeer(uint64_t id);
   void Received(uint64_t id);
+  // Passes waiting strangers to gRPC while slots are free.
+  void HandOffWaiting();
+  // Run of the second thread.
+  void HandOffAll();
+  // Gives the stranger whose source has the fewest slots a slot, if one is free. Returns gRPC's
+  // descriptor; -1: no stranger got a slot.
+  int TakeSlot();
+  // Closes strangers that have had their time, for waiting ones of sources with fewer slots.
+  void CloseForWaiting();
+  bool HasSentTooMuch(const Stranger& stranger) const;
+  // Stops gRPC's reading.
+  void Hold(Stranger& stranger);
   void CloseOldestOf(const std::string& source, FrontClose reason);
   std::string BusiestSource() const;
   void Close(uint64_t id, FrontClose reason);
+  static void ShutDown(const Stranger& stranger);
   void Forget(uint64_t id);
   void CountClosed(FrontClose reason, const std::string& source);
-  // Returns true if enough strangers have ended for returning the memory of their streams.
-  bool HeapIsDue() const;
-  void ReturnHeap();
 
   const FrontLimits limits_;
   UniqueFd listener_;
@@ -119,8 +139,8 @@ class ConnectionFront {
   int port_ = 0;
   HandOff hand_off_;
   std::atomic<bool> stopping_{false};
+  Heartbeat heartbeat_;
   std::array<std::atomic<uint64_t>, kFrontCloseNames.size()> closed_{};
-  std::atomic<uint64_t> heap_returns_{0};
 
   mutable std::mutex mutex_;  // guards the fields below
   uint64_t next_id_ = 2;
@@ -128,13 +148,16 @@ class ConnectionFront {
   std::unordered_map<std::string, uint64_t> by_peer_;
   std::unordered_map<std::string, size_t> per_source_;
   std::unordered_map<std::string, std::vector<Member>> members_;  // by principal
-  uint64_t ended_ = 0;  // ended strangers since a heap check became due
-  int heap_looks_ = 0;  // checks to come
-  Clock::time_point heap_due_;
+  std::set<uint64_t> waiting_;                                    // in order of arrival
+  HandOffSlots slots_;
+  std::vector<int> to_hand_off_;  // descriptors that will be gRPC's
+  std::condition_variable taken_;
   Clock::time_point next_report_;
   uint64_t unreported_ = 0;
 
+  HeapReturn heap_;
   std::thread thread_;
+  std::thread hand_off_thread_;
 };
 
 }  // namespace rocegw::server
