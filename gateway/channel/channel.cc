@@ -136,7 +136,8 @@ flow::CarrierAddress Channel::address() const {
           .epoch = peer_epoch16_,
           // Congestion algorithms see an unused window themselves; the hint needs no condition.
           .hint = wire::MakeHint(true),
-          .flags = static_cast<uint8_t>(asks_ack_ ? wire::kFrameAckNow : 0)};
+          .flags = static_cast<uint8_t>(asks_ack_ ? wire::kFrameAckNow : 0),
+          .bundles = bundles()};
 }
 
 // Path hash. Until a path fails, no two paths to a worker have the same UDP source port.

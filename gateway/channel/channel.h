@@ -19,6 +19,7 @@
 #include "gateway/flow/cc_selector.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
+#include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::hand_over {
 class StateStream;
@@ -97,6 +98,8 @@ class Channel final : public flow::Carrier {
   bool OnPeer(const wire::ChannelControl& control, flow::CcKind kind, bool answer, TimePoint now);
   // Options that both ends have; valid once open.
   uint32_t common() const { return features_; }
+  // Returns true if the peer takes frames and acknowledgements in bundles.
+  bool bundles() const { return (features_ & wire::kOptionBundles) != 0; }
   // Replaces the congestion control algorithm.
   void SwitchCc(flow::CcKind kind, TimePoint now);
 

@@ -56,6 +56,7 @@ bool Channel::SendFrame(Psn psn, wire::ChannelFrame& frame) {
   size_t length = to.EncodeBth(psn, 0, packet->data);
   length += wire::EncodeFrame(frame, packet->data + length);
   Finish(*packet, length, to.path, number());
+  packet->bundles = to.bundles;
   shared_.owner.SendChannelPacket(device_, packet);
   return true;
 }
@@ -82,6 +83,7 @@ bool Channel::SendAck(TimePoint now) {
   // switch drops packets it cannot mark, and a port joins into one segmented send only packets with
   // equal headers.
   Finish(*packet, length, address().path, number());
+  packet->bundles = bundles();
   shared_.owner.SendChannelPacket(device_, packet);
   shared_.counters.channel_ack_tx_packets.Add();
   awake_->in.OnAckSent();

@@ -154,6 +154,7 @@ void StagedCarrier::Copy(const StagedFrame& frame, Psn psn, port::TxPacket& pack
   packet.known_crc = {};
   packet.source_qpn = frame.source_qpn;
   packet.path = to.path;
+  packet.bundles = to.bundles;
 }
 
 const flow::FrameRef* StagedCarrier::Sent(uint32_t number) const {

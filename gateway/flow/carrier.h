@@ -20,10 +20,11 @@ namespace rocegw::flow {
 // Destination and header fields of a carrier's frames.
 struct CarrierAddress {
   wire::Path path;
-  Qpn channel;         // channel number at the peer
-  uint16_t epoch = 0;  // low half of the peer's epoch
-  uint8_t hint = 0;    // byte 4 of the BTH (wire/congestion_hint.h)
-  uint8_t flags = 0;   // wire::FrameFlag bits to add to the next frame
+  Qpn channel;           // channel number at the peer
+  uint16_t epoch = 0;    // low half of the peer's epoch
+  uint8_t hint = 0;      // byte 4 of the BTH (wire/congestion_hint.h)
+  uint8_t flags = 0;     // wire::FrameFlag bits to add to the next frame
+  bool bundles = false;  // the peer takes several frames in one datagram
 
   // Writes the BTH of a frame and returns its length. `pad`: bytes behind the payload.
   size_t EncodeBth(Psn psn, uint32_t pad, uint8_t* out) const;

@@ -42,7 +42,9 @@ void ForeignMemory::Gather(std::span<MemoryOp> run, Cursor from) {
       if (length > kMaxBytes - p.bytes) length = kMaxBytes - p.bytes;
       const uint64_t address = op.address + from.offset;
       p.local[p.locals++] = {op.buffer + from.offset, length};
-      const bool joins = may_join && !is_tail &&
+      // The kernel looks up the pages of each remote piece. A published word joins the piece before
+      // it, too, since the kernel copies one local piece after the other.
+      const bool joins = may_join && (kListOrderIsVisible || !is_tail) &&
                          reinterpret_cast<uint64_t>(p.remote[p.remotes - 1].iov_base) +
                                  p.remote[p.remotes - 1].iov_len ==
                              address;
@@ -53,7 +55,7 @@ void ForeignMemory::Gather(std::span<MemoryOp> run, Cursor from) {
         p.remote_locals[p.remotes] = 1;
         p.remote[p.remotes++] = {reinterpret_cast<void*>(address), length};
       }
-      may_join = !is_tail;
+      may_join = kListOrderIsVisible || !is_tail;
       p.bytes += length;
       from.offset += length;
     }

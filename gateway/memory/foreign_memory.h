@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Common part of the ways to access another process's memory: order, batches, the exact position of
 // a fault, atomics. A run of operations in one direction becomes lists of at most 1024 pieces
-// (IOV_MAX); adjacent remote pieces are merged; the last word of a published write is a piece of
-// its own, after the rest. Operations with `direct` set are executed at once. Several threads may
-// call Execute concurrently, because a session's queue pairs sit on several workers: the lists are
-// per thread. Any thread may call Revoke.
+// (IOV_MAX); adjacent remote pieces are merged; the last word of a published write is a local piece
+// of its own, after the rest. Operations with `direct` set are executed at once. Several threads
+// may call Execute concurrently, because a session's queue pairs sit on several workers: the lists
+// are per thread. Any thread may call Revoke.
 #pragma once
 
 #include <sys/uio.h>

@@ -33,6 +33,7 @@ class PacketPool {
     free_.pop_back();
     slot->length = 0;
     slot->known_crc = {};
+    slot->bundles = false;
     return slot;
   }
   void Put(Slot* slot) { free_.push_back(slot); }

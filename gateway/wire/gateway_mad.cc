@@ -47,6 +47,7 @@ constexpr const char* kOptionNames[] = {
     nullptr,
     "READs and atomics of endpoints",
     "authentication",
+    "bundles",
 };
 
 uint32_t Load24(const uint8_t* from) {

@@ -49,6 +49,7 @@ enum GatewayOption : uint32_t {
   kOptionEndpointReads = 1u << 16,  // its endpoints accept READs and atomics
   // Has keys of the fleet: sends and accepts tagged control packets (authentication.h).
   kOptionAuthentication = 1u << 17,
+  kOptionBundles = 1u << 18,  // takes several packets of a channel in one datagram
 };
 inline constexpr uint32_t kOptionCcMask = 0x0000FF00;
 // Returns the options that hold between two gateways, given those that both have: includes the best

@@ -124,6 +124,7 @@ constexpr Row kRows[] = {
     {"CH Frame", kData, kChannelFrame, Service::kChannel, Op::kChannelFrame, kOnly},
     {"CH Ack", kPayload, kChannelAck, Service::kChannel, Op::kChannelAck, kOnly},
     {"CH Control", kPayload, kChannelControl, Service::kChannel, Op::kChannelControl, kOnly},
+    {"CH Bundle", kData, kChannelBundle, Service::kChannel, Op::kChannelBundle, kOnly},
 };
 
 // Returns true if the packet carries an XRCETH: every request of XRC, whatever part of its message

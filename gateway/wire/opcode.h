@@ -75,6 +75,7 @@ enum class Opcode : uint8_t {
   kChannelFrame = 0xC0,
   kChannelAck = 0xC1,
   kChannelControl = 0xC2,
+  kChannelBundle = 0xC3,  // channel_bundle.h
 };
 
 enum class Service : uint8_t { kRc, kUc, kUd, kXrc, kCnp, kChannel, kNone };
@@ -94,6 +95,7 @@ enum class Operation : uint8_t {
   kChannelFrame,
   kChannelAck,
   kChannelControl,
+  kChannelBundle,
   kNone,
 };
 

@@ -43,6 +43,7 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
     sum.lost += result.lost;
     sum.retransmitted += result.retransmitted;
     sum.channel_frames += result.channel_frames;
+    sum.bundled += result.bundled;
     sum.declined += result.declined;
     sum.less_order += result.less_order;
     sum.shared += result.shared;
@@ -56,6 +57,7 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
   // A substantial share of the worlds uses channels and the other features.
   if (done >= kSeeds) {
     EXPECT_GT(sum.channel_frames, kPackets / 10);
+    EXPECT_GT(sum.bundled, kPackets / 100);
     EXPECT_GT(sum.declined, kSeeds / 20);
     EXPECT_GT(sum.less_order, kSeeds / 4);
     EXPECT_GT(sum.shared, kSeeds / 4);

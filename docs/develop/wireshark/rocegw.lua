@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Wireshark dissector of channel packets between rocegw gateways: RoCEv2 (UDP port 4791) with BTH opcodes 0xC0 (frame),
--- 0xC1 (acknowledgement) and 0xC2 (control). Every other packet on that port goes to Wireshark's own dissector.
+-- 0xC1 (acknowledgement), 0xC2 (control) and 0xC3 (bundle of frames and acknowledgements). Every other packet on that port goes to Wireshark's own dissector.
 -- The format is described in docs/develop/wire_format.md. Load with -X lua_script:rocegw.lua or from the plugin folder.
 
 local rocegw = Proto("rocegw", "rocegw channel")
 
-local FRAME, ACK, CONTROL = 0xC0, 0xC1, 0xC2
-local opcodes = { [FRAME] = "frame", [ACK] = "acknowledgement", [CONTROL] = "control" }
+local FRAME, ACK, CONTROL, BUNDLE = 0xC0, 0xC1, 0xC2, 0xC3
+local opcodes = { [FRAME] = "frame", [ACK] = "acknowledgement", [CONTROL] = "control", [BUNDLE] = "bundle" }
 local frame_kinds = { [0] = "void", "SEND", "WRITE", "READ request", "READ response", "compare-swap", "fetch-add",
                       "atomic result", "reply", "FLUSH", "ATOMIC WRITE" }
 local control_kinds = { [0] = "open", "opened", "refused", "probe", "close", "closed", "reset" }
@@ -26,6 +26,12 @@ local f = {
   epoch = ProtoField.uint16("rocegw.epoch", "Receiver's epoch (low half)", base.HEX),
   icrc = ProtoField.uint32("rocegw.icrc", "ICRC", base.HEX),
   padding = ProtoField.bytes("rocegw.padding", "Padding"),
+
+  entry = ProtoField.none("rocegw.entry", "Entry"),
+  entry_opcode = ProtoField.uint8("rocegw.entry.opcode", "Opcode", base.HEX, opcodes),
+  entry_psn = ProtoField.uint24("rocegw.entry.psn", "PSN", base.DEC),
+  entry_reserved = ProtoField.bytes("rocegw.entry.reserved", "Reserved"),
+  entry_length = ProtoField.uint16("rocegw.entry.length", "Length", base.DEC),
 
   kind = ProtoField.uint8("rocegw.frame.kind", "Kind", base.DEC, frame_kinds, 0x0F),
   flags = ProtoField.uint8("rocegw.frame.flags", "Flags", base.HEX),
@@ -169,6 +175,35 @@ end
 
 local dissectors = { [FRAME] = dissect_frame, [ACK] = dissect_ack, [CONTROL] = dissect_control }
 
+-- Dissects what every extension begins with, then the rest.
+local function dissect_extension(opcode, body, tree)
+  if body:len() < 4 then return nil, "shorter than an extension" end
+  tree:add(f.version, body(0, 1))
+  if body(0, 1):bitfield(0, 4) ~= 1 then return nil, "unknown version" end
+  return dissectors[opcode](body:tvb(), tree)
+end
+
+local function dissect_bundle(content, tree)
+  local at, count, total = 0, 0, content:len()
+  while at < total do
+    if total - at < 8 then return nil, "shorter than an entry's header" end
+    local opcode, length = content(at, 1):uint(), content(at + 6, 2):uint()
+    local padded = math.floor((length + 3) / 4) * 4
+    if opcode ~= FRAME and opcode ~= ACK then return nil, "entry is no frame and no acknowledgement" end
+    if length == 0 or padded > total - at - 8 then return nil, "length of an entry does not fit" end
+    local entry = tree:add(f.entry, content(at, 8 + padded))
+    add(entry, content, { { f.entry_opcode, at, 1 }, { f.entry_psn, at + 1, 3 }, { f.entry_reserved, at + 4, 2 },
+                          { f.entry_length, at + 6, 2 } })
+    local text, wrong = dissect_extension(opcode, content(at + 8, length), entry)
+    if not text then return nil, wrong end
+    entry:append_text(text)
+    if padded > length then entry:add(f.padding, content(at + 8 + length, padded - length)) end
+    at, count = at + 8 + padded, count + 1
+  end
+  if count < 2 then return nil, "fewer than two entries" end
+  return string.format(" %d entries", count)
+end
+
 local function dissect(tvb, pinfo, root)
   local opcode = tvb(0, 1):uint()
   pinfo.cols.protocol = "rocegw"
@@ -179,11 +214,10 @@ local function dissect(tvb, pinfo, root)
   local text, wrong = nil, "shorter than BTH, pad and ICRC"
   if size >= 4 then
     local body = tvb(12, size)
-    tree:add(f.version, body(0, 1))
-    if body(0, 1):bitfield(0, 4) ~= 1 then
-      wrong = "unknown version"
+    if opcode == BUNDLE then
+      text, wrong = dissect_bundle(body, tree)
     else
-      text, wrong = dissectors[opcode](body:tvb(), tree)
+      text, wrong = dissect_extension(opcode, body, tree)
     end
     if pad > 0 then tree:add(f.padding, tvb(12 + size, pad)) end
     tree:add(f.icrc, tvb(tvb:len() - 4, 4))

@@ -46,6 +46,12 @@ class CaptureFilter {
     addresses_ = std::move(addresses);
   }
 
+  // Returns true if the filter depends on the queue pair of a packet.
+  bool SelectsQueuePairs() const {
+    const std::lock_guard lock(mutex_);
+    return scoped_ || qpn_.value != 0;
+  }
+
   bool Wants(const Ends& ends) const {
     const std::lock_guard lock(mutex_);
     if (qpn_.value != 0 && ends.qpn != qpn_) return false;

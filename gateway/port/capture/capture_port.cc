@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gateway/port/steering.h"
+#include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/headers.h"
@@ -11,16 +12,51 @@
 namespace rocegw::port {
 namespace {
 
+constexpr size_t kDestinationAt = wire::kBthLength + 8;
+constexpr size_t kSourceAt = wire::kBthLength + 12;
+
+bool IsFrame(std::span<const uint8_t> datagram) {
+  return datagram.size() >= wire::kBthLength + wire::kFrameBaseLength &&
+         datagram[0] == static_cast<uint8_t>(wire::Opcode::kChannelFrame);
+}
+
+bool IsBundle(std::span<const uint8_t> datagram) {
+  return datagram.size() >= wire::kBthLength + wire::kIcrcLength &&
+         datagram[0] == static_cast<uint8_t>(wire::Opcode::kChannelBundle);
+}
+
+Qpn QpnAt(std::span<const uint8_t> datagram, size_t at) {
+  return Qpn{uint32_t{datagram[at]} << 16 | uint32_t{datagram[at + 1]} << 8 | datagram[at + 2]};
+}
+
 // Returns the queue pair that receives a datagram. The BTH of a channel frame names the channel,
 // which queue pairs of many tenants share; the frame names the queue pair. Packets of the channel
 // itself belong to no queue pair.
 Qpn ReceiverOf(std::span<const uint8_t> datagram) {
-  constexpr size_t kEndpoint = wire::kBthLength + 8;
-  const bool frame = datagram.size() >= wire::kBthLength + wire::kFrameBaseLength &&
-                     datagram[0] == static_cast<uint8_t>(wire::Opcode::kChannelFrame);
-  if (!frame) return DestinationQpn(datagram);
-  return Qpn{uint32_t{datagram[kEndpoint]} << 16 | uint32_t{datagram[kEndpoint + 1]} << 8 |
-             datagram[kEndpoint + 2]};
+  return IsFrame(datagram) ? QpnAt(datagram, kDestinationAt) : DestinationQpn(datagram);
+}
+
+// Encodes the entries of a bundle that the tap's filter wants, each as a datagram of its own: a
+// bundle has frames of other queue pairs, and perhaps of other tenants. Returns their number.
+uint64_t EncodeEntries(const CaptureTap& tap, const CaptureTap::Packet& bundle,
+                       std::vector<uint8_t>& blocks) {
+  constexpr size_t kOutside = wire::kBthLength + wire::kIcrcLength;
+  std::span<const uint8_t> rest =
+      bundle.datagram.subspan(wire::kBthLength, bundle.datagram.size() - kOutside);
+  if (wire::CheckBundle(rest) != metrics::DropReason::kNone) return 0;
+  const bool outbound = bundle.direction == CaptureDirection::kOutbound;
+  uint64_t wanted = 0;
+  wire::BundleEntry entry;
+  std::vector<uint8_t> alone;
+  while (wire::TakeEntry(rest, entry)) {
+    const size_t length = wire::UnbundleTo(bundle.datagram, entry, alone);
+    wire::SealIcrc(bundle.path, bundle.ip_id, alone.data(), length);
+    CaptureTap::Packet packet = bundle;
+    packet.datagram = alone;
+    packet.qpn = IsFrame(alone) ? QpnAt(alone, outbound ? kSourceAt : kDestinationAt) : Qpn{};
+    wanted += tap.Encode(packet, blocks) ? 1 : 0;
+  }
+  return wanted;
 }
 
 }  // namespace
@@ -40,8 +76,12 @@ void CapturePort::Encode(const CaptureTap::Packet& packet) {
   for (size_t i = 0; i < taps_.size(); ++i) {
     Record& record = records_[i];
     Record::Mark mark = record.marks.empty() ? Record::Mark() : record.marks.back();
-    if (!packet.datagram.empty() && taps_[i].active() && taps_[i].Encode(packet, record.blocks)) {
-      mark = {record.blocks.size(), mark.packets + 1};
+    if (!packet.datagram.empty() && taps_[i].active()) {
+      const bool split = IsBundle(packet.datagram) && taps_[i].filter().SelectsQueuePairs();
+      const uint64_t count = split ? EncodeEntries(taps_[i], packet, record.blocks)
+                             : taps_[i].Encode(packet, record.blocks) ? 1
+                                                                      : 0;
+      if (count != 0) mark = {record.blocks.size(), mark.packets + count};
     }
     record.marks.push_back(mark);
   }

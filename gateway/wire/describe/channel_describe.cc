@@ -3,6 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/describe/describe.h"
 
@@ -117,6 +118,16 @@ void PutControl(std::string& text, std::span<const uint8_t> body) {
   if (c.reason != ChannelReason::kNone) Put(text, " reason=%s", ChannelReasonName(c.reason));
 }
 
+void PutBundle(std::string& text, std::span<const uint8_t> content) {
+  const metrics::DropReason reason = CheckBundle(content);
+  if (reason != metrics::DropReason::kNone) return Refused(text, reason);
+  BundleEntry entry;
+  while (TakeEntry(content, entry)) {
+    Put(text, " [%s psn=%" PRIu32, TraitsOf(entry.opcode).name, entry.psn.value);
+    text += DescribeChannel(entry.opcode, entry.body) + ']';
+  }
+}
+
 }  // namespace
 
 std::string DescribeChannel(Opcode opcode, std::span<const uint8_t> body) {
@@ -124,6 +135,7 @@ std::string DescribeChannel(Opcode opcode, std::span<const uint8_t> body) {
   if (opcode == Opcode::kChannelFrame) PutFrame(text, body);
   if (opcode == Opcode::kChannelAck) PutAck(text, body);
   if (opcode == Opcode::kChannelControl) PutControl(text, body);
+  if (opcode == Opcode::kChannelBundle) PutBundle(text, body);
   return text;
 }
 

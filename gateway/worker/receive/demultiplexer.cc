@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "gateway/transport/message/frame_packet.h"
+#include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::worker {
@@ -29,6 +30,8 @@ DropReason Demultiplexer::Dispatch(uint32_t device, const wire::RxPacket& packet
   const Qpn qpn = packet.headers.bth.dest_qpn;
   if (qpn == kGsiQpn) return ToControl(device, packet, now);
   if (qpn == kMulticastQpn) return ToGroup(device, packet, now);
+  if (packet.traits->operation == wire::Operation::kChannelBundle)
+    return ToChannelEach(device, packet, now);
   if (packet.traits->service == wire::Service::kChannel) return ToChannel(device, packet, now);
   return ToQueuePairOrLater(device, packet, now);
 }
@@ -110,6 +113,26 @@ DropReason Demultiplexer::ToChannel(uint32_t device, const wire::RxPacket& packe
   channel::Delivery delivery;
   const DropReason reason = uses_.channels.OnPacket(device, packet, now, delivery);
   return delivery.channel == nullptr ? reason : Deliver(delivery, now);
+}
+
+// Processes the entries of a bundle as if each had come in a datagram of its own.
+DropReason Demultiplexer::ToChannelEach(uint32_t device, const wire::RxPacket& packet,
+                                        TimePoint now) {
+  if (const DropReason reason = wire::CheckBundle(packet.payload); reason != DropReason::kNone)
+    return reason;
+  uses_.counters.channel_bundle_rx_packets.Add();
+  wire::RxPacket alone = packet;
+  std::span<const uint8_t> rest = packet.payload;
+  wire::BundleEntry entry;
+  while (wire::TakeEntry(rest, entry)) {
+    alone.headers.bth.opcode = entry.opcode;
+    alone.headers.bth.psn = entry.psn;
+    alone.traits = &wire::TraitsOf(entry.opcode);
+    alone.payload = entry.body;
+    if (const DropReason reason = ToChannel(device, alone, now); reason != DropReason::kNone)
+      uses_.counters.Drop(reason);
+  }
+  return DropReason::kNone;
 }
 
 // Returns the slot of the frame's queue pair; for a group, of the chosen member.

@@ -54,6 +54,7 @@ class Demultiplexer {
   metrics::DropReason ToMember(Qpn member, uint32_t device, const wire::RxPacket& packet,
                                TimePoint now);
   metrics::DropReason ToChannel(uint32_t device, const wire::RxPacket& packet, TimePoint now);
+  metrics::DropReason ToChannelEach(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   metrics::DropReason Deliver(const channel::Delivery& delivery, TimePoint now);
   QpSlot* ReceiverOf(const channel::Delivery& delivery);
 

@@ -35,19 +35,25 @@ size_t TransmitQueue::CollectBurst(size_t begin, bool contended) {
   const uint32_t device = waiting_[begin].device;
   const Account* const account = waiting_[begin].account;
   burst_.clear();
+  bundler_.Begin(ports_[device]->limits());
   size_t end = begin;
   // With several active pools, the packets of each are transmitted and measured separately.
   for (; end < waiting_.size() && waiting_[end].device == device &&
          (!contended || waiting_[end].account == account);
        ++end) {
     port::TxPacket* packet = waiting_[end].packet;
-    // Length 0: its payload could not be read, so the packet is void.
-    if (packet->length == 0) {
+    // Length 0: its payload could not be read, so the packet is void. A packet that was copied into
+    // a bundle is not needed any more.
+    if (packet->length == 0 || bundler_.Join(*packet)) {
       Release(waiting_[end]);
       continue;
     }
     waiting_[begin + burst_.size()] = waiting_[end];
     burst_.push_back(packet);
+  }
+  if (bundler_.bundles() != 0) {
+    counters_.channel_bundle_tx_packets.Add(bundler_.bundles());
+    counters_.channel_bundled_tx_packets.Add(bundler_.entries());
   }
   return end;
 }

@@ -10,6 +10,7 @@
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/worker/memory/flushed_memory.h"
+#include "gateway/worker/send/frame_bundler.h"
 #include "gateway/worker/send/outgoing.h"
 
 namespace rocegw::worker {
@@ -54,7 +55,8 @@ class TransmitQueue {
 
  private:
   void FlushPorts();
-  // Moves packets of one burst from `begin` on to burst_. Returns the end of the burst.
+  // Moves packets of one burst from `begin` on to burst_, and bundles small ones of a channel.
+  // Returns the end of the burst.
   size_t CollectBurst(size_t begin, bool contended);
 
   const Ports& ports_;
@@ -62,6 +64,7 @@ class TransmitQueue {
   metrics::WorkerCounters& counters_;
   std::vector<Outgoing> waiting_;
   std::vector<port::TxPacket*> burst_;
+  FrameBundler bundler_;
   bool ports_hold_ = false;
   bool port_full_ = false;
 };

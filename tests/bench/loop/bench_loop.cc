@@ -48,10 +48,12 @@ struct Setting {
   uint32_t depth;
   Reach reach;
   bool read;
+  bool channel = false;
 };
 constexpr Setting kSettings[] = {
     {"write 8 B, remapped", 400000, 8, 128, Reach::kDirect, false},
     {"write 8 B, cross-process", 200000, 8, 128, Reach::kCrossProcess, false},
+    {"write 64 B, remapped, channel", 400000, 64, 128, Reach::kDirect, false, true},
     {"write 1 MiB, remapped", 400, 1 << 20, 8, Reach::kDirect, false},
     {"write 1 MiB, cross-process", 200, 1 << 20, 8, Reach::kCrossProcess, false},
     {"read 1 MiB, remapped", 200, 1 << 20, 8, Reach::kDirect, true},
@@ -63,6 +65,7 @@ Result Run(const Setting& setting) {
   options.reach = setting.reach;
   options.memory_bytes = 32 << 20;
   options.congestion.window_bytes = 512 << 10;
+  options.channels = setting.channel;
   GatewayPair gateways(options);
   RingOptions ring;
   ring.sq_entries = 256;

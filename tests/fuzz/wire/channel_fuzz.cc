@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a channel extension. Input: one byte that chooses frame, acknowledgement or control,
-// then what lies between BTH and pad. What decodes must encode to the same bytes, and can be
-// described.
+// Any bytes as a channel extension. Input: one byte that chooses frame, acknowledgement, control or
+// bundle, then what lies between BTH and pad. What decodes must encode to the same bytes, and can
+// be described.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/describe/describe.h"
 
@@ -53,11 +54,40 @@ void CheckControl(std::span<const uint8_t> body) {
   Check(std::memcmp(again, body.data(), body.size()) == 0, "a control packet is canonical");
 }
 
+void CheckBundleOf(std::span<const uint8_t> content) {
+  if (CheckBundle(content) != DropReason::kNone) return;
+  // The bundle is built again from its entries, each as a datagram of its own.
+  std::vector<uint8_t> bth(kBthLength);
+  bth[0] = static_cast<uint8_t>(Opcode::kChannelBundle);
+  std::vector<uint8_t> again(kBthLength + content.size() + kMaxBundle);
+  size_t length = 0;
+  std::span<const uint8_t> rest = content;
+  BundleEntry entry;
+  while (TakeEntry(rest, entry)) {
+    Check(!entry.body.empty(), "no entry is empty");
+    if (entry.opcode == Opcode::kChannelFrame) CheckFrame(entry.body);
+    if (entry.opcode == Opcode::kChannelAck) CheckAck(entry.body);
+    std::vector<uint8_t> alone;
+    alone.resize(UnbundleTo(bth, entry, alone));
+    Check(MayBundle(alone), "an entry may be bundled");
+    if (length != 0) {
+      length = AppendToBundle(again.data(), length, alone);
+      continue;
+    }
+    again.resize(again.size() + alone.size());
+    std::memcpy(again.data(), alone.data(), alone.size());
+    length = BeginBundle(again.data(), alone.size());
+  }
+  Check(length == kBthLength + content.size(), "length of a bundle");
+  Check(std::memcmp(again.data() + kBthLength, content.data(), content.size()) == 0,
+        "a bundle is canonical");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const auto opcode = static_cast<Opcode>(0xC0 + data[0] % 3);
+  const auto opcode = static_cast<Opcode>(0xC0 + data[0] % 4);
   // A copy of its own, so that a read beyond its end is seen.
   std::vector<uint8_t> body(data + 1, data + size);
   body.shrink_to_fit();
@@ -65,5 +95,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (opcode == Opcode::kChannelFrame) CheckFrame(body);
   if (opcode == Opcode::kChannelAck) CheckAck(body);
   if (opcode == Opcode::kChannelControl) CheckControl(body);
+  if (opcode == Opcode::kChannelBundle) CheckBundleOf(body);
   return 0;
 }

@@ -8,7 +8,7 @@ import pathlib
 import struct
 
 OUT = pathlib.Path(__file__).resolve().parents[3] / "tests/fuzz/corpus/channel_header"
-FRAME, ACK, CONTROL = 0, 1, 2
+FRAME, ACK, CONTROL, BUNDLE = 0, 1, 2, 3
 FRAMES = ["void", "send", "write", "read_request", "read_response", "compare_swap", "fetch_add", "atomic_result", "reply"]
 CONTROLS = ["open", "opened", "refused", "probe", "close", "closed", "reset"]
 
@@ -55,6 +55,13 @@ def tagged(plain):
     return plain[:1] + b"\x01" + plain[2:] + struct.pack(">QQ", 7, 0xA1A2A3A4A5A6A7A8)
 
 
+def bundle(*entries):
+    content = b""
+    for psn, (opcode, body) in enumerate(entries, 1):
+        content += struct.pack(">IHH", opcode << 24 | psn, 0, len(body)) + body + bytes(-len(body) % 4)
+    return content
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     for old in OUT.iterdir():
@@ -89,6 +96,14 @@ def main():
     put("frame_attempt", FRAME, send[:15] + b"\x01" + send[16:])
     put("truncated_send", FRAME, frame(1, 4 | 1)[:33])
     put("truncated_atomic", FRAME, frame(5)[:60])
+    pair = bundle((0xC0, frame(1)), (0xC0, frame(2)))
+    put("bundle_two", BUNDLE, pair)
+    put("bundle_many", BUNDLE, bundle(*[(0xC0, frame(8))] * 20, (0xC1, ack(1)), (0xC0, frame(1, payload=61))))
+    put("bundle_of_one", BUNDLE, bundle((0xC0, frame(1))))
+    put("bundle_cut", BUNDLE, pair[:-4])
+    put("bundle_of_control", BUNDLE, bundle((0xC0, frame(1)), (0xC2, control(0))))
+    put("bundle_reserved", BUNDLE, pair[:4] + b"\x01" + pair[5:])
+    put("bundle_bad_frame", BUNDLE, bundle((0xC0, frame(1)[:33]), (0xC1, ack(1, 2))))
     put("bad_words", ACK, ack(1, 2))
     put("too_many_words", ACK, ack(129))
     put("bad_reason", CONTROL, control(0, 3))

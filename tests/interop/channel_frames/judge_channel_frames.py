@@ -51,6 +51,12 @@ def control(kind, tagged=False):
     return 0xC2, wanted, 0
 
 
+def bundle():
+    """SEND of 61 bytes, reply, acknowledgement; a field of several entries has their values in order."""
+    return 0xC3, {"entry.opcode": [0xC0, 0xC0, 0xC1], "entry.psn": [0xFFFFFF, 0, 1], "entry.length": [97, 32, 28],
+                  "frame.kind": [1, 8], "frame.message": [0x21222324] * 2, "ack.room": [0x212223]}, 61
+
+
 RECEIVE = 0x31323334
 EXPECTED = [
     frame(0, 0x10, 0, 0, 0),
@@ -77,6 +83,7 @@ EXPECTED = [
     ack(0), ack(1), ack(128),
     *[control(kind) for kind in range(7)],
     control(1, tagged=True),
+    bundle(),
 ]
 
 faults = []
@@ -123,16 +130,16 @@ def judge_sound(number, row, packet, opcode, wanted, payload):
         if row[mark]:
             fault(number, f"{mark}: {row[mark]}")
     wanted = {**wanted, "opcode": opcode, "channel": 0x123400 + number - 1, "psn": 0xABC000 + number - 1, "pkey": 0xFFFF,
-              "pad": -payload % 4, "icrc": int.from_bytes(packet[-4:], "big")}
+              "pad": 0 if opcode == 0xC3 else -payload % 4, "icrc": int.from_bytes(packet[-4:], "big")}
     for name, value in wanted.items():
-        seen = row[P + name]
-        if not seen or int({"True": "1", "False": "0"}.get(seen, seen), 0) != value:
-            fault(number, f"{name} is {seen!r}, not {value:#x}")
+        seen = [int({"True": "1", "False": "0"}.get(one, one), 0) for one in row[P + name].split(",") if one]
+        if seen != (value if isinstance(value, list) else [value]):
+            fault(number, f"{name} is {row[P + name]!r}, not {value!r}")
     sent = bytes(i * 5 + 0xE1 & 0xFF for i in range(payload)).hex()
     if row[P + "frame.payload"].replace(":", "") != sent:
         fault(number, f"payload is {row[P + 'frame.payload'][:40]!r}")
     bitmap = [word for word in row[P + "ack.bitmap"].split(",") if word]
-    if bitmap != ["0x80000001"] * wanted.get("ack.words", 0):
+    if bitmap != ["0x80000001"] * (1 if opcode == 0xC3 else wanted.get("ack.words", 0)):
         fault(number, f"bitmap is {bitmap[:3]}")
     if icrc_of(packet) != packet[-4:]:
         fault(number, "ICRC is not what zlib has")

@@ -4,9 +4,11 @@
 // number of sound and of damaged packets goes to stdout.
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "gateway/wire/byte_order.h"
+#include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
 #include "gateway/wire/crc/icrc.h"
@@ -176,6 +178,35 @@ Bytes ControlBody(ControlKind kind, bool tagged = false) {
   return bytes;
 }
 
+// Returns the content of a bundle of frames and acknowledgements, with PSNs from 0xFFFFFF on.
+Bytes BundleContent(const std::vector<std::pair<Opcode, Bytes>>& entries) {
+  Bytes bundle(kBthLength);
+  Psn psn(0xFFFFFF);
+  for (const auto& [opcode, body] : entries) {
+    Headers headers;
+    headers.bth.opcode = opcode;
+    headers.bth.psn = psn;
+    psn = psn + 1;
+    headers.bth.pad_count = static_cast<uint8_t>(-body.size() & 3);
+    Bytes alone(kBthLength);
+    EncodeHeaders(headers, alone.data());
+    alone.insert(alone.end(), body.begin(), body.end());
+    alone.resize(alone.size() + headers.bth.pad_count);
+    const size_t length = bundle.size();
+    bundle.resize(length + EntryLength(alone));
+    AppendToBundle(bundle.data(), length, alone);
+  }
+  return {bundle.begin() + kBthLength, bundle.end()};
+}
+
+void AddBundles(Pcap& pcap) {
+  const Bytes send = Body(FrameOf(FrameKind::kSend, 0x07, 61), 61);
+  const Bytes reply = Body(FrameOf(FrameKind::kReply, 0x10, 0), 0);
+  pcap.Add(Opcode::kChannelBundle, BundleContent({{Opcode::kChannelFrame, send},
+                                                  {Opcode::kChannelFrame, reply},
+                                                  {Opcode::kChannelAck, AckBody(1)}}));
+}
+
 // What the dissector must call malformed, and survive.
 void AddDamaged(Pcap& pcap) {
   const Bytes send = Body(FrameOf(FrameKind::kSend, 0x07, 0), 0);
@@ -200,6 +231,14 @@ void AddDamaged(Pcap& pcap) {
   pcap.Add(Opcode::kChannelControl, control);
   control.push_back(0);
   pcap.Add(Opcode::kChannelControl, control);
+  const Bytes pair = BundleContent({{Opcode::kChannelFrame, send}, {Opcode::kChannelFrame, send}});
+  pcap.Add(Opcode::kChannelBundle, BundleContent({{Opcode::kChannelFrame, send}}));
+  pcap.Add(Opcode::kChannelBundle, Bytes(pair.begin(), pair.end() - 8));
+  pcap.Add(Opcode::kChannelBundle,
+           BundleContent({{Opcode::kChannelFrame, send}, {Opcode::kChannelFrame, version}}));
+  Bytes of_control = pair;
+  of_control[0] = 0xC2;
+  pcap.Add(Opcode::kChannelBundle, of_control);
   Bytes cut_tag = ControlBody(ControlKind::kOpen, true);
   cut_tag.resize(52);
   pcap.Add(Opcode::kChannelControl, cut_tag);
@@ -220,6 +259,7 @@ int main(int argc, char** argv) {
     pcap.Add(Opcode::kChannelControl, ControlBody(static_cast<ControlKind>(kind)));
   }
   pcap.Add(Opcode::kChannelControl, ControlBody(ControlKind::kOpened, true));
+  AddBundles(pcap);
   // A native packet, which stays Wireshark's.
   pcap.Add(Opcode::kRcSendOnly, {1, 2, 3, 4});
   const uint32_t sound = pcap.count();

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/channel_header.h"
+#include "gateway/wire/codec.h"
 #include "tests/support/random.h"
 
 namespace rocegw::wire {
@@ -182,6 +184,72 @@ TEST(ChannelHeader, RandomBytes_AreRefusedOrCanonical) {
     }
   }
   for (const int count : taken) EXPECT_GT(count, 0);
+}
+
+// Any frames that fit a bundle come out as they went in, and each changed byte of the entries'
+// headers is seen.
+TEST(ChannelBundle, AnyFrames_SurviveARoundTrip) {
+  Random random(TestSeed(74));
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<std::vector<uint8_t>> datagrams;
+    std::vector<uint8_t> bundle(kBthLength + kMaxBundle);
+    size_t length = 0;
+    while (datagrams.size() < 2 || random.Below(8) != 0) {
+      size_t payload = 0;
+      const ChannelFrame frame = SomeFrame(random, payload);
+      Headers headers;
+      headers.bth.opcode = Opcode::kChannelFrame;
+      headers.bth.psn = Psn(random.Value<uint32_t>());
+      headers.bth.pad_count = static_cast<uint8_t>(-payload & 3);
+      std::vector<uint8_t> one(kBthLength + kMaxFrameLength);
+      one.resize(EncodeHeaders(headers, one.data()) + EncodeFrame(frame, one.data() + kBthLength));
+      const std::vector<uint8_t> data = random.Bytes(payload);
+      one.insert(one.end(), data.begin(), data.end());
+      one.resize(one.size() + headers.bth.pad_count);
+      const size_t most = kBthLength + kMaxBundle - (length == 0 ? 1000 : 0);
+      if (length + EntryLength(one) + kBthLength > most) {
+        if (datagrams.size() < 2) continue;
+        break;
+      }
+      if (length == 0) {
+        std::copy(one.begin(), one.end(), bundle.begin());
+        length = BeginBundle(bundle.data(), one.size());
+      } else {
+        length = AppendToBundle(bundle.data(), length, one);
+      }
+      datagrams.push_back(one);
+    }
+    const auto content = std::span<const uint8_t>(bundle).subspan(kBthLength, length - kBthLength);
+    ASSERT_EQ(CheckBundle(content), DropReason::kNone);
+    const auto is_the_same = [&] {
+      std::span<const uint8_t> rest = content;
+      BundleEntry entry;
+      for (const std::vector<uint8_t>& datagram : datagrams) {
+        std::vector<uint8_t> alone;
+        if (!TakeEntry(rest, entry)) return false;
+        const size_t pad = datagram[1] >> 4 & 3;
+        if (entry.body.size() != datagram.size() - kBthLength - pad) return false;
+        alone.resize(UnbundleTo(bundle, entry, alone));
+        if (!std::equal(alone.begin() + kBthLength, alone.end(), datagram.begin() + kBthLength,
+                        datagram.end()) ||
+            entry.psn.value !=
+                (Psn(uint32_t{datagram[9]} << 16 | uint32_t{datagram[10]} << 8 | datagram[11]))
+                    .value) {
+          return false;
+        }
+      }
+      return rest.empty();
+    };
+    ASSERT_TRUE(is_the_same());
+    // The header of a random entry.
+    size_t at = kBthLength;
+    for (size_t skip = random.Below(datagrams.size()), i = 0; i < skip; ++i)
+      at += EntryLength(datagrams[i]);
+    bundle[at + random.Below(kBundleEntryLength)] ^= static_cast<uint8_t>(random.Between(1, 255));
+    if (CheckBundle(content) == DropReason::kNone && bundle[at] == 0xC0) {
+      ASSERT_FALSE(is_the_same()) << at;
+    }
+  }
 }
 
 }  // namespace

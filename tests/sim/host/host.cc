@@ -148,6 +148,7 @@ channel::ChannelOptions Host::Channels(size_t index, const SecretKey& secret) co
                           : wire::kOptionChannel | wire::kOptionSelectiveAck |
                                 wire::kOptionOrdering | wire::kOptionEndpoints |
                                 wire::kOptionEndpointReads |
+                                (config_.bundles ? wire::kOptionBundles : 0u) |
                                 flow::OptionOf(config_.congestion.kind);
   channels.instance = kInstance + number();
   channels.worker = static_cast<uint16_t>(index);

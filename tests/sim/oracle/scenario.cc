@@ -38,6 +38,7 @@ class World {
         endpoint_window_random_(Mix(Mix(seed) + 6)),
         hand_over_random_(Mix(Mix(seed) + 7)),
         policy_random_(Mix(Mix(seed) + 8)),
+        bundle_random_(Mix(Mix(seed) + 9)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage),
         hand_overs_(hand_overs) {
@@ -91,6 +92,7 @@ class World {
       result.lost += host->overflows();
       result.retransmitted += Again(*host);
       result.channel_frames += host->Count(&metrics::WorkerCounters::channel_rx_packets);
+      result.bundled += host->Count(&metrics::WorkerCounters::channel_bundled_tx_packets);
     }
     result.declined = declined_;
     result.less_order = mixed_order_;
@@ -155,6 +157,8 @@ class World {
       if (refuses == 0) own.channels = false;
       if (refuses == 1) own.channel_features = wire::kOptionChannel | wire::kOptionCcMask;
       declines_.push_back(refuses <= 1);
+      // A quarter of the hosts is of a release without bundles.
+      own.bundles = bundle_random_.Below(4) != 0;
       // A quarter of the hosts is untrusted.
       if (memory_random_.Below(4) == 0) {
         constexpr int64_t kLatest[] = {100, 5'000, 100'000};
@@ -523,6 +527,7 @@ class World {
   Random endpoint_window_random_;
   Random hand_over_random_;
   Random policy_random_;
+  Random bundle_random_;
   Network network_;
   const Sabotage sabotage_;
   const OracleHandOvers hand_overs_;

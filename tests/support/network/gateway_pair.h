@@ -24,7 +24,7 @@ namespace rocegw::testing {
 enum class Reach { kBuffer, kCrossProcess, kDirect };
 
 inline constexpr uint32_t kAllChannelFeatures =
-    wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionCcMask;
+    wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionCcMask | wire::kOptionBundles;
 
 struct GatewayPairOptions {
   size_t workers[2] = {1, 1};

@@ -18,6 +18,7 @@
 #include "gateway/base/unique_fd.h"
 #include "gateway/port/frame.h"
 #include "gateway/port/pair_port.h"
+#include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/headers.h"
 #include "tests/support/network/port_fixture.h"
@@ -364,6 +365,66 @@ TEST_F(CapturePortTest, FramesOfAChannel_AreTheQueuePairsThatTheyName) {
   ASSERT_TRUE(ParseEthernet(packets[0].frame, ether_type, network));
   ASSERT_EQ(ParseIpUdp(ether_type, network, frame), FrameVerdict::kRoce);
   EXPECT_EQ(PsnOf(frame.payload), 1U);
+}
+
+// A bundle has frames of several tenants: a capture of one of them shows its frames alone, each as
+// a datagram with a right ICRC.
+TEST_F(CapturePortTest, BundleInAFilteredCapture_IsSplit) {
+  constexpr Qpn kChannel{0x4444};
+  constexpr Qpn kOther{0x77};
+  tap_.filter().Reset(true, {}, {});
+  tap_.filter().Add(kQpn);
+  tap_.filter().Add(kChannel);
+  taps_[1].filter().Reset(false, {}, {});
+  MemoryFile all;
+  Start();
+  ASSERT_TRUE(taps_[1].Start(std::make_shared<FileSink>(std::move(all.tap)), {}).ok());
+  // Writes a bundle of three frames, of which the second is from and to `other`.
+  const auto write = [&](TxPacket* packet) {
+    packet->path = TestPath();
+    std::vector<uint8_t> bytes(256);
+    size_t length = 0;
+    for (uint32_t psn = 1; psn <= 3; ++psn) {
+      const Qpn endpoint = psn == 2 ? kOther : kQpn;
+      const size_t one = rocegw::testing::WriteTestPacket(kChannel, psn, 64, bytes.data());
+      bytes[0] = static_cast<uint8_t>(wire::Opcode::kChannelFrame);
+      for (const size_t at : {20, 24}) {
+        bytes[at] = static_cast<uint8_t>(endpoint.value >> 16);
+        bytes[at + 1] = static_cast<uint8_t>(endpoint.value >> 8);
+        bytes[at + 2] = static_cast<uint8_t>(endpoint.value);
+      }
+      if (psn == 1) {
+        std::memcpy(packet->data, bytes.data(), one);
+        length = wire::BeginBundle(packet->data, one);
+      } else {
+        length = wire::AppendToBundle(packet->data, length, {bytes.data(), one});
+      }
+    }
+    packet->length = static_cast<uint32_t>(length);
+  };
+  TxPacket* outbound = port_.Acquire();
+  write(outbound);
+  ASSERT_EQ(port_.Transmit(std::array{outbound}), 1U);
+  PacketPort& peer = link_.port(1);
+  TxPacket* inbound = peer.Acquire();
+  write(inbound);
+  ASSERT_EQ(peer.Transmit(std::array{inbound}), 1U);
+  EXPECT_EQ(ReceiveAll(port_).size(), 1U);
+  EXPECT_EQ(taps_[1].Stop().packets, 2U) << "the wire's datagrams";
+  EXPECT_EQ(tap_.Stop().packets, 4U);
+  std::vector<uint32_t> psns;
+  for (const CapturedPacket& packet : ReadPcapng(file_.bytes())) {
+    uint16_t ether_type = 0;
+    std::span<const uint8_t> network;
+    ParsedFrame frame;
+    ASSERT_TRUE(ParseEthernet(packet.frame, ether_type, network));
+    ASSERT_EQ(ParseIpUdp(ether_type, network, frame), FrameVerdict::kRoce);
+    psns.push_back(PsnOf(frame.payload));
+    EXPECT_EQ(frame.payload[0], static_cast<uint8_t>(wire::Opcode::kChannelFrame));
+    uint16_t ip_id = 0;
+    EXPECT_TRUE(wire::VerifyIcrc(frame.meta, frame.payload, &ip_id));
+  }
+  EXPECT_EQ(psns, (std::vector<uint32_t>{1, 3, 1, 3}));
 }
 
 TEST_F(CapturePortTest, FilterByPeerAndQueuePair) {
