@@ -168,7 +168,7 @@ namespace {
 // A number for which no table of the worker has the size of a channel.
 constexpr uint32_t kQueuePairs = 5;
 
-constexpr size_t kChannelLines = 1;  // channel at rest
+constexpr size_t kChannelLines = 2;  // channel at rest
 constexpr size_t kAwakeLines = 3;    // additional lines while awake
 constexpr size_t kQueuePairLines = 5;
 constexpr size_t kNativeLines = 11;  // queue pair towards a native peer
