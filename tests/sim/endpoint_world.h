@@ -202,6 +202,8 @@ class World {
     GatewayPairOptions pair;
     pair.script = &script_;
     pair.channels = true;
+    // Rules of these tests match single frames.
+    for (uint32_t& features : pair.channel_features) features &= ~uint32_t{wire::kOptionBundles};
     pair.memory_bytes = 2 << 20;
     pair.channel_paths = options.paths;
     if (options.copier != nullptr) pair.copiers[0] = {options.copier};

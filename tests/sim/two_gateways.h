@@ -151,7 +151,6 @@ class TwoGateways {
   static HostConfig Config(const TwoGatewaysOptions& options) {
     HostConfig config = options.host;
     config.channels = true;
-    config.bundles = false;
     return config;
   }
   static uint8_t Byte(uint64_t stream, uint64_t i) {

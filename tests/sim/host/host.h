@@ -55,7 +55,7 @@ struct HostConfig {
   bool v6 = false;
   // The host opens and accepts channels.
   bool channels = false;
-  bool bundles = true;             // offers and accepts bundles, unless channel_features says
+  bool bundles = false;            // offers and accepts bundles, if channel_features is 0
   uint32_t channel_window = 4096;  // packets that a channel's receiver accepts ahead
   uint32_t channel_paths = 1;      // channels side by side to the same worker
   FleetKeys keys;                  // at the start
