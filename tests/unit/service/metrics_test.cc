@@ -135,7 +135,7 @@ TEST_F(MetricsTest, Page_HasDropsGaugesAndBuild) {
   EXPECT_EQ(value(R"(rocegw_drops_total{reason="no_buffer",side="local",worker="0"})"), "0");
   EXPECT_EQ(value(R"(rocegw_drops_total{reason="cm_unmatched",side="peer",worker="control"})"),
             "2");
-  EXPECT_EQ(value(R"(rocegw_port_tx_calls_total{port="port0",worker="1"})"), "11");
+  EXPECT_EQ(value(R"(rocegw_port_tx_packets_total{port="port0",worker="1"})"), "11");
   EXPECT_EQ(value(R"(rocegw_port_tx_lost_total{port="port0",worker="0"})"), "0");
   EXPECT_EQ(value("rocegw_sessions"), "1");
   EXPECT_EQ(value("rocegw_queue_pairs"), "2");

@@ -300,7 +300,7 @@ TEST_F(StateServiceTest, GetCounters_ListsPortsByWorker) {
   ASSERT_TRUE(stub_->GetCounters(Soon().get(), {}, &counters).ok());
   ASSERT_EQ(static_cast<size_t>(counters.port_counters_size()), std::size(port::kPortCounters));
   EXPECT_EQ(counters.port_counters(0).port(), "port0");
-  EXPECT_EQ(counters.port_counters(0).name(), "tx_calls");
+  EXPECT_EQ(counters.port_counters(0).name(), "tx_packets");
   EXPECT_EQ(counters.port_counters(0).values(0), 10u);
   EXPECT_EQ(counters.port_counters(0).values(1), 11u);
 }
