@@ -65,11 +65,11 @@ void AddAdapterCommands(CLI::App& migrate, Program& program) {
                          "  rocegwctl migrate inventory c1 -- ./adapter.py > cluster.json",
                          [options] { return ShowInventory(*options); }),
              options);
-  CLI::App* const test = program.Add(
-      migrate, "adapter-test", "check that an adapter keeps to the protocol",
-      "  rocegwctl migrate adapter-test c1 -- ./adapter.py\n"
-      "  rocegwctl migrate adapter-test c1 --change n1 -- ./adapter.py   (there and back)",
-      [&program, options] { return TestAdapter(program, *options); });
+  CLI::App* const test =
+      program.Add(migrate, "adapter-test", "check that an adapter keeps to the protocol",
+                  "  rocegwctl migrate adapter-test c1 -- ./adapter.py\n"
+                  "  rocegwctl migrate adapter-test c1 --change n1 -- ./adapter.py",
+                  [&program, options] { return TestAdapter(program, *options); });
   AddProgram(test, options);
   test->add_option("--change", options->change_node, "change this node, and bring it back")
       ->type_name("NODE");

@@ -12,6 +12,7 @@
 #include "controlplane/cli/exit_code.h"
 #include "controlplane/cli/migrate/migration_views.h"
 #include "controlplane/cli/program.h"
+#include "controlplane/cli/views/wrapped.h"
 #include "controlplane/migration/plan/planner.h"
 
 namespace rocegw::cli {
@@ -181,11 +182,11 @@ int Simulate(const Program& program, const SimulateOptions& options) {
 
 void AddPlan(CLI::App& migrate, Program& program) {
   const auto options = std::make_shared<PlanOptions>();
-  CLI::App* const plan = program.Add(
-      migrate, "plan", "make a plan from an inventory; nothing is changed",
-      "  rocegwctl migrate plan cluster.json --to gateway --per-domain rack -f plan.json\n"
-      "  rocegwctl migrate plan cluster.json --to rnic --waves canary=1,50%,100%",
-      [&program, options] { return MakePlan(program, *options); });
+  CLI::App* const plan =
+      program.Add(migrate, "plan", "make a plan from an inventory; nothing is changed",
+                  "  rocegwctl migrate plan cluster.json --to gateway --per-domain rack -f p.json\n"
+                  "  rocegwctl migrate plan cluster.json --to rnic --waves canary=1,50%,100%",
+                  [&program, options] { return MakePlan(program, *options); });
   plan->add_option("INVENTORY", options->inventory, "file with the inventory, - for stdin")
       ->required();
   plan->add_option("--to", options->target, "gateway, rnic or tcp")
@@ -218,15 +219,15 @@ void AddPlan(CLI::App& migrate, Program& program) {
 
 void AddSimulate(CLI::App& migrate, Program& program) {
   const auto options = std::make_shared<SimulateOptions>();
-  CLI::App* const simulate = program.Add(
-      migrate, "simulate", "run a plan against a cluster in memory, with failures",
-      "  rocegwctl migrate simulate plan.json\n"
-      "  rocegwctl migrate simulate plan.json --fail node=3,step=switch\n"
-      "  rocegwctl migrate simulate plan.json --fail node=n7,step=drain,kind=lost,back=600\n"
-      "      --then retry --then resume\n"
-      "Kinds of failures: " +
-          migration::FailureKinds() + ".",
-      [&program, options] { return Simulate(program, *options); });
+  CLI::App* const simulate =
+      program.Add(migrate, "simulate", "run a plan against a cluster in memory, with failures",
+                  "  rocegwctl migrate simulate plan.json\n"
+                  "  rocegwctl migrate simulate plan.json --fail node=3,step=switch\n"
+                  "  rocegwctl migrate simulate plan.json --fail node=7,kind=lost,back=600\n"
+                  "      --then retry --then resume\n"
+                  "Kinds of failures:\n" +
+                      Wrapped(migration::FailureKinds(), "  "),
+                  [&program, options] { return Simulate(program, *options); });
   simulate->add_option("PLAN", options->plan, "file with the plan")->required();
   simulate->add_option("--fail", options->failures, "node=NODE,step=STEP,kind=KIND, or wave=WAVE")
       ->type_name("WHAT");
