@@ -150,11 +150,12 @@ void CompletionEvents::Resume(verbs::CompletionQueue& cq) {
 }
 
 void HandOver(StateStream& state, Account& account) {
-  auto& [share, tenant, sessions, ready, turns_left, time, packet_cost, units, used_at, active,
-         closed_until, reported_at, unpaid_bytes, unpaid_packets] = account;
-  (void)share, (void)tenant, (void)sessions;  // links
+  auto& [share, slot, bytes, of_pool, tenant, sessions, ready, served, turns_left, time,
+         packet_cost, units, used_at, active, closed_until, reported_at, unpaid_bytes,
+         unpaid_packets] = account;
+  (void)share, (void)slot, (void)bytes, (void)of_pool, (void)tenant, (void)sessions;  // links
   // The division of time begins anew: a debt is at most 0.4 ms, less than the pause.
-  (void)ready, (void)turns_left, (void)time, (void)units, (void)used_at, (void)active;
+  (void)ready, (void)served, (void)turns_left, (void)time, (void)units, (void)used_at, (void)active;
   (void)closed_until;  // found again by the next turn
   state(packet_cost, reported_at, unpaid_bytes, unpaid_packets);
   constexpr int64_t kMostCost = 1'000'000'000;

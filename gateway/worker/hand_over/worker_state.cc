@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of a worker for a gateway that takes over (gateway/hand_over/state_stream.h).
 #include <algorithm>
+#include <set>
 
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/worker/hand_over/session_state.h"
@@ -113,12 +114,14 @@ void Worker::HandOver(StateStream& state) {
     if (state.ok() && slot.session != nullptr) slot.qp->HandOver(state, names);
   if (state.ok()) groups.HandOver(state, names);
   if (state.ok()) tombstones.HandOver(state);
+  // One session of each account, and one of each pool: slots with limits have accounts of their
+  // own.
+  std::set<const Account*> accounts;
+  std::set<const tenant::Share*> pools;
   std::vector<WorkerSession*> of_pools;
   for (WorkerSession* const session : in_order) {
-    const auto same = [&](const WorkerSession* one) { return one->account == session->account; };
-    if (std::ranges::any_of(of_pools, same)) continue;
-    of_pools.push_back(session);
-    worker::HandOver(state, *session->account);
+    if (accounts.insert(session->account).second) worker::HandOver(state, *session->account);
+    if (pools.insert(session->link.share).second) of_pools.push_back(session);
   }
   if (state.ok()) bindings.references().HandOver(state, of_pools);
   congestion.HandOver(state);
