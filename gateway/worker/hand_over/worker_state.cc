@@ -114,8 +114,8 @@ void Worker::HandOver(StateStream& state) {
     if (state.ok() && slot.session != nullptr) slot.qp->HandOver(state, names);
   if (state.ok()) groups.HandOver(state, names);
   if (state.ok()) tombstones.HandOver(state);
-  // One session of each account, and one of each pool: slots with limits have accounts of their
-  // own.
+  // A session stands for its account, and one for its pool: slots with limits have accounts of
+  // their own.
   std::set<const Account*> accounts;
   std::set<const tenant::Share*> pools;
   std::vector<WorkerSession*> of_pools;
