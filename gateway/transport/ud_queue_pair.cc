@@ -130,8 +130,8 @@ class UdQueuePair final : public QueuePair {
 
 WcStatus UdQueuePair::Check(const verbs::DatagramRequest& request) const {
   static_assert(verbs::GidTable::kSize > UINT8_MAX, "each index of an address vector is in it");
-  const bool known_source = qp_.rare.gids != nullptr &&
-                            !qp_.rare.gids->entries[request.av.sgid_index].IsZero();
+  const bool known_source =
+      qp_.rare.gids != nullptr && !qp_.rare.gids->entries[request.av.sgid_index].IsZero();
   if (!known_source) return WcStatus::kLocalQpOperation;
   // A packet cannot cross address families.
   wire::Gid destination;

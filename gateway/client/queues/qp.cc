@@ -104,8 +104,8 @@ void StartOver(Qp* qp) {
   StoreRelease(&receive.control->rq_producer, receive.producer);
 }
 
-// The state is what the program sees in ibv_qp, and what each ring checks under its own lock. Nothing
-// else writes these three.
+// The state is what the program sees in ibv_qp, and what each ring checks under its own lock.
+// Nothing else writes these three.
 void SetState(Qp* qp, uint32_t state) {
   qp->ibv.state = static_cast<ibv_qp_state>(state);
   {
