@@ -58,8 +58,8 @@ class World {
     GatewaySettings settings;
     settings.features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionCcStatic;
     settings.acceptors[0] = Qpn{0x44};
-    a_.engine.SetGateway(settings);
-    b_.engine.SetGateway(settings);
+    a_.engine().SetGateway(settings);
+    b_.engine().SetGateway(settings);
     listener_[0] = a_.Listening(kPort, 1000);
     listener_[1] = b_.Listening(kPort, 1000);
   }
@@ -82,7 +82,7 @@ class World {
   void Run(Duration time) {
     const TimePoint end = now_ + time;
     while (true) {
-      TimePoint next = Earlier(a_.engine.deadline(), b_.engine.deadline());
+      TimePoint next = Earlier(a_.engine().deadline(), b_.engine().deadline());
       if (!flying_.empty()) next = Earlier(next, flying_.begin()->first);
       if (!plans_.empty()) next = Earlier(next, plans_.begin()->first);
       if (next > end) break;
@@ -97,8 +97,8 @@ class World {
         Host& to = mad.path.destination == a_.address ? a_ : b_;
         From(to, [&] { to.Take(mad); });
       } else {
-        From(a_, [&] { a_.engine.OnDeadline(now_, a_.actions); });
-        From(b_, [&] { b_.engine.OnDeadline(now_, b_.actions); });
+        From(a_, [&] { a_.engine().OnDeadline(now_, a_.actions); });
+        From(b_, [&] { b_.engine().OnDeadline(now_, b_.actions); });
       }
     }
     now_ = end;
@@ -126,16 +126,16 @@ class World {
   void KillEverything() {
     plans_.clear();
     for (Host* host : {&a_, &b_})
-      From(*host, [&] { host->engine.DropOwner(kProgram, now_, host->actions); });
+      From(*host, [&] { host->engine().DropOwner(kProgram, now_, host->actions); });
   }
 
   void CheckNothingLeft() {
     EXPECT_TRUE(flying_.empty());
     for (const Host* host : {&a_, &b_}) {
-      EXPECT_EQ(host->engine.id_count(), 0u);
-      EXPECT_EQ(host->engine.connection_count(), 0u);
-      EXPECT_EQ(host->engine.port_count(), 0u);
-      EXPECT_EQ(host->engine.deadline(), kNever);
+      EXPECT_EQ(host->engine().id_count(), 0u);
+      EXPECT_EQ(host->engine().connection_count(), 0u);
+      EXPECT_EQ(host->engine().port_count(), 0u);
+      EXPECT_EQ(host->engine().deadline(), kNever);
     }
   }
 
@@ -145,7 +145,7 @@ class World {
 
  private:
   static uint32_t AgreedBy(const Host& host, CmHandle id) {
-    for (const ConnectionRow& row : host.engine.Connections()) {
+    for (const ConnectionRow& row : host.engine().Connections()) {
       if (row.id == id) return row.ece.agreed;
     }
     return 0;
