@@ -12,8 +12,8 @@ struct FrontLimits {
   size_t strangers = 1024;
   size_t strangers_per_source = 512;
   // Strangers that gRPC serves at the same time.
-  size_t handed = 16;
-  size_t handed_per_source = 8;
+  size_t handed = 8;
+  size_t handed_per_source = 2;
   // Time of a stranger in its slot after which another one that waits may take the slot.
   std::chrono::milliseconds slot_time{1000};
   // Time from accept to a complete ClientHello.

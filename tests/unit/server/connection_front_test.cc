@@ -289,7 +289,7 @@ TEST_F(ConnectionFrontTest, HeapOfManyStrangers_GoesBackToTheSystem) {
 }
 
 TEST_F(ConnectionFrontTest, OneTooManyOfASource_EndsItsOldest) {
-  Start({.strangers_per_source = 2});
+  Start({.strangers_per_source = 2, .handed_per_source = 8});
   const UniqueFd first = Connect();
   const UniqueFd second = Connect();
   const UniqueFd third = Connect();
