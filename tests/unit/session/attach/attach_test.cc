@@ -318,8 +318,8 @@ TEST(Attach, QueryDevice_NumbersAreSane) {
 TEST(Attach, QueryGids_OnlyUsedIndicesInPages) {
   SessionHost host;
   session::Device device = SessionHost::MakeDevice();
-  device.gids.assign(100, wire::Gid{});
-  for (size_t i = 0; i < 100; i += 1) {
+  device.gids.assign(300, wire::Gid{});
+  for (size_t i = 0; i < 300; i += 1) {
     if (i != 3) device.gids[i] = wire::Gid::FromV4(0x0A000000 + static_cast<uint32_t>(i));
   }
   host.server->UpdateDevice(0, device);
@@ -328,15 +328,16 @@ TEST(Attach, QueryGids_OnlyUsedIndicesInPages) {
   auto query = TestClient::Request<rocegw_query_gids>(ROCEGW_MSG_QUERY_GIDS);
   auto reply = client.Call<rocegw_gids_reply>(query);
   ASSERT_EQ(client.error(), 0);
-  // The table of a QP has 64 entries.
-  EXPECT_EQ(reply.count, 63u);
-  EXPECT_EQ(reply.more, 0u);
+  EXPECT_EQ(reply.count, ROCEGW_GIDS_PER_REPLY);
+  EXPECT_EQ(reply.more, 1u);
   EXPECT_EQ(reply.entry[2].index, 2u);
   EXPECT_EQ(reply.entry[3].index, 4u);
   EXPECT_EQ(reply.entry[3].gid[15], 4);
-  query.first = 60;
+  // The table has 256 entries.
+  query.first = 250;
   reply = client.Call<rocegw_gids_reply>(query);
-  EXPECT_EQ(reply.count, 4u);
+  EXPECT_EQ(reply.count, 6u);
+  EXPECT_EQ(reply.more, 0u);
   query.first = 0xFFFFFFFF;
   EXPECT_EQ(client.Call<rocegw_gids_reply>(query).count, 0u);
 }
