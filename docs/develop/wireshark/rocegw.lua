@@ -210,7 +210,9 @@ local function dissect(tvb, pinfo, root)
   local tree = root:add(rocegw, tvb(), "rocegw channel, " .. opcodes[opcode])
   add(tree, tvb, { { f.opcode, 0, 1 }, { f.pad, 1, 1 }, { f.pkey, 2, 2 }, { f.channel, 5, 3 }, { f.psn, 9, 3 } })
   local pad = tvb(1, 1):bitfield(2, 2)
-  local size = tvb:len() - 16 - pad
+  -- A capture may hold the beginning of a packet only, without pad and ICRC.
+  local cut = tvb:captured_len() < tvb:reported_len()
+  local size = cut and tvb:captured_len() - 12 or tvb:len() - 16 - pad
   local text, wrong = nil, "shorter than BTH, pad and ICRC"
   if size >= 4 then
     local body = tvb(12, size)
@@ -219,8 +221,12 @@ local function dissect(tvb, pinfo, root)
     else
       text, wrong = dissect_extension(opcode, body, tree)
     end
-    if pad > 0 then tree:add(f.padding, tvb(12 + size, pad)) end
-    tree:add(f.icrc, tvb(tvb:len() - 4, 4))
+    if cut then
+      text = text or " cut short by the capture"
+    else
+      if pad > 0 then tree:add(f.padding, tvb(12 + size, pad)) end
+      tree:add(f.icrc, tvb(tvb:len() - 4, 4))
+    end
   end
   local where = string.format("channel 0x%06x psn %u", tvb(5, 3):uint(), tvb(9, 3):uint())
   pinfo.cols.info = where .. (text or "")

@@ -28,6 +28,7 @@ constexpr uint32_t kMostObjects = 1u << 20;
 template <typename Map, typename F>
 void HandOverLinked(StateStream& state, Map& objects, const char* differs, F each) {
   std::vector<uint32_t> handles;
+  handles.reserve(objects.size());
   for (const auto& [handle, object] : objects) handles.push_back(handle);
   std::sort(handles.begin(), handles.end());
   const uint32_t count = state.Count(handles.size(), kMostObjects);

@@ -95,13 +95,15 @@ TEST_F(RocegwdTest, Start_ReadyThenStop_LeavesNothing) {
   ASSERT_EQ(status.ports_size(), 1);
   EXPECT_EQ(status.ports(0).device(), "rocegw0");
   EXPECT_TRUE(status.ports(0).up());
-  EXPECT_EQ(status.ports(0).addresses(0), "10.9.0.1");
+  // Index 0 is kept for the link-local address.
+  ASSERT_GE(status.ports(0).addresses_size(), 2);
+  EXPECT_EQ(status.ports(0).addresses(1), "10.9.0.1");
 
   struct stat info {};
   ASSERT_EQ(stat(File("run/attach.sock").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0660u);
   std::string type;
-  std::getline(std::ifstream(File("run/sysfs/class/infiniband/rocegw0/ports/1/gid_attrs/types/0")),
+  std::getline(std::ifstream(File("run/sysfs/class/infiniband/rocegw0/ports/1/gid_attrs/types/1")),
                type);
   EXPECT_EQ(type, "RoCE v2");
 
@@ -170,7 +172,8 @@ TEST_F(RocegwdTest, DpdkModes_ServeBothKindsOfDevice) {
   ASSERT_TRUE(client.GetStatus(status).ok());
   ASSERT_EQ(status.ports_size(), 2);
   EXPECT_EQ(status.ports(0).mode(), "af_packet");
-  EXPECT_EQ(status.ports(0).addresses(0), "10.9.0.1");
+  ASSERT_GE(status.ports(0).addresses_size(), 2);
+  EXPECT_EQ(status.ports(0).addresses(1), "10.9.0.1");
   EXPECT_EQ(status.ports(1).device(), "rocegw1");
   EXPECT_EQ(status.ports(1).addresses(0), "192.0.2.1");
   EXPECT_EQ(status.ports(1).path_mtu(), 1024u);

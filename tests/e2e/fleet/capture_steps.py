@@ -114,9 +114,10 @@ class CaptureSteps(Hosts):
                 continue
             source, native, frame, *malformed = line.split("\t")
             check(not any(malformed), f"tshark finds it malformed: {line}")
-            number = native or frame or "1"
-            if int(number, 16) != 1:
-                seen.add((source, int(number, 16)))
+            # A bundle has several frames.
+            for number in (native or frame or "1").split(","):
+                if int(number, 16) != 1:
+                    seen.add((source, int(number, 16)))
         return seen
 
     @staticmethod
