@@ -23,7 +23,7 @@
 
 namespace {
 
-constexpr int kGidIndex = 0;
+constexpr int kGidIndex = 1;  // IPv4; index 0 is the link-local address
 constexpr size_t kPage = 4096;
 constexpr size_t kMovedRegion = 1 << 20;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;

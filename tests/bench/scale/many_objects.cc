@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr int kGidIndex = 0;
+constexpr int kGidIndex = 1;  // IPv4; index 0 is the link-local address
 constexpr uint32_t kDepth = 16;
 constexpr size_t kRegion = 4096;
 

@@ -241,7 +241,8 @@ int main(int argc, char** argv) {
     ibv_ah_attr attr{};
     attr.is_global = 1;
     attr.port_num = 1;
-    if (ibv_query_gid(verbs.context, 1, 0, &attr.grh.dgid) != 0) return 1;
+    attr.grh.sgid_index = 1;  // IPv4; index 0 may still await the link-local address
+    if (ibv_query_gid(verbs.context, 1, 1, &attr.grh.dgid) != 0) return 1;
     return CountUntilRefused([&] { return ibv_create_ah(verbs.pd, &attr) != nullptr; });
   }
   verbs.cq = make_cq();
