@@ -12,7 +12,7 @@
  *                                            and gives the lock back
  *
  * Run it with rocegw-run, or with librocegw-verbs.so in LD_PRELOAD. DEVICE names a device other
- * than the first, SGID the index of the address to send from.
+ * than the first, SGID the index of the address to send from (default: of IPv4).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -101,9 +101,15 @@ static void drop(struct side *side) {
   if (side->context != NULL) ibv_close_device(side->context);
 }
 
-static int sgid_index(void) {
+/* Without SGID the first address of IPv4: index 0 is usually the link-local one. */
+static int sgid_index(struct ibv_context *context) {
+  static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
   const char *index = getenv("SGID");
-  return index != NULL ? atoi(index) : 0;
+  union ibv_gid gid;
+  if (index != NULL) return atoi(index);
+  for (int i = 0; ibv_query_gid(context, 1, i, &gid) == 0; ++i)
+    if (memcmp(gid.raw, mapped, sizeof(mapped)) == 0) return i;
+  return 0;
 }
 
 static int serve(struct side *side, uint64_t count, uint64_t readers) {
@@ -112,7 +118,7 @@ static int serve(struct side *side, uint64_t count, uint64_t readers) {
   if (make(side, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) != 0)
     return 1;
   for (uint32_t i = 0; i < TABLE; ++i) side->memory.table[i] = entry(i);
-  if (ibv_query_gid(side->context, 1, sgid_index(), &gid) != 0) return fail("address");
+  if (ibv_query_gid(side->context, 1, sgid_index(side->context), &gid) != 0) return fail("address");
   inet_ntop(AF_INET6, gid.raw, address, sizeof(address));
   printf("count at %s %u 0x%x 0x%" PRIxPTR "\n", address, side->endpoint->qp_num, side->mr->rkey,
          (uintptr_t)&side->memory);
@@ -217,8 +223,8 @@ static int count_there(struct side *side, uint64_t count, char **words) {
   struct there there = {.rkey = (uint32_t)strtoul(words[2], NULL, 0),
                         .base = strtoull(words[3], NULL, 0)};
   struct rocegwdv_peer_attr to = {.ep_num = (uint32_t)strtoul(words[1], NULL, 0), .key = EP_KEY};
-  to.sgid_index = (uint8_t)sgid_index();
   if (make(side, 0) != 0) return 1;
+  to.sgid_index = (uint8_t)sgid_index(side->context);
   if (inet_pton(AF_INET6, words[0], to.gid.raw) != 1) {
     errno = EINVAL;
     return fail(words[0]);

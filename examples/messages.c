@@ -11,8 +11,9 @@
  * then one more that comes after them
  *
  * Run it with rocegw-run, or with librocegw-verbs.so in LD_PRELOAD. DEVICE names a device other
- * than the first, SGID the index of the address to send from. An ADDRESS is one of IPv4, of IPv6 or
- * a GID. Who cannot be reached any more gets no further messages, and the others theirs.
+ * than the first, SGID the index of the address to send from (default: of IPv4). An ADDRESS is one
+ * of IPv4, of IPv6 or a GID. Who cannot be reached any more gets no further messages, and the
+ * others theirs.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -92,9 +93,15 @@ static void drop(struct side *side) {
   if (side->context != NULL) ibv_close_device(side->context);
 }
 
-static int sgid_index(void) {
+/* Without SGID the first address of IPv4: index 0 is usually the link-local one. */
+static int sgid_index(struct ibv_context *context) {
+  static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
   const char *index = getenv("SGID");
-  return index != NULL ? atoi(index) : 0;
+  union ibv_gid gid;
+  if (index != NULL) return atoi(index);
+  for (int i = 0; ibv_query_gid(context, 1, i, &gid) == 0; ++i)
+    if (memcmp(gid.raw, mapped, sizeof(mapped)) == 0) return i;
+  return 0;
 }
 
 static struct ibv_sge piece(struct side *side, uint64_t slot, uint32_t length) {
@@ -141,7 +148,7 @@ static int is_whole(const char *bytes, uint32_t length) {
 static int announce(struct side *side, uint32_t number) {
   union ibv_gid gid;
   char address[INET6_ADDRSTRLEN];
-  if (ibv_query_gid(side->context, 1, sgid_index(), &gid) != 0) return fail("address");
+  if (ibv_query_gid(side->context, 1, sgid_index(side->context), &gid) != 0) return fail("address");
   inet_ntop(AF_INET6, gid.raw, address, sizeof(address));
   printf("send to %s %u\n", address, number);
   fflush(stdout);
@@ -274,7 +281,7 @@ static int read_address(const char *text, union ibv_gid *gid) {
 
 static int find(struct side *side, struct target *target) {
   struct rocegwdv_peer_attr to = {.ep_num = target->number, .key = KEY};
-  to.sgid_index = (uint8_t)sgid_index();
+  to.sgid_index = (uint8_t)sgid_index(side->context);
   errno = read_address(target->address, &to.gid);
   if (errno == 0) target->peer = rocegwdv_create_peer(side->pd, &to, sizeof(to));
   return target->peer == NULL ? fail(target->address) : 0;
