@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/probe/child_process.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,61 +10,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "gateway/spawn/piped_program.h"
+
 namespace rocegw::agent {
 namespace {
 
 constexpr size_t kKeptErrors = 4096;
-
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-bool Make(Pipe& pipe) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  pipe = {UniqueFd(ends[0]), UniqueFd(ends[1])};
-  return true;
-}
-
-bool MakeNonBlocking(const UniqueFd& fd) {
-  return fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK) == 0;
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// Start state of a program: the three streams and no other descriptor of ours, default signal
-// handling (the agent blocks those that it reads), its own process group.
-class Beginning {
- public:
-  Beginning() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigset_t all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~Beginning() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  Beginning(const Beginning&) = delete;
-  Beginning& operator=(const Beginning&) = delete;
-
-  posix_spawn_file_actions_t actions{};
-  posix_spawnattr_t attributes{};
-};
 
 }  // namespace
 
@@ -81,26 +30,12 @@ StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
 
 Status ChildProcess::Launch(const std::vector<std::string>& words,
                             const std::vector<std::string>& environment) {
-  Pipe input;
-  Pipe output;
-  Pipe error;
-  if (!Make(input) || !Make(output) || !Make(error)) return {errno, "no pipe for a program"};
-  if (!MakeNonBlocking(output.read) || !MakeNonBlocking(error.read))
-    return {errno, "no pipe for a program"};
-  Beginning beginning;
-  posix_spawn_file_actions_adddup2(&beginning.actions, input.read.get(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&beginning.actions, output.write.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&beginning.actions, error.write.get(), STDERR_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&beginning.actions, STDERR_FILENO + 1);
-  const int failed = posix_spawn(&pid_, words[0].c_str(), &beginning.actions, &beginning.attributes,
-                                 Pointers(words).data(), Pointers(environment).data());
-  if (failed != 0) {
-    pid_ = -1;
-    return {failed, "cannot start " + words[0]};
-  }
-  input_ = std::move(input.write);
-  output_ = std::move(output.read);
-  error_ = std::move(error.read);
+  auto program = StartWithPipes(words, &environment);
+  if (!program.ok()) return program.status();
+  pid_ = program->pid;
+  input_ = std::move(program->input);
+  output_ = std::move(program->output);
+  error_ = std::move(program->error);
   // Not reaped yet, so the number is still its own.
   process_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   return process_.valid() ? Status() : Status(errno, "cannot watch " + words[0]);

@@ -29,6 +29,9 @@ constexpr uint64_t kWindowShare = 4;
 constexpr uint64_t kLeastWindow = 16 << 10;
 constexpr uint64_t kMostWindow = 256 << 10;
 
+static_assert(port::GidTable::kCapacity == verbs::GidTable::kSize,
+              "each GID of a device is one of its queue pairs' table");
+
 // Documentation address, which only a default route covers. Nothing is sent to it.
 constexpr uint32_t kAnywhere = 0xC6336401;  // 198.51.100.1
 
