@@ -325,6 +325,14 @@ bool Channel::OnControl(const wire::ChannelControl& control, TimePoint now) {
     case ControlKind::kRefused:
       if (state_ == ChannelState::kOpening) Abandon(control.reason);
       return false;
+    case ControlKind::kRetry:
+      // The next opening repeats the cookie in the place of the peer's epoch, which is not known
+      // yet. The round trip counts from there.
+      if (state_ != ChannelState::kOpening || control.epoch == peer_epoch()) return false;
+      SetPeerEpoch(control.epoch);
+      awake_->idle_since = now;
+      awake_->due |= kDueOpen;
+      return false;
     case ControlKind::kReset:
     case ControlKind::kOpen:
     case ControlKind::kOpened:

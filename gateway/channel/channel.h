@@ -96,6 +96,8 @@ class Channel final : public flow::Carrier {
   // waits for our answer. `kind`: congestion control, if this opens the channel. Returns false if
   // the packet contradicts known state.
   bool OnPeer(const wire::ChannelControl& control, flow::CcKind kind, bool answer, TimePoint now);
+  // Records that the peer has proved its address, by a cookie or by an answer.
+  void Confirm() { confirmed_ = true; }
   // Options that both ends have; valid once open.
   uint32_t common() const { return features_; }
   // Returns true if the peer takes frames and acknowledgements in bundles.

@@ -2,6 +2,7 @@
 #include "gateway/channel/channel_set.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "gateway/port/steering.h"
@@ -36,6 +37,7 @@ void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
   random_ = SecretSequence(options.secret);
   by_key_ = ChannelIndex(random_.Next());
   by_peer_ = ChannelIndex(random_.Next());
+  cookies_ = OpenCookies({random_.Next(), random_.Next()});
   const size_t most = std::min<size_t>(options.numbers.size(), ChannelIndex::kNoSlot);
   numbers_.assign(options.numbers.begin(), options.numbers.begin() + static_cast<ptrdiff_t>(most));
   number_count_ = numbers_.size();
@@ -349,11 +351,16 @@ void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch,
 }
 
 // Limits half-open channels. An attacker with forged addresses can open channels but not confirm
-// them: they are few per address, end soon, and the oldest is closed when numbers run out.
-bool ChannelSet::TakesHalfOpen(const wire::Gid& peer, bool authentic) {
-  if (authentic) return true;
-  if (HalfOpenOf(peer) >= options_.half_open_limit) return false;
-  return members_.contains(peer) || IdleOf(peer) < options_.idle_limit;
+// them: they are few, per address and together, and end soon. Whoever opens a channel beyond the
+// limits must first repeat a cookie that was sent to its address.
+bool ChannelSet::DemandsCookie(const wire::Gid& peer) {
+  if (HalfOpenOf(peer) >= options_.half_open_limit) return true;
+  const size_t all = std::accumulate(half_open_of_.begin(), half_open_of_.end(), size_t{0});
+  return all >= number_count_ / 4;
+}
+
+bool ChannelSet::TakesNew(const wire::Gid& peer, bool authentic) {
+  return authentic || members_.contains(peer) || IdleOf(peer) < options_.idle_limit;
 }
 
 void ChannelSet::AddHalfOpen(Channel& channel) {
@@ -685,7 +692,13 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
       return known.state() == ChannelState::kOpening && known.authenticated() == control.tagged;
     });
   }
-  if (channel == nullptr && TakesHalfOpen(key.peer, control.tagged)) {
+  const bool proven = cookies_.IsProven(key.peer, key.source, control, now);
+  if (channel == nullptr && !control.tagged && !proven && DemandsCookie(key.peer)) {
+    if (!retries_.Take(now)) return DropReason::k_channel_refused;
+    SendRetry(device, packet, control, now);
+    return DropReason::kNone;
+  }
+  if (channel == nullptr && TakesNew(key.peer, control.tagged)) {
     const size_t reserve = ReserveAgainst(key.peer, control.tagged);
     MakeRoom(reserve, now);
     if (numbers_.size() > reserve) channel = Make(key, control.tagged, device, now);
@@ -696,7 +709,9 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
     return DropReason::k_channel_refused;
   }
   const DropReason reason = Meet(*channel, control, true, now);
+  // What the cookie proves is found with what answers prove, in Run.
   AddHalfOpen(*channel);
+  if (proven && reason == DropReason::kNone) channel->Confirm();
   return reason;
 }
 
@@ -760,6 +775,16 @@ void ChannelSet::SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to
                                .instance = options_.instance,
                                .tagged = tagged};
   Answer(device, packet, to, control);
+}
+
+void ChannelSet::SendRetry(uint32_t device, const wire::RxPacket& packet,
+                           const ChannelControl& control, TimePoint now) {
+  counters_.channel_retry_events.Add();
+  Answer(device, packet, Qpn{control.channel},
+         {.kind = ControlKind::kRetry,
+          .epoch = cookies_.Make(packet.meta.source, packet.meta.destination, control, now),
+          .peer_epoch = control.epoch,
+          .instance = options_.instance});
 }
 
 void ChannelSet::SendRefused(uint32_t device, const wire::RxPacket& packet,

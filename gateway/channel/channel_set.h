@@ -17,8 +17,10 @@
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/base/fleet_keys.h"
 #include "gateway/base/secret_sequence.h"
+#include "gateway/base/token_bucket.h"
 #include "gateway/channel/channel.h"
 #include "gateway/channel/channel_index.h"
+#include "gateway/channel/open_cookies.h"
 #include "gateway/channel/peer_traffic.h"
 #include "gateway/channel/replay_window.h"
 #include "gateway/flow/cc_class.h"
@@ -42,7 +44,8 @@ struct ChannelOptions {
   SecretKey secret{};        // seed of epochs, first PSNs and hash tables
   // Resets per second that answer packets for unknown channels.
   uint32_t reset_rate = 1000;
-  // Limit of half-open channels per peer address (Channel::half_open).
+  // Limit of half-open channels per peer address (Channel::half_open). At the limit, and when a
+  // quarter of all numbers is half-open, openings must prove their address by a cookie.
   uint32_t half_open_limit = 128;
   // Limit of confirmed channels per stranger (not a fleet member) that no queue pair here uses.
   uint32_t idle_limit = 64;
@@ -187,7 +190,9 @@ class ChannelSet {
   void Rearm(Channel& channel, TimePoint now);
   void Bury(Channel& channel);
   void KeepTraffic(const Channel& channel);
-  bool TakesHalfOpen(const wire::Gid& peer, bool authentic);
+  // Returns true if the sender of an opening must prove its address before it gets a number.
+  bool DemandsCookie(const wire::Gid& peer);
+  bool TakesNew(const wire::Gid& peer, bool authentic);
   void AddHalfOpen(Channel& channel);
   void SettleHalfOpen(Channel& channel);
   // Counts an unused channel of a stranger. Returns false if the stranger has its limit.
@@ -218,6 +223,9 @@ class ChannelSet {
   // them. `tagged`: that packet had a tag, so its sender knows tags.
   void SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to, uint32_t epoch,
                  uint32_t peer_epoch, bool tagged, TimePoint now);
+  // Asks the sender of an opening to repeat it with a cookie.
+  void SendRetry(uint32_t device, const wire::RxPacket& packet, const wire::ChannelControl& control,
+                 TimePoint now);
   void SendRefused(uint32_t device, const wire::RxPacket& packet,
                    const wire::ChannelControl& control, wire::ChannelReason why, TimePoint now);
   void Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
@@ -237,6 +245,9 @@ class ChannelSet {
   std::optional<flow::CcClass> class_;  // set if the policy has rules
   flow::CcCounts counts_;
   SecretSequence random_{SecretKey{}};
+  OpenCookies cookies_;
+  // Bounds the work that a flood of openings causes: each retry is a datagram to another address.
+  TokenBucket retries_{5'000, 256};
   metrics::WorkerCounters& counters_;
   Owner& owner_;
   ChannelShared shared_;

@@ -152,11 +152,11 @@ DropReason CheckControl(const ChannelControl& c) {
                         c.kind == ControlKind::kClose;
   if (c.reason >= ChannelReason::kCount) return DropReason::k_channel_field;
   if (reasoned != (c.reason != ChannelReason::kNone)) return DropReason::k_channel_field;
-  const bool has_channel = c.kind != ControlKind::kRefused;
+  const bool has_channel = c.kind != ControlKind::kRefused && c.kind != ControlKind::kRetry;
   if (has_channel ? !IsEndpoint(Qpn{c.channel}) : c.channel != 0) {
     return DropReason::k_channel_field;
   }
-  if (c.kind == ControlKind::kOpen && c.peer_epoch != 0) return DropReason::k_channel_field;
+  if (c.kind == ControlKind::kRetry && c.epoch == 0) return DropReason::k_channel_field;
   if ((c.kind == ControlKind::kProbe) != (c.probe != 0)) return DropReason::k_channel_field;
   if (IsSetUp(c.kind)) return c.window != 0 ? DropReason::kNone : DropReason::k_channel_field;
   const bool clear = c.initial_psn.value == 0 && c.traffic_class == 0 && c.window == 0 &&

@@ -143,6 +143,7 @@ enum class ControlKind : uint8_t {
   kClose = 4,
   kClosed = 5,
   kReset = 6,  // stateless answer to a packet for an unknown channel
+  kRetry = 7,  // stateless answer to an opening whose sender must first prove its address
   kCount,
 };
 
@@ -169,12 +170,13 @@ enum ControlFlag : uint8_t {
 struct ChannelControl {
   ControlKind kind = ControlKind::kOpen;
   ChannelReason reason = ChannelReason::kNone;  // set in refused, reset and close
-  uint32_t channel = 0;     // sender's channel number; refused: 0; reset: the unknown number
-  uint32_t epoch = 0;       // full epoch of the sender
-  uint32_t peer_epoch = 0;  // the receiver's epoch as the sender knows it; open: 0. Its low half is
-                            // also the 16-bit epoch at the front of the extension
-  uint32_t probe = 0;       // probe: probe number, never 0
-  uint32_t instance = 0;    // random, new at every start of the gateway
+  uint32_t channel = 0;     // sender's channel number; refused, retry: 0; reset: the unknown number
+  uint32_t epoch = 0;       // full epoch of the sender; retry: cookie, never 0
+  uint32_t peer_epoch = 0;  // the receiver's epoch as the sender knows it; open: 0, or the cookie
+                            // of a retry. Its low half is also the 16-bit epoch at the front of the
+                            // extension
+  uint32_t probe = 0;     // probe: probe number, never 0
+  uint32_t instance = 0;  // random, new at every start of the gateway
   // Set in open and opened only, else 0.
   Psn initial_psn;            // first PSN that the sender of this packet will use
   uint8_t traffic_class = 0;  // DSCP and ECN

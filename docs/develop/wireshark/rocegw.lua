@@ -9,7 +9,7 @@ local FRAME, ACK, CONTROL, BUNDLE = 0xC0, 0xC1, 0xC2, 0xC3
 local opcodes = { [FRAME] = "frame", [ACK] = "acknowledgement", [CONTROL] = "control", [BUNDLE] = "bundle" }
 local frame_kinds = { [0] = "void", "SEND", "WRITE", "READ request", "READ response", "compare-swap", "fetch-add",
                       "atomic result", "reply", "FLUSH", "ATOMIC WRITE" }
-local control_kinds = { [0] = "open", "opened", "refused", "probe", "close", "closed", "reset" }
+local control_kinds = { [0] = "open", "opened", "refused", "probe", "close", "closed", "reset", "retry" }
 local reasons = { [0] = "none", "not allowed", "no resources", "unsupported", "unknown channel", "stale epoch", "idle",
                   "shutdown", "path failed", "protocol error" }
 local SEND, WRITE, CAS, ADD, RESULT, REPLY, FLUSH = 1, 2, 5, 6, 7, 8, 9

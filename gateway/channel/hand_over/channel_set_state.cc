@@ -167,11 +167,13 @@ void ChannelSet::HandOverPeers(StateStream& state) {
 
 void ChannelSet::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kChannelSet);
-  auto& [options, selection, counts, random, counters, owner, shared, slots, arrived, gone, free,
-         by_number, by_key, by_peer, numbers, half_open, idle, half_open_of, idle_of, members,
-         heard, number_count, running, reset_tokens, reset_time] = *this;
-  // Links, configuration, what the control thread reports, and what follows from the channels.
-  (void)random, (void)counters, (void)owner, (void)gone, (void)free, (void)half_open, (void)idle;
+  auto& [options, selection, counts, random, cookies, retries, counters, owner, shared, slots,
+         arrived, gone, free, by_number, by_key, by_peer, numbers, half_open, idle, half_open_of,
+         idle_of, members, heard, number_count, running, reset_tokens, reset_time] = *this;
+  // Links, configuration, what the control thread reports, and what follows from the channels. Who
+  // has a cookie of the old set is asked again.
+  (void)random, (void)cookies, (void)retries, (void)counters, (void)owner, (void)gone, (void)free,
+      (void)half_open, (void)idle;
   (void)half_open_of, (void)idle_of, (void)members, (void)heard, (void)running;
   state.Require(state.Carry(options.acceptor.value) == options.acceptor.value &&
                     state.Carry(options.instance) == options.instance &&

@@ -25,7 +25,7 @@ constexpr const char* kFrameNames[] = {"void",  "SEND",         "WRITE",       "
                                        "reply", "FLUSH",        "ATOMIC WRITE"};
 static_assert(sizeof kFrameNames / sizeof *kFrameNames == static_cast<size_t>(FrameKind::kCount));
 constexpr const char* kControlNames[] = {"open",  "opened", "refused", "probe",
-                                         "close", "closed", "reset"};
+                                         "close", "closed", "reset",   "retry"};
 static_assert(sizeof kControlNames / sizeof *kControlNames ==
               static_cast<size_t>(ControlKind::kCount));
 constexpr const char* kFlagNames[] = {"imm",     "solicited", "last",       "ordered",

@@ -39,7 +39,7 @@ def ack(words):
 def control(kind, tagged=False):
     reason = 4 if kind in (2, 4, 6) else 0
     wanted = {"version": 1, "control.kind": kind, "control.reason": reason, "control.epoch": 0x11121314,
-              "control.channel": 0 if kind == 2 else 0x0A0B0C, "control.peer_epoch": 0 if kind == 0 else 0x21222324,
+              "control.channel": 0 if kind in (2, 7) else 0x0A0B0C, "control.peer_epoch": 0 if kind == 0 else 0x21222324,
               "epoch": 0 if kind == 0 else 0x2324, "control.instance": 0x61626364,
               "control.probe": 0x51525354 if kind == 3 else 0}
     set_up = {"initial_psn": 0x313233, "traffic_class": 0x6A, "window": 4096, "path": 3, "features": 0x41424344, "cc": 2,
@@ -81,7 +81,7 @@ EXPECTED = [
     frame(5, 0xA4, 0, 0, 0, receive=RECEIVE, swap_or_add=0x6162636465666768, compare=0x7172737475767778),
     frame(6, 0xA4, 0, 0, 0, receive=RECEIVE, swap_or_add=0x6162636465666768, compare=0),
     ack(0), ack(1), ack(128),
-    *[control(kind) for kind in range(7)],
+    *[control(kind) for kind in range(8)],
     control(1, tagged=True),
     bundle(),
 ]

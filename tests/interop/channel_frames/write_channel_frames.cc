@@ -151,7 +151,7 @@ Bytes AckBody(uint16_t words) {
 Bytes ControlBody(ControlKind kind, bool tagged = false) {
   ChannelControl c;
   c.kind = kind;
-  if (kind != ControlKind::kRefused) c.channel = 0x0A0B0C;
+  if (kind != ControlKind::kRefused && kind != ControlKind::kRetry) c.channel = 0x0A0B0C;
   if (kind == ControlKind::kRefused || kind == ControlKind::kReset || kind == ControlKind::kClose) {
     c.reason = ChannelReason::kUnknownChannel;
   }

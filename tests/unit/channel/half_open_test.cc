@@ -15,8 +15,9 @@ using wire::ControlKind;
 
 class HalfOpenTest : public ::testing::Test {
  protected:
-  // Sends an opening of that address, with that number.
-  DropReason Open(const wire::Gid& from, uint32_t number, uint32_t worker = 0) {
+  // Sends an opening of that address, with that number. `cookie`: of a retry.
+  DropReason Open(const wire::Gid& from, uint32_t number, uint32_t worker = 0,
+                  uint32_t cookie = 0) {
     uint8_t room[256];
     port::TxPacket packet{.data = room};
     wire::Headers headers;
@@ -26,6 +27,7 @@ class HalfOpenTest : public ::testing::Test {
     length += wire::EncodeControl({.kind = ControlKind::kOpen,
                                    .channel = number,
                                    .epoch = number,
+                                   .peer_epoch = cookie,
                                    .instance = 5,
                                    .window = 64,
                                    .features = ChannelPair::OptionsOf(1).features,
@@ -37,6 +39,23 @@ class HalfOpenTest : public ::testing::Test {
   }
   uint64_t Opened() { return pair.b().counters.channel_open_events.Read(); }
   uint64_t Closed() { return pair.b().counters.channel_close_events.Read(); }
+  uint64_t Retries() { return pair.b().counters.channel_retry_events.Read(); }
+  // Returns the cookie in the answer to the last opening; 0: it was not asked to be repeated.
+  uint32_t Cookie() {
+    if (pair.b().sent.empty() || !pair.b().sent.back().Is(ControlKind::kRetry)) return 0;
+    return pair.b().sent.back().Control().epoch;
+  }
+  // Opens channels with the limit of one address from that address, and throws the answers away.
+  void Flood(const wire::Gid& from) {
+    for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(Open(from, 0x900 + i, i), DropReason::kNone);
+    EXPECT_EQ(Retries(), 0u);
+    pair.b().sent.clear();
+  }
+  void LimitHalfOpen(uint32_t limit) {
+    channel::ChannelOptions options = ChannelPair::OptionsOf(1);
+    options.half_open_limit = limit;
+    pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), options);
+  }
   // Sent packets are lost.
   void AdvanceInTheDark(Duration by) {
     pair.Advance(by, [](const ChannelPacket&) { return true; });
@@ -109,24 +128,131 @@ TEST_F(HalfOpenTest, PeerThatHasSent_IsNotAsked) {
   EXPECT_EQ(closes, 0u);
 }
 
-TEST_F(HalfOpenTest, NumbersExhausted_TheOldestMakesRoomAndUsedOnesStay) {
+TEST_F(HalfOpenTest, NumbersExhausted_HalfOpenOnesMakeRoomAndUsedOnesStay) {
   Channel* channel = pair.Open();
   EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
   pair.Settle();
-  // 16 numbers, one is in use.
+  // 16 numbers, one is in use. A quarter can be half-open.
   for (uint32_t i = 0; i < 40; ++i) {
     EXPECT_EQ(Open(ChannelPair::GidOf(100 + i), 0x900 + i), DropReason::kNone) << i;
     pair.b().sent.clear();
   }
-  EXPECT_EQ(pair.b().counters.channel_half_open_close_events.Read(), 25u);
+  EXPECT_EQ(Opened(), 5u);
+  EXPECT_EQ(Retries(), 36u);
+  EXPECT_EQ(Closed(), 0u);
   EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
   pair.Settle();
   EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1, 2}));
-  // A real user still gets a number.
-  Channel* another = pair.a().Reach(pair.b(), pair.now, 8);
-  pair.a().Hold(another);
+  // A real user gets all others, and those numbers too.
+  for (uint8_t i = 1; i < 16; ++i) {
+    Channel* another = pair.a().Reach(pair.b(), pair.now, static_cast<uint8_t>(i << 2));
+    pair.a().Hold(another);
+    pair.Settle();
+    EXPECT_EQ(another->state(), ChannelState::kOpen) << int{i};
+  }
+  EXPECT_EQ(Closed(), 4u);
+}
+
+TEST_F(HalfOpenTest, CookieThatWasSentToTheAddress_OpensAChannelThatIsNotHalfOpen) {
+  LimitHalfOpen(3);
+  Flood(ChannelPair::GidOf(7));
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 3), DropReason::kNone);
+  const uint32_t cookie = Cookie();
+  ASSERT_NE(cookie, 0u);
+  EXPECT_EQ(pair.b().sent.back().meta.destination, ChannelPair::GidOf(7));
+  EXPECT_EQ(pair.b().sent.back().Control().peer_epoch, 0x903u);
+  EXPECT_EQ(Opened(), 3u) << "nothing is kept for it";
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 3, cookie), DropReason::kNone);
+  EXPECT_EQ(Opened(), 4u);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 3, cookie), DropReason::kNone) << "repeated";
+  EXPECT_EQ(Opened(), 4u);
+  AdvanceInTheDark(Seconds(8));
+  EXPECT_EQ(Closed(), 3u) << "it is no half-open channel";
+}
+
+TEST_F(HalfOpenTest, CookieOfAnotherOpening_IsNoProof) {
+  LimitHalfOpen(3);
+  Flood(ChannelPair::GidOf(7));
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 3), DropReason::kNone);
+  const uint32_t cookie = Cookie();
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x904, 3, cookie), DropReason::kNone) << "number";
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 4, cookie), DropReason::kNone) << "worker";
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 3, cookie ^ 1), DropReason::kNone) << "forged";
+  EXPECT_EQ(Opened(), 3u);
+  EXPECT_EQ(Retries(), 4u);
+  for (uint32_t i = 0; i < 3; ++i)
+    EXPECT_EQ(Open(ChannelPair::GidOf(8), 0x900 + i, i), DropReason::kNone);
+  EXPECT_EQ(Open(ChannelPair::GidOf(8), 0x903, 3, cookie), DropReason::kNone) << "address";
+  EXPECT_NE(Cookie(), cookie);
+  EXPECT_EQ(Opened(), 4u) << "a quarter of all";
+}
+
+TEST_F(HalfOpenTest, OldCookie_IsNoProof) {
+  LimitHalfOpen(0);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900), DropReason::kNone);
+  const uint32_t cookie = Cookie();
+  pair.now = pair.now + Seconds(3);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900, 0, cookie), DropReason::kNone);
+  EXPECT_EQ(Opened(), 1u);
+  pair.now = pair.now + Seconds(9);
+  EXPECT_EQ(Open(ChannelPair::GidOf(8), 0x901), DropReason::kNone);
+  const uint32_t other = Cookie();
+  pair.now = pair.now + Seconds(9);
+  EXPECT_EQ(Open(ChannelPair::GidOf(8), 0x901, 0, other), DropReason::kNone);
+  EXPECT_EQ(Opened(), 1u);
+  EXPECT_EQ(Retries(), 3u);
+}
+
+// A flood must not cost a worker more than its openings.
+TEST_F(HalfOpenTest, Retries_NoMoreThanTheirRate) {
+  LimitHalfOpen(0);
+  pair.now = pair.now + Seconds(1);
+  for (uint32_t i = 0; i < 6000; ++i) Open(ChannelPair::GidOf(7), 0x900 + i, 0);
+  EXPECT_EQ(Retries(), 256u);
+  pair.now = pair.now + Milliseconds(10);
+  for (uint32_t i = 0; i < 6000; ++i) Open(ChannelPair::GidOf(7), 0x900 + i, 0);
+  EXPECT_EQ(Retries(), 306u);
+}
+
+// Whoever forges a peer's address must not keep that peer from opening channels.
+TEST_F(HalfOpenTest, ForgedAddressOfAPeer_DoesNotShutThePeerOut) {
+  LimitHalfOpen(3);
+  Flood(pair.a().gid);
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(channel);
   pair.Settle();
-  EXPECT_EQ(another->state(), ChannelState::kOpen);
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+  EXPECT_EQ(Retries(), 1u);
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1}));
+}
+
+// A retry changes nothing but the next opening, and is believed only with the opener's epoch.
+TEST_F(HalfOpenTest, ForgedRetry_ChangesNothing) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(channel);
+  const auto retry = [&](uint32_t epoch) {
+    uint8_t room[256];
+    port::TxPacket packet{.data = room};
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kChannelControl;
+    headers.bth.dest_qpn = channel->number();
+    size_t length = wire::EncodeHeaders(headers, packet.data);
+    length += wire::EncodeControl(
+        {.kind = ControlKind::kRetry, .epoch = 0x77, .peer_epoch = epoch, .instance = 5},
+        packet.data + length);
+    packet.length = static_cast<uint32_t>(length);
+    packet.path = {.source = pair.b().gid, .destination = pair.a().gid};
+    return pair.a().Receive(Sealed(packet), pair.now);
+  };
+  EXPECT_EQ(retry(channel->epoch() ^ 1), DropReason::k_channel_epoch);
+  EXPECT_EQ(retry(channel->epoch()), DropReason::kNone);
+  pair.Settle();
+  EXPECT_EQ(channel->state(), ChannelState::kOpen) << "a wrong cookie is no worse than none";
+  const uint32_t peer_epoch = channel->peer_epoch();
+  EXPECT_EQ(retry(channel->epoch()), DropReason::kNone);
+  EXPECT_EQ(channel->peer_epoch(), peer_epoch) << "too late";
 }
 
 TEST_F(HalfOpenTest, AllInUse_Refused) {
@@ -144,12 +270,11 @@ TEST_F(HalfOpenTest, AllInUse_Refused) {
 }
 
 TEST_F(HalfOpenTest, OneAddress_NoMoreThanItsLimit) {
-  channel::ChannelOptions options = ChannelPair::OptionsOf(1);
-  options.half_open_limit = 3;
-  pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), options);
-  for (uint32_t i = 0; i < 3; ++i)
-    EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900 + i, i), DropReason::kNone);
-  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 3), DropReason::k_channel_refused);
+  LimitHalfOpen(3);
+  Flood(ChannelPair::GidOf(7));
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 3), DropReason::kNone);
+  EXPECT_NE(Cookie(), 0u);
+  EXPECT_EQ(Opened(), 3u);
   EXPECT_EQ(Open(ChannelPair::GidOf(8), 0x903, 3), DropReason::kNone) << "others have their own";
   EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x901, 1), DropReason::kNone) << "a first step again";
   EXPECT_EQ(Opened(), 4u);
@@ -160,9 +285,7 @@ TEST_F(HalfOpenTest, OneAddress_NoMoreThanItsLimit) {
 }
 
 TEST_F(HalfOpenTest, GoneOnWith_CountsNoMore) {
-  channel::ChannelOptions options = ChannelPair::OptionsOf(1);
-  options.half_open_limit = 2;
-  pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), options);
+  LimitHalfOpen(2);
   for (uint8_t i = 0; i < 8; ++i) {
     Channel* channel = pair.a().Reach(pair.b(), pair.now, static_cast<uint8_t>(i << 2));
     pair.a().Hold(channel);
@@ -235,9 +358,16 @@ TEST_F(ConfirmingStranger, StrangersLeaveNumbersForMembers) {
     if (Open(ChannelPair::GidOf(100 + i), 0x900 + i) == DropReason::kNone) ++taken;
   }
   EXPECT_EQ(taken, 40u);
-  EXPECT_EQ(Opened() - Closed(), 14u) << "two of 16 stay free";
-  EXPECT_EQ(Open(pair.a().gid, 0x900), DropReason::kNone);
-  EXPECT_EQ(Opened() - Closed(), 15u);
+  EXPECT_EQ(Opened(), 4u) << "the others have not proved their addresses";
+  // Strangers of real addresses take what there is, but for two of 16.
+  for (uint32_t i = 0; i < 40; ++i) {
+    pair.b().sent.clear();
+    Open(ChannelPair::GidOf(200 + i), 0x900 + i);
+    if (Cookie() != 0) Open(ChannelPair::GidOf(200 + i), 0x900 + i, 0, Cookie());
+    pair.b().Turn(pair.now);
+  }
+  EXPECT_EQ(Opened() - Closed(), 14u);
+  EXPECT_EQ(Confirm(1), 1u) << "the member";
 }
 
 TEST_F(ConfirmingStranger, IdleOnesMakeRoom_WhenNumbersAreExhausted) {
@@ -252,7 +382,7 @@ TEST_F(ConfirmingStranger, IdleOnesMakeRoom_WhenNumbersAreExhausted) {
 
 TEST_F(HalfOpenTest, Refusals_NoMoreThanTheirRate) {
   channel::ChannelOptions options = ChannelPair::OptionsOf(1);
-  options.half_open_limit = 0;
+  options.idle_limit = 0;
   pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), options);
   pair.b().Turn(pair.now);
   for (uint32_t i = 0; i < 1000; ++i)

@@ -417,12 +417,12 @@ TEST(ChannelAck, Malformed_IsRefused) {
 
 constexpr ControlKind kAllControls[] = {
     ControlKind::kOpen,  ControlKind::kOpened, ControlKind::kRefused, ControlKind::kProbe,
-    ControlKind::kClose, ControlKind::kClosed, ControlKind::kReset};
+    ControlKind::kClose, ControlKind::kClosed, ControlKind::kReset,   ControlKind::kRetry};
 
 ChannelControl ControlOf(ControlKind kind) {
   ChannelControl c;
   c.kind = kind;
-  if (kind != ControlKind::kRefused) c.channel = 0x0A0B0C;
+  if (kind != ControlKind::kRefused && kind != ControlKind::kRetry) c.channel = 0x0A0B0C;
   if (kind == ControlKind::kRefused || kind == ControlKind::kReset || kind == ControlKind::kClose) {
     c.reason = ChannelReason::kUnknownChannel;
   }
@@ -454,6 +454,7 @@ TEST(ChannelControl, EveryKind_HasTheseBytes) {
       "14002324 0A0B0C04" + epochs + nothing + "00000000 61626364",
       "15002324 0A0B0C00" + epochs + nothing + "00000000 61626364",
       "16002324 0A0B0C04" + epochs + nothing + "00000000 61626364",
+      "17002324 00000000" + epochs + nothing + "00000000 61626364",
   };
   for (const ControlKind kind : kAllControls) {
     const Octets bytes = Encoded(ControlOf(kind));
@@ -480,7 +481,7 @@ TEST(ChannelControl, Malformed_IsRefused) {
     longer.resize(44);
     EXPECT_EQ(DecodeControl(longer, out), DropReason::k_bad_length);
     EXPECT_EQ(spoilt(0, 0x0F), DropReason::k_channel_version);
-    EXPECT_EQ(spoilt(0, 0x17), DropReason::k_channel_kind);
+    EXPECT_EQ(spoilt(0, 0x18), DropReason::k_channel_kind);
     EXPECT_EQ(spoilt(1, 1), DropReason::k_bad_length) << "no tag behind it";
     EXPECT_EQ(spoilt(1, 2), DropReason::k_channel_flags);
     EXPECT_EQ(spoilt(1, 0x80), DropReason::k_channel_flags);
@@ -496,15 +497,15 @@ TEST(ChannelControl, FieldOfAnotherKind_IsRefused) {
     std::vector<ControlKind> kinds;
     std::function<void(ChannelControl&)> spoil;
   };
-  const std::vector<ControlKind> later = {kRefused, kProbe, kClose, kClosed, kReset};
+  const std::vector<ControlKind> later = {kRefused, kProbe, kClose, kClosed, kReset, kRetry};
   const Case cases[] = {
       {"reason",
-       {kOpen, kOpened, kProbe, kClosed},
+       {kOpen, kOpened, kProbe, kClosed, kRetry},
        [](ChannelControl& c) { c.reason = ChannelReason::kIdle; }},
       {"no reason",
        {kRefused, kReset, kClose},
        [](ChannelControl& c) { c.reason = ChannelReason::kNone; }},
-      {"channel", {kRefused}, [](ChannelControl& c) { c.channel = 5; }},
+      {"channel", {kRefused, kRetry}, [](ChannelControl& c) { c.channel = 5; }},
       {"no channel",
        {kOpen, kOpened, kProbe, kClose, kClosed, kReset},
        [](ChannelControl& c) { c.channel = 0; }},
@@ -514,9 +515,9 @@ TEST(ChannelControl, FieldOfAnotherKind_IsRefused) {
       {"multicast",
        {kOpen, kOpened, kProbe, kClose, kClosed, kReset},
        [](ChannelControl& c) { c.channel = 0xFFFFFF; }},
-      {"peer epoch", {kOpen}, [](ChannelControl& c) { c.peer_epoch = 1; }},
+      {"no cookie", {kRetry}, [](ChannelControl& c) { c.epoch = 0; }},
       {"probe",
-       {kOpen, kOpened, kRefused, kClose, kClosed, kReset},
+       {kOpen, kOpened, kRefused, kClose, kClosed, kReset, kRetry},
        [](ChannelControl& c) { c.probe = 1; }},
       {"no probe", {kProbe}, [](ChannelControl& c) { c.probe = 0; }},
       {"no window", {kOpen, kOpened}, [](ChannelControl& c) { c.window = 0; }},
