@@ -56,6 +56,16 @@ uint64_t SessionsOf(const session::StateSnapshot& snapshot) {
   return sessions;
 }
 
+// Returns the memory that programs can charge to the daemon's control group.
+uint64_t ChargeableOf(const tenant::Amounts& capacity) {
+  uint64_t sum = 0;
+  for (const auto resource : {tenant::Resource::kSegmentBytes, tenant::Resource::kHeapBytes,
+                              tenant::Resource::kRemappedBytes}) {
+    if (__builtin_add_overflow(sum, capacity[resource], &sum)) return UINT64_MAX;
+  }
+  return sum;
+}
+
 }  // namespace
 
 doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentity& identity,
@@ -65,6 +75,7 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
   facts.version = identity.version;
   for (const session::WorkerRow& row : snapshot.workers) facts.workers.push_back(row.silent);
   facts.sessions = SessionsOf(snapshot);
+  facts.chargeable_memory = ChargeableOf(snapshot.capacity);
   facts.remap_allowed = config.default_pool.remap_allowed;
   for (const session::PoolRow& pool : snapshot.pools) {
     facts.pools.push_back(pool.name);

@@ -14,9 +14,9 @@ using rules::SortByWorst;
 // Checks that are also useful before a gateway starts.
 constexpr Diagnosis (*kOfHost[])(const Facts&) = {CheckClock, CheckRemapping, CheckEgress};
 constexpr Diagnosis (*kOfGateway[])(const Facts&) = {
-    CheckUdpPort,       CheckLibraries,  CheckRuntimeDir,   CheckSockets,
-    CheckProcessMemory, CheckProcessors, CheckWorkers,      CheckOpenFiles,
-    CheckSendBuffer,    CheckHugePages,  CheckLockedMemory, CheckTrustedPools};
+    CheckUdpPort,      CheckLibraries,   CheckRuntimeDir,  CheckSockets,    CheckProcessMemory,
+    CheckProcessors,   CheckWorkers,     CheckOpenFiles,   CheckSendBuffer, CheckHugePages,
+    CheckLockedMemory, CheckMemoryLimit, CheckTrustedPools};
 constexpr Diagnosis (*kOfPort[])(const Facts&, const PortFacts&) = {
     CheckLink, CheckPathMtu, CheckAddresses, CheckReceiveBuffer, CheckOffloads, CheckNeighbours};
 

@@ -17,6 +17,9 @@ constexpr uint64_t kFilesOfDaemon = 1024;
 // Beyond this, other limits are reached first.
 constexpr uint64_t kEnoughFiles = 65536;
 
+// Memory of the daemon that no quota counts: code, buffers of ports, worker and gRPC threads.
+constexpr uint64_t kMemoryOfDaemon = 512u << 20;
+
 // A worker answers within one round; slower answers mean that the host is short of CPUs.
 constexpr Duration kSlowAnswer = Seconds(1);
 
@@ -60,6 +63,22 @@ Diagnosis CheckOpenFiles(const Facts& facts) {
         remedy);
   }
   return std::move(check).Ok(found);
+}
+
+Diagnosis CheckMemoryLimit(const Facts& facts) {
+  Check check("memory_limit", facts.gateway.gateway);
+  const uint64_t limit = facts.host.memory_limit;
+  if (limit == UINT64_MAX) return std::move(check).Ok("no control group limits it");
+  const uint64_t quotas = facts.gateway.chargeable_memory;
+  const std::string found = "at most " + MiB(limit) + "; programs may cause " +
+                            (quotas == UINT64_MAX ? "any amount" : MiB(quotas)) +
+                            ", the daemon needs " + MiB(kMemoryOfDaemon);
+  if (limit >= kMemoryOfDaemon && limit - kMemoryOfDaemon >= quotas)
+    return std::move(check).Ok(found);
+  return std::move(check).Warn(
+      found, "the kernel can kill the daemon, and all queue pairs with it, within the quotas",
+      "lower heap_bytes, segment_bytes and remapped_bytes of the gateway's limits, or raise the "
+      "limit (MemoryMax in the unit, limits.memory of the pod)");
 }
 
 Diagnosis CheckLockedMemory(const Facts& facts) {

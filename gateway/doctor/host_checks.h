@@ -11,6 +11,7 @@ namespace rocegw::doctor {
 using rules::Diagnosis;
 
 Diagnosis CheckOpenFiles(const Facts& facts);
+Diagnosis CheckMemoryLimit(const Facts& facts);
 Diagnosis CheckLockedMemory(const Facts& facts);
 Diagnosis CheckHugePages(const Facts& facts);
 Diagnosis CheckProcessors(const Facts& facts);

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -72,6 +73,20 @@ void ReadRxeDevices(const std::string& sys, HostFacts& facts) {
   }
 }
 
+// Control groups of version 2. Within a namespace of control groups those outside are not visible.
+uint64_t MemoryLimit(const Roots& roots) {
+  const std::string own = ReadSmallFile(roots.proc + "/self/cgroup");
+  const size_t at = own.find("0::/");
+  if (at == std::string::npos) return UINT64_MAX;
+  const fs::path top = roots.sys + "/fs/cgroup";
+  uint64_t limit = UINT64_MAX;
+  // "max" is no number.
+  for (fs::path group = fs::path(FirstLine(own.substr(at + 4)));; group = group.parent_path()) {
+    limit = std::min(limit, ReadNumberFile((top / group / "memory.max").string()).value_or(limit));
+    if (group.empty()) return limit;
+  }
+}
+
 ClockFacts ReadClock() {
   timex clock{};
   ClockFacts facts;
@@ -125,6 +140,7 @@ HostFacts ReadHost(const GatewayFacts& gateway, const Roots& roots) {
   facts.open_files = EntriesOf(roots.proc + "/self/fd");
   facts.open_files_limit = ResourceLimit(RLIMIT_NOFILE);
   facts.locked_memory_limit = ResourceLimit(RLIMIT_MEMLOCK);
+  facts.memory_limit = MemoryLimit(roots);
   facts.processors = Processors();
   ReadHugePages(roots.sys, facts);
   const uint64_t may = EffectiveCapabilities(ReadSmallFile(roots.proc + "/self/status"));

@@ -24,8 +24,8 @@ TEST(Examine, GoodHost_EveryCheckOnceAndAllOk) {
                 "neighbours",     "udp_port",      "libraries", "runtime_dir",    "sockets",
                 "process_memory", "processors",    "workers",   "open_files",     "send_buffer",
                 "huge_pages",     "locked_memory", "clock",     "remapping",      "egress",
-                "trusted_pools"}));
-  EXPECT_EQ(response.diagnoses_size(), 21);
+                "trusted_pools",  "memory_limit"}));
+  EXPECT_EQ(response.diagnoses_size(), 22);
   for (const auto& diagnosis : response.diagnoses())
     EXPECT_EQ(diagnosis.severity(), gateway::v1::OK) << diagnosis.ShortDebugString();
 }
@@ -37,7 +37,7 @@ TEST(Examine, SeveralPorts_EachForItself_TheWorstFirst) {
   facts.gateway.ports[1].up = false;
   facts.host.clock.synchronised = false;
   const auto response = Examine(facts);
-  EXPECT_EQ(response.diagnoses_size(), 27);
+  EXPECT_EQ(response.diagnoses_size(), 28);
   EXPECT_EQ(response.diagnoses(0).check(), "link");
   EXPECT_EQ(response.diagnoses(0).object(), "gateways/host-a/ports/port1");
   EXPECT_EQ(response.diagnoses(1).check(), "clock");

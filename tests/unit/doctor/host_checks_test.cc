@@ -38,6 +38,19 @@ TEST_F(HostChecks, OpenFiles_ProgramsWithoutBound_NeedABoundedNumber) {
   Expect(CheckOpenFiles(facts), WARN, "65535");
 }
 
+TEST_F(HostChecks, MemoryLimit_BelowWhatProgramsMayCause_Warns) {
+  facts.gateway.chargeable_memory = 7ull << 30;
+  Expect(CheckMemoryLimit(facts), OK, "no control group");
+  facts.host.memory_limit = (7ull << 30) + (512 << 20);
+  Expect(CheckMemoryLimit(facts), OK, "at most 7680 MiB; programs may cause 7168 MiB");
+  --facts.host.memory_limit;
+  Expect(CheckMemoryLimit(facts), WARN, "programs may cause 7168 MiB");
+  facts.host.memory_limit = 1;
+  Expect(CheckMemoryLimit(facts), WARN, "at most 0 MiB");
+  facts.gateway.chargeable_memory = UINT64_MAX;
+  Expect(CheckMemoryLimit(facts), WARN, "any amount");
+}
+
 TEST_F(HostChecks, LockedMemory_MattersOnlyWhereDpdkMayLockIt) {
   facts.host.locked_memory_limit = 0;
   Expect(CheckLockedMemory(facts), OK, "no port");

@@ -125,6 +125,26 @@ TEST_F(MadeUpProc, ReadHost_TakesSysctlsHugePagesAndDevices) {
   EXPECT_GE(host.processors, 1U);
 }
 
+TEST_F(MadeUpProc, ReadHost_TakesTheLeastMemoryLimitAboveTheProcess) {
+  const std::string root = root_;
+  const auto limit = [&] {
+    return ReadHost({}, {.proc = root + "/proc", .sys = root + "/sys", .dev = root + "/dev"})
+        .memory_limit;
+  };
+  EXPECT_EQ(limit(), UINT64_MAX) << "no control groups";
+  File("proc/self/cgroup", "1:name=systemd:/x\n0::/a.slice/b.service\n");
+  EXPECT_EQ(limit(), UINT64_MAX) << "no controller of memory";
+  File("sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
+  File("sys/fs/cgroup/a.slice/memory.max", "8192\n");
+  EXPECT_EQ(limit(), 8192U);
+  File("sys/fs/cgroup/a.slice/b.service/memory.max", "4096\n");
+  EXPECT_EQ(limit(), 4096U);
+  // In a namespace of control groups the own one is the top.
+  File("proc/self/cgroup", "0::/\n");
+  File("sys/fs/cgroup/memory.max", "12288\n");
+  EXPECT_EQ(limit(), 12288U);
+}
+
 TEST_F(MadeUpProc, ReadHost_LooksAtFilesAndInterfacesOfTheGateway) {
   GatewayFacts gateway;
   gateway.runtime_dir = root_;
