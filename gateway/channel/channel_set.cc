@@ -709,7 +709,7 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
     return DropReason::k_channel_refused;
   }
   const DropReason reason = Meet(*channel, control, true, now);
-  // What the cookie proves is found with what answers prove, in Run.
+  // Run treats an address that a cookie has proved as one that an answer has proved.
   AddHalfOpen(*channel);
   if (proven && reason == DropReason::kNone) channel->Confirm();
   return reason;

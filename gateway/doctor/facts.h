@@ -102,7 +102,7 @@ struct HostFacts {
   uint64_t open_files = 0;
   uint64_t open_files_limit = 0;  // UINT64_MAX: none
   uint64_t locked_memory_limit = 0;
-  uint64_t memory_limit = UINT64_MAX;  // of the process's control group and those above; none
+  uint64_t memory_limit = UINT64_MAX;  // least of the control groups of the process; UINT64_MAX: none
   uint32_t processors = 0;  // usable by this process
   uint64_t huge_pages = 0;
   uint64_t free_huge_page_bytes = 0;

@@ -10,7 +10,7 @@ from cluster import Cluster, Failed
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="tests/cluster/run", description=(
+    parser = argparse.ArgumentParser(prog="tests/cluster/run.py", description=(
         "Tries a release of rocegw on the cluster that KUBECONFIG names: installs the chart in namespaces of its own, runs the "
         "cases, prints a table and removes what it made. Nodes must not have joined another fleet."))
     parser.add_argument("--image", required=True, help="image of rocegw, REPOSITORY:TAG (target daemons)")

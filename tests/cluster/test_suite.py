@@ -147,7 +147,7 @@ class Calls(unittest.TestCase):
             self.cluster.refused({"kind": "Pod"})
 
     def test_the_launcher_shows_its_usage(self):
-        launcher = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run")
+        launcher = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run.py")
         shown = subprocess.run([launcher, "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
         self.assertIn("--image", shown)
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kTries = 600, kPauseMicroseconds = 100000, kGoneMilliseconds = 60000 };
+enum { kTries = 600, kPauseMilliseconds = 100, kGoneMilliseconds = 60000 };
 
 struct session {
   struct ibv_context* context;
@@ -53,7 +53,8 @@ static void await_open(struct session* s) {
   int tries = 0;
   while (!open_session(s)) {
     if (++tries == kTries) fail("no device");
-    usleep(kPauseMicroseconds);
+    // Nothing tells when the next gateway answers.
+    poll(NULL, 0, kPauseMilliseconds);
   }
 }
 

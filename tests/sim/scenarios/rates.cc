@@ -108,7 +108,7 @@ struct TcpRow {
   double loss, mbps, lost, again;
 };
 
-// Reads the output of tests/bench/tcp_loss.
+// Reads the output of tests/bench/tcp_loss.py.
 std::vector<TcpRow> ReadTcp(const std::string& path, std::string& failure) {
   std::vector<TcpRow> rows;
   if (path.empty()) return rows;

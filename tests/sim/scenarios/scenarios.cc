@@ -40,7 +40,7 @@ constexpr Setting kLoss[] = {ROCEGW_SIM_RATE_SETTINGS,
 constexpr Setting kLossBeside[] = {
     ROCEGW_SIM_RATE_SETTINGS,
     {"losses", "0,0.001,0.005,0.01,0.02,0.05", "shares, with commas"},
-    {"tcp", "", "figures of tests/bench/tcp_loss to put beside, a file"}};
+    {"tcp", "", "figures of tests/bench/tcp_loss.py to put beside, a file"}};
 constexpr Setting kFairness[] = {
     ROCEGW_SIM_RATE_SETTINGS,
     {"flows", "4", "senders, one flow each"},

@@ -214,7 +214,7 @@ TEST_F(HalfOpenTest, Retries_NoMoreThanTheirRate) {
   EXPECT_EQ(Retries(), 306u);
 }
 
-// Whoever forges a peer's address must not keep that peer from opening channels.
+// An attacker who forges a peer's address must not keep that peer from opening channels.
 TEST_F(HalfOpenTest, ForgedAddressOfAPeer_DoesNotShutThePeerOut) {
   LimitHalfOpen(3);
   Flood(pair.a().gid);

@@ -30,7 +30,7 @@ def make_build(build):
 
 def check_image(folder, image, build):
     content, root = os.path.join(folder, image), os.path.join(folder, f"{image}-on-debian")
-    subprocess.run([os.path.join(TREE, "packaging/images/make-root"), image, build, content], check=True)
+    subprocess.run([os.path.join(TREE, "packaging/images/make_root.py"), image, build, content], check=True)
     assert not os.path.lexists(os.path.join(content, "lib")) and not os.path.lexists(os.path.join(content, "lib64")), image
     lay_over_debian(content, root)
     programs = [os.path.join(root, "usr/bin", name) for name in PROGRAMS if os.path.exists(os.path.join(root, "usr/bin", name))]

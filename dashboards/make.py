@@ -3,8 +3,8 @@
 """Writes dashboards/grafana/*.json anew from dashboards/source, and the chart's copies of them and of prometheus/rules.yaml:
 a chart that is copied or vendored has no links out of its folder.
 
-  dashboards/make            writes them
-  dashboards/make --check    says which are not current; exit status 1 if any"""
+  dashboards/make.py            writes them
+  dashboards/make.py --check    says which are not current; exit status 1 if any"""
 
 import importlib
 import json
@@ -44,7 +44,7 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
     for path in stale:
-        print(f"{path} is not what dashboards/source says: run dashboards/make")
+        print(f"{path} is not what dashboards/source says: run dashboards/make.py")
     known = {path for path, _ in files}
     for folder in sorted({os.path.dirname(path) for path in known}):
         for stray in sorted(os.path.join(folder, name) for name in os.listdir(folder)):

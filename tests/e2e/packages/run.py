@@ -4,7 +4,7 @@
 (debootstrap), the tour of README.md there against a gateway of the build, an upgrade from an older version, and a purge.
 Needs root and the Debian mirror.
 
-  tests/e2e/packages/run --build build/ci
+  tests/e2e/packages/run.py --build build/ci
 """
 
 import argparse

@@ -3,8 +3,8 @@
 """Draws what the panels of each dashboard showed, one picture (PNG) a dashboard, for docs/operate/dashboards.md. Not Grafana's own drawing:
 the same panels in the same places, with the same titles, units, legends and thresholds.
 
-  tests/dashboards/scrape --binaries build/ci/bin --keep looks.json
-  dashboards/render looks.json docs/operate/pictures"""
+  tests/dashboards/scrape.py --binaries build/ci/bin --keep looks.json
+  dashboards/render.py looks.json docs/operate/pictures"""
 
 import glob
 import html

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """End-to-end suite: two hosts, each with its own gateway, joined by a veth. tests/e2e/cases.md describes the cases.
 
-  tests/e2e/run                                all cases, port mode udp, one worker
-  tests/e2e/run --port af_packet --workers 2   the same over DPDK, two workers
-  tests/e2e/run --channels disabled            plain RoCEv2 between the two
-  tests/e2e/run --case 'gateway.*' --verbose   some of them, with the daemons' logs
-  tests/e2e/run --programs all                 the program matrix: every program of ibverbs-utils, perftest and rdmacm-utils, pyverbs
-  tests/e2e/run --programs once                what the other runs leave out of it, each program once
+  tests/e2e/run.py                                all cases, port mode udp, one worker
+  tests/e2e/run.py --port af_packet --workers 2   the same over DPDK, two workers
+  tests/e2e/run.py --channels disabled            plain RoCEv2 between the two
+  tests/e2e/run.py --case 'gateway.*' --verbose   some of them, with the daemons' logs
+  tests/e2e/run.py --programs all                 the program matrix: every program of ibverbs-utils, perftest and rdmacm-utils, pyverbs
+  tests/e2e/run.py --programs once                what the other runs leave out of it, each program once
 """
 
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What kernel TCP makes of a link that loses packets, measured: the curve beside the simulator's scenario `loss`.
 
-  tests/bench/tcp_loss --out tests/bench/results/tcp_loss.csv [--mbps 200] [--delay-us 500] [--losses 0,0.001,...]
+  tests/bench/tcp_loss.py --out tests/bench/results/tcp_loss.csv [--mbps 200] [--delay-us 500] [--losses 0,0.001,...]
 
 Three network namespaces of its own: two hosts, and between them a process that is the cable. It takes packets off one
 veth and puts them on the other when a link of that rate and delay would have brought them, and loses some of those that

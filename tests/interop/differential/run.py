@@ -3,10 +3,10 @@
 """Plays the same verb scripts between two soft-RoCE guests and between two gateways, and compares what both say: every
 completion with its status, opcode, length and immediate, their order, and the memory at the end.
 
-  tests/interop/differential/run                          all scripts
-  tests/interop/differential/run --only 'fault.*' --show  some of them, with what both said
-  tests/interop/differential/run --channels enabled       only with gateways whose queue pairs share channels
-  tests/interop/differential/run --kept FOLDER            soft-RoCE's words of an earlier run in FOLDER, or kept there by this one
+  tests/interop/differential/run.py                          all scripts
+  tests/interop/differential/run.py --only 'fault.*' --show  some of them, with what both said
+  tests/interop/differential/run.py --channels enabled       only with gateways whose queue pairs share channels
+  tests/interop/differential/run.py --kept FOLDER            soft-RoCE's words of an earlier run in FOLDER, or kept there by this one
 
 The two may differ where cases.md, section "Differences", says so, and must differ there: a difference that is not listed
 fails, and so does a listed one that is not found. Exit status 0: no other differences; 1: some; 2: it could not run."""

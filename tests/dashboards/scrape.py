@@ -3,7 +3,7 @@
 """A real Prometheus scrapes real daemons while all that scenarios.py knows happens to them. Afterwards every panel has had
 something to show, every alert has fired, and what was scraped is what the documents list. Needs root.
 
-  tests/dashboards/scrape --binaries build/ci/bin [--keep FILE]     FILE: what the panels showed, for dashboards/render"""
+  tests/dashboards/scrape.py --binaries build/ci/bin [--keep FILE]     FILE: what the panels showed, for dashboards/render.py"""
 
 import argparse
 import json
@@ -92,8 +92,8 @@ def differences(prometheus):
 
 
 def pictures(looks, folder):
-    """What is wrong with those that dashboards/render makes of it."""
-    run([os.path.join(metric_list.ROOT, "dashboards/render"), looks, folder])
+    """What is wrong with those that dashboards/render.py makes of it."""
+    run([os.path.join(metric_list.ROOT, "dashboards/render.py"), looks, folder])
     for dashboard in dashboards().values():
         path = os.path.join(folder, f"{dashboard['uid']}.png")
         with open(path, "rb") as file:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for dashboards/grafana, dashboards/prometheus and docs/operate/runbooks that promtool does not check; see RULES.
 
-  tests/dashboards/lint            exit status 1 if there is any violation
-  tests/dashboards/lint --list     the rules
-  tests/dashboards/lint --self     whether each rule finds what it is for"""
+  tests/dashboards/lint.py            exit status 1 if there is any violation
+  tests/dashboards/lint.py --list     the rules
+  tests/dashboards/lint.py --self     whether each rule finds what it is for"""
 
 import copy
 import os
@@ -320,7 +320,7 @@ def alert_cases(tree):
 
 def current(tree):
     """dashboards/grafana is what dashboards/source says."""
-    made = subprocess.run([os.path.join(ROOT, "dashboards/make"), "--check"], stdout=subprocess.PIPE, text=True, check=False)
+    made = subprocess.run([os.path.join(ROOT, "dashboards/make.py"), "--check"], stdout=subprocess.PIPE, text=True, check=False)
     yield from made.stdout.splitlines()
 
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interop suite: a gateway against Linux's soft-RoCE in a QEMU guest. tests/interop/cases.md describes the cases.
 
-  tests/interop/run                                all cases, port mode udp, one worker
-  tests/interop/run --port af_packet --workers 2   the same over DPDK, two workers
-  tests/interop/run --case 'rping.*' --verbose     some of them, with the daemon's log
-  tests/interop/run --left rxe                     soft-RoCE against itself: judges the harness, not the gateway
+  tests/interop/run.py                                all cases, port mode udp, one worker
+  tests/interop/run.py --port af_packet --workers 2   the same over DPDK, two workers
+  tests/interop/run.py --case 'rping.*' --verbose     some of them, with the daemon's log
+  tests/interop/run.py --left rxe                     soft-RoCE against itself: judges the harness, not the gateway
 """
 
 import os

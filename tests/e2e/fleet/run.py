@@ -3,7 +3,7 @@
 """The whole fleet as real processes: one controller, two hosts with an agent and a gateway each, everything asked for with
 rocegwctl, unmodified programs between the hosts, each daemon killed in turn. Needs root.
 
-  tests/e2e/fleet/run --binaries build/dev/bin
+  tests/e2e/fleet/run.py --binaries build/dev/bin
 """
 
 import argparse

@@ -4,8 +4,8 @@
 of the tests' own that speaks the real protocols, and real containers (runc) started with what the device plugin gives.
 Needs root.
 
-  tests/e2e/kubernetes/run --binaries build/dev/bin
-  tests/e2e/kubernetes/run --binaries build/dev/bin --cdi    containers get their slots as devices of the container runtime
+  tests/e2e/kubernetes/run.py --binaries build/dev/bin
+  tests/e2e/kubernetes/run.py --binaries build/dev/bin --cdi    containers get their slots as devices of the container runtime
 """
 
 import argparse

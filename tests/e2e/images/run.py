@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The images, without a container engine: their root directories as packaging/images/make-root makes them, run by runc. A
+"""The images, without a container engine: their root directories as packaging/images/make_root.py makes them, run by runc. A
 controller, gateways and their agents come up in them, a pool of a tenant is made, rping in the client's root talks through it to
 another host, and a gateway ends as its pod would. Once with an image for each daemon, once with the one that has them all, which the
 chart runs. Needs root.
 
-  tests/e2e/images/run --binaries build/dev/bin
+  tests/e2e/images/run.py --binaries build/dev/bin
 """
 
 import argparse
@@ -49,14 +49,14 @@ def make_roots(lab, binaries, images):
     for image in sorted(set(images.values())):
         root = lab.path("roots", image)
         made = lab.path("made", image)
-        run([os.path.join(ROOT, "packaging/images/make-root"), image, build, made,
+        run([os.path.join(ROOT, "packaging/images/make_root.py"), image, build, made,
              *(["rping", "ibv_devinfo"] if image == "client" else [])])
         lay_over_debian(made, root)
         # The root is read-only: what is mounted there must be.
         for folder in ("proc", "dev", "sys", "tmp", lab.directory.lstrip("/")):
             os.makedirs(os.path.join(root, folder), exist_ok=True)
     for name in images:
-        os.symlink(os.path.join(HERE, "in_root"), lab.path("bin", name))
+        os.symlink(os.path.join(HERE, "in_root.py"), lab.path("bin", name))
     with open(lab.path("images.json"), "w", encoding="utf-8") as file:
         json.dump(images, file)
     os.environ.update(ROCEGW_TEST_LAB=lab.directory, ROCEGW_TEST_MOUNTS_OF=str(os.getpid()))
