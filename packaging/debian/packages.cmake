@@ -78,11 +78,16 @@ function(rocegw_made_for_packages file)
   add_dependencies(package_files make${name})
 endfunction()
 
-# rocegw_debian_manual(COMPONENT PROGRAM SECTION TITLE): a manual page out of the program's --help.
+# rocegw_debian_manual(COMPONENT PROGRAM SECTION TITLE [OPTION]): a manual page out of the program's --help, or of OPTION
+# that shows the help of subcommands as well.
 function(rocegw_debian_manual component program section title)
+  set(help --help)
+  if(ARGN)
+    set(help ${ARGN})
+  endif()
   set(page ${made}/${program}.${section})
   add_custom_command(OUTPUT ${page}.gz DEPENDS ${program} ${here}/manual.h2m VERBATIM
-    COMMAND ${HELP2MAN} --no-info --no-discard-stderr --version-string=${PROJECT_VERSION} --section=${section}
+    COMMAND ${HELP2MAN} --no-info --no-discard-stderr --help-option=${help} --version-string=${PROJECT_VERSION} --section=${section}
             --name=${title} --include=${here}/manual.h2m --output=${page} $<TARGET_FILE:${program}>
     COMMAND ${GZIP} -9nf ${page})
   rocegw_made_for_packages(${page}.gz)
@@ -101,9 +106,10 @@ rocegw-run starts unmodified programs that use libibverbs or librdmacm on
 the gateway of this host. Contains the library that it preloads, the drop-in
 pair of libibverbs and librdmacm, the gateway that runs inside of a program,
 and rocegwdv.h.")
-rocegw_debian_package(memory "" "rocegw-client" "memory of other hosts by RDMA
-rocegw-memory offers memory of a host, and a C library reads and writes it from
-other hosts, with replicas, through any verbs device.")
+rocegw_debian_package(memory "" "rocegw-client, fuse3" "memory of other hosts by RDMA
+rocegw-memory offers memory of a host, or mounts files that lie in the memory of
+other hosts, with replicas, through any verbs device. A C library reads and
+writes such memory from programs.")
 rocegw_debian_package(agent "rocegw-client" "rocegw-gateway" "keeps an RDMA gateway as its fleet wants it
 The agent of each host of a fleet: it joins the fleet, applies tenants, pools
 and policies to the gateway, and is the device plugin on Kubernetes nodes.")
@@ -130,7 +136,7 @@ rocegw_debian_manual(agent rocegw-agent 8 "keeps an RDMA gateway as its controll
 rocegw_debian_manual(agent rocegw-probe 8 "one end of a connectivity test between RDMA gateways")
 rocegw_debian_manual(controller rocegw-controller 8 "control plane of RDMA gateways")
 rocegw_debian_manual(client rocegw-run 1 "runs a verbs program on an RDMA gateway")
-rocegw_debian_manual(memory rocegw-memory 1 "memory of other hosts by RDMA")
+rocegw_debian_manual(memory rocegw-memory 1 "memory of other hosts by RDMA" --help-all)
 rocegw_debian_manual(ctl rocegwctl 1 "operates RDMA gateways")
 file(GLOB pages ${CMAKE_SOURCE_DIR}/docs/reference/man/*.3)
 foreach(page ${pages})

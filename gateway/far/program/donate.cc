@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/program/donate.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,6 +11,7 @@
 
 #include "gateway/far/donor/donor.h"
 #include "gateway/far/donor/donor_metrics.h"
+#include "gateway/far/program/wait_for_stop.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/readiness.h"
 #include "gateway/process/sd_notify.h"
@@ -45,11 +44,7 @@ int Donate(const DonateArguments& arguments) {
     }
   }
   std::thread stopper([&donor, fd = signals->get()] {
-    pollfd ready{fd, POLLIN, 0};
-    signalfd_siginfo info{};
-    do {
-      poll(&ready, 1, -1);
-    } while (read(fd, &info, sizeof info) != sizeof info || info.ssi_signo == SIGHUP);
+    WaitForStop(fd);
     donor.Stop();
   });
   readiness.SetReady();

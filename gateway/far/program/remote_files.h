@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mounted file system in the memory of donors: session, files, threads of FUSE, metrics page; made
+// and undone in their order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/far/program/files_metrics.h"
+#include "gateway/far/program/fuse_loop.h"
+#include "gateway/far/session/session.h"
+#include "gateway/process/http/metrics_server.h"
+#include "gateway/process/readiness.h"
+
+namespace rocegw::far {
+
+struct FilesArguments {
+  std::string directory;            // mount point
+  std::vector<std::string> donors;  // "HOST", "HOST:PORT", "[ADDRESS]:PORT"
+  uint64_t size = 0;
+  uint32_t replicas = 1;
+  std::string tenant = "default";
+  uint64_t slab_bytes = 64 << 20;
+  uint32_t timeout_ms = 5000;
+  bool allow_other = false;
+  bool write_back = false;
+  std::string metrics;  // "ADDRESS:PORT"; empty: none
+};
+
+class RemoteFiles {
+ public:
+  RemoteFiles();
+  ~RemoteFiles();
+
+  // Connects to the donors, mounts and serves. When somebody unmounts the file system, the process
+  // gets SIGTERM.
+  Status Start(const FilesArguments& arguments);
+  // Unmounts, waits for transfers and returns the leases. Does nothing when not started.
+  void Stop();
+
+ private:
+  Status OpenSession(const FilesArguments& arguments);
+
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Space> space_;
+  std::unique_ptr<FileServer> server_;
+  std::unique_ptr<FuseLoop> loop_;
+  std::unique_ptr<FilesMetrics> metrics_;
+  process::Readiness readiness_;
+  std::unique_ptr<process::MetricsServer> page_;
+  std::thread serving_;
+};
+
+// Host and port of a donor as it is written in FilesArguments; an empty port means the default.
+// EINVAL: neither.
+StatusOr<Settings::Donor> ReadDonor(const std::string& text);
+
+}  // namespace rocegw::far

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "gateway/far/program/remote_files.h"
+
+namespace rocegw::far {
+namespace {
+
+void ExpectDonor(const char* text, const char* host, const char* port) {
+  const auto donor = ReadDonor(text);
+  ASSERT_TRUE(donor.ok()) << text;
+  EXPECT_EQ(donor.value().host, host);
+  EXPECT_EQ(donor.value().port, port);
+}
+
+TEST(ReadDonor, TakesHostsAndAddressesWithAndWithoutPort) {
+  ExpectDonor("host", "host", "");
+  ExpectDonor("host:7475", "host", "7475");
+  ExpectDonor("10.77.0.2:1", "10.77.0.2", "1");
+  ExpectDonor("fd77::2", "fd77::2", "");
+  ExpectDonor("[fd77::2]", "fd77::2", "");
+  ExpectDonor("[fd77::2]:7475", "fd77::2", "7475");
+}
+
+TEST(ReadDonor, RefusesWhatIsNeither) {
+  for (const char* text : {"", ":7475", "host:", "host:name", "[fd77::2", "[fd77::2]7475", "[]"}) {
+    EXPECT_FALSE(ReadDonor(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::far
