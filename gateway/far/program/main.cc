@@ -9,6 +9,7 @@
 #include "gateway/far/program/donate.h"
 #include "gateway/far/program/mount.h"
 #include "gateway/far/program/status.h"
+#include "gateway/far/program/swap.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/log/logging.h"
@@ -19,6 +20,8 @@ namespace {
 
 constexpr char kDefaultMetrics[] = "127.0.0.1:7476";
 constexpr char kMountMetrics[] = "127.0.0.1:7477";
+constexpr char kSwapMetrics[] = "127.0.0.1:7478";
+constexpr char kSwapDirectory[] = "/run/rocegw-memory-swap";
 
 constexpr char kFooter[] =
     "Any verbs device will do. On a host with an RDMA gateway, start the program with\n"
@@ -31,7 +34,9 @@ constexpr char kFooter[] =
     "  rocegw-run -- rocegw-memory donate --size 8GiB           offers memory of this host\n"
     "  rocegw-memory status                                     what of it is leased\n"
     "  rocegw-run -- rocegw-memory mount /mnt/far --size 16GiB --replicas 2 --donor a --donor b\n"
-    "                                                           files in the memory of a and b";
+    "                                                           files in the memory of a and b\n"
+    "  rocegw-run -- rocegw-memory swap --size 16GiB --replicas 2 --donor a --donor b\n"
+    "                                                           swap there";
 
 // Sizes have binary units: 8GiB, 8GB and 8G are the same.
 CLI::AsSizeValue Size() { return CLI::AsSizeValue(false); }
@@ -69,42 +74,60 @@ void AddDonate(CLI::App& app, DonateArguments& arguments, std::vector<std::strin
       ->capture_default_str();
 }
 
+// Options of the session that files are kept in; the same for mount and swap.
+void AddSession(CLI::App& command, FilesArguments& arguments, const char* metrics) {
+  command.add_option("--donor", arguments.donors, "host that donates; once for each donor")
+      ->type_name("HOST[:PORT]")
+      ->required();
+  command.add_option("--size", arguments.size, "bytes to use, as 16GiB")
+      ->type_name("SIZE")
+      ->required()
+      ->transform(Size());
+  command.add_option("--replicas", arguments.replicas, "donors that hold each page")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1u, kMostReplicas).description(""))
+      ->capture_default_str();
+  command.add_option("--tenant", arguments.tenant, "name that quotas of donors apply to")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      .add_option("--slab", arguments.slab_bytes, "unit of leases: a power of two; default: 64MiB")
+      ->type_name("SIZE")
+      ->transform(Size());
+  command
+      .add_option("--timeout", arguments.timeout_ms,
+                  "milliseconds after which a donor that completes nothing is lost")
+      ->type_name("MS")
+      ->check(CLI::Range(100, 3600000).description(""))
+      ->capture_default_str();
+  arguments.metrics = metrics;
+  command.add_option("--metrics", arguments.metrics, "address of the metrics page; '': none")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+}
+
 void AddMount(CLI::App& app, FilesArguments& arguments) {
   CLI::App* mount = app.add_subcommand("mount", "mount a file system in the memory of donors");
   mount->add_option("directory", arguments.directory, "where to mount")
       ->type_name("DIRECTORY")
       ->required();
-  mount->add_option("--donor", arguments.donors, "host that donates; once for each donor")
-      ->type_name("HOST[:PORT]")
-      ->required();
-  mount->add_option("--size", arguments.size, "size of the file system, as 16GiB")
-      ->type_name("SIZE")
-      ->required()
-      ->transform(Size());
-  mount->add_option("--replicas", arguments.replicas, "donors that hold each page")
-      ->type_name("COUNT")
-      ->check(CLI::Range(1u, kMostReplicas).description(""))
-      ->capture_default_str();
-  mount->add_option("--tenant", arguments.tenant, "name that quotas of donors apply to")
-      ->type_name("NAME")
-      ->capture_default_str();
-  mount
-      ->add_option("--slab", arguments.slab_bytes, "unit of leases: a power of two; default: 64MiB")
-      ->type_name("SIZE")
-      ->transform(Size());
-  mount
-      ->add_option("--timeout", arguments.timeout_ms,
-                   "milliseconds after which a donor that completes nothing is lost")
-      ->type_name("MS")
-      ->check(CLI::Range(100, 3600000).description(""))
-      ->capture_default_str();
+  AddSession(*mount, arguments, kMountMetrics);
   mount->add_flag("--allow-other", arguments.allow_other,
                   "other users may use the files, as their permissions say");
   mount->add_flag("--write-back", arguments.write_back,
                   "the kernel gathers writes and writes them later; fsync waits for them");
-  arguments.metrics = kMountMetrics;
-  mount->add_option("--metrics", arguments.metrics, "address of the metrics page; '': none")
-      ->type_name("ADDRESS:PORT")
+}
+
+void AddSwap(CLI::App& app, SwapArguments& arguments) {
+  CLI::App* swap = app.add_subcommand("swap", "swap of this host in the memory of donors (root)");
+  AddSession(*swap, arguments.files, kSwapMetrics);
+  swap->add_option("--priority", arguments.priority,
+                   "of this swap, higher ones are used first; default: the kernel chooses")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(0, 32767).description(""));
+  arguments.files.directory = kSwapDirectory;
+  swap->add_option("--directory", arguments.files.directory, "where the swap file is mounted")
+      ->type_name("DIRECTORY")
       ->capture_default_str();
 }
 
@@ -123,7 +146,8 @@ bool ReadQuotas(const std::vector<std::string>& quotas, LeaseLedger::Limits& lim
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Memory of other hosts: offers memory of this one, and keeps files in theirs.");
+  CLI::App app(
+      "Memory of other hosts: offers memory of this one, and keeps files and swap in theirs.");
   app.footer(kFooter);
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of all commands and exit");
@@ -133,6 +157,8 @@ int Main(int argc, char** argv) {
   AddDonate(app, donate, quotas);
   FilesArguments files;
   AddMount(app, files);
+  SwapArguments swap;
+  AddSwap(app, swap);
   std::string metrics = kDefaultMetrics;
   app.add_subcommand("status", "show what is donated and leased")
       ->add_option("--metrics", metrics, "address of the metrics page")
@@ -147,6 +173,7 @@ int Main(int argc, char** argv) {
   if (!ReadQuotas(quotas, donate.limits)) return process::kUsage;
   process::StartLogging("rocegw-memory", process::LogLevel::kInfo);
   if (app.got_subcommand("mount")) return Mount(files);
+  if (app.got_subcommand("swap")) return Swap(swap);
   return Donate(donate);
 }
 

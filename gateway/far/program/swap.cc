@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/program/swap.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "gateway/far/program/loop_device.h"
+#include "gateway/far/program/wait_for_stop.h"
+#include "gateway/process/exit_code.h"
+#include "gateway/process/sd_notify.h"
+#include "gateway/process/startup.h"
+
+namespace rocegw::far {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kStackBytes = 1 << 20;
+
+Status Failed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
+
+// Makes the process independent of swap: its memory stays, its allocations start no I/O, and the
+// kernel kills other processes first. Before any thread exists: threads inherit the properties. The
+// latter two need CAP_SYS_RESOURCE, and are a precaution: without them a warning is logged.
+Status StayInMemory() {
+  // Locked memory counts in full: small stacks, few arenas, nothing that goes back and comes again.
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return Failed("cannot lock memory");
+  if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) != 0) {
+    spdlog::warn("{}", Failed("allocations may wait for swap: PR_SET_IO_FLUSHER").text());
+  }
+  const UniqueFd score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  constexpr char kLast[] = "-1000";
+  if (!score.valid() || write(score.get(), kLast, sizeof kLast - 1) < 0) {
+    spdlog::warn("{}", Failed("may be killed when memory is short: oom_score_adj").text());
+  }
+  return OkStatus();
+}
+
+// The file that holds the swap, with room for all of it.
+StatusOr<UniqueFd> MakeFile(const std::string& path, uint64_t bytes) {
+  UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.valid()) return Failed(path);
+  if (fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return Failed(path);
+  const auto header = SwapHeader(bytes);
+  if (pwrite(file.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size()) ||
+      fsync(file.get()) != 0) {
+    return Failed(path);
+  }
+  return file;
+}
+
+// Swaps to the file and waits for a signal. The kernel takes all pages back before this returns.
+Status SwapUntilStopped(const SwapArguments& arguments, const std::string& path, int signals,
+                        const process::ServiceManager& manager) {
+  auto file = MakeFile(path, arguments.files.size);
+  if (!file.ok()) return file.status();
+  auto device = LoopDevice::Attach(file.value().get(), path);
+  if (!device.ok()) return device.status();
+  const std::string& swap = device.value().path();
+  const int flags = arguments.priority < 0 ? 0 : SWAP_FLAG_PREFER | arguments.priority;
+  if (swapon(swap.c_str(), flags) != 0) return Failed("swapon " + swap);
+  const std::string summary = "swaps to " + std::to_string(arguments.files.size) + " bytes of " +
+                              std::to_string(arguments.files.donors.size()) + " donors, " + swap;
+  spdlog::info("{}", summary);
+  manager.Ready(summary);
+  for (;;) {
+    WaitForStop(signals);
+    manager.Stopping("taking pages back");
+    if (swapoff(swap.c_str()) == 0) return OkStatus();
+    // Pages that have no room here must not be lost.
+    spdlog::error("swapoff {}: {}; still serving", swap, std::strerror(errno));
+  }
+}
+
+}  // namespace
+
+std::array<uint8_t, kPage> SwapHeader(uint64_t bytes) {
+  std::array<uint8_t, kPage> header{};
+  const auto put = [&header](size_t offset, uint32_t value) {
+    std::memcpy(&header[offset], &value, sizeof value);
+  };
+  put(1024, 1);                                         // version
+  put(1028, static_cast<uint32_t>(bytes / kPage - 1));  // last page
+  constexpr char kSignature[] = "SWAPSPACE2";
+  std::memcpy(&header[kPage - 10], kSignature, 10);
+  return header;
+}
+
+int Swap(const SwapArguments& arguments) {
+  process::RaiseDescriptorLimit();
+  const process::ServiceManager manager = process::ServiceManager::FromEnvironment();
+  auto signals = process::BlockSignals();
+  Status status = signals.ok() ? StayInMemory() : signals.status();
+  RemoteFiles files;
+  if (status.ok() && mkdir(arguments.files.directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    status = Failed(arguments.files.directory);
+  }
+  if (status.ok()) status = files.Start(arguments.files);
+  if (status.ok()) {
+    status =
+        SwapUntilStopped(arguments, arguments.files.directory + "/swap", signals->get(), manager);
+    files.Stop();
+    rmdir(arguments.files.directory.c_str());
+  }
+  if (status.ok()) return process::kOk;
+  spdlog::error(status.text());
+  return status.error() == EINVAL ? process::kUsage : process::kEnvironment;
+}
+
+}  // namespace rocegw::far
