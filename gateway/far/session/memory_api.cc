@@ -8,15 +8,11 @@
 #include <utility>
 
 #include "gateway/far/session/rocegw_memory.h"
-#include "gateway/far/session/session.h"
+#include "gateway/far/session/session_handle.h"
 
 using rocegw::far::CheckOptions;
 using rocegw::far::Direction;
 using rocegw::far::Session;
-
-struct rocegw_memory_session {
-  std::unique_ptr<Session> session;
-};
 
 namespace {
 

@@ -15,6 +15,8 @@ from .case import Case, expect
 from .far_cases import MIB, far_donors
 from .far_files import PAGE, compare_with_model, direct_read, direct_write, far_mount, lost_pages
 
+_NOBODY = 65534
+
 
 def _model():
     return tempfile.NamedTemporaryFile(prefix="far-model-", dir="/dev/shm")
@@ -178,6 +180,28 @@ def _server_killed(pair):
     return "ENOTCONN"
 
 
+def _user(pair):
+    """An ordinary user mounts (fusermount3), and the command ends when somebody unmounts the directory."""
+    host = pair.left
+    with far_donors(pair.right, 1) as donors, tempfile.TemporaryDirectory(prefix="far-user-") as directory:
+        os.chown(directory, _NOBODY, _NOBODY)
+        job = host.start([host.program("rocegw-memory"), "mount", directory, "--size", "16MiB", "--slab", "1MiB", "--donor",
+                          f"{donors[0].host.address4}:{donors[0].port}", "--metrics", ""], user=_NOBODY)
+        try:
+            job.expect("mounted", 20)
+            path = f"/proc/{job.pid}/root{directory}"
+            word = host.run_plain(["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "sh", "-c",
+                                   f"echo word >{path}/file; cat {path}/file"])
+            expect(word == "word\n", f"the file says {word}")
+            host.run_plain(["nsenter", "--mount", "--target", str(job.pid), "umount", directory])
+            expect(job.wait(10) == 0, f"the mount ended with {job.returncode}:\n{job.output}")
+        finally:
+            job.signal(signal.SIGKILL)
+            job.wait(10)
+        donors[0].expect_free()
+    return "by fusermount3"
+
+
 def far_mount_cases():
     return [Case("far.mount.files", 4200, _files), Case("far.mount.names", 4200, _names), Case("far.mount.full", 4200, _full),
-            _donor_killed(1), _donor_killed(2), Case("far.mount.server_killed", 4200, _server_killed)]
+            Case("far.mount.user", 4200, _user), _donor_killed(1), _donor_killed(2), Case("far.mount.server_killed", 4200, _server_killed)]

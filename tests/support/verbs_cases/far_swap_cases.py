@@ -64,7 +64,7 @@ def _swaps():
 
 
 @contextlib.contextmanager
-def _far_swap(host, donors, mebibytes, options=()):
+def far_swap(host, donors, mebibytes, options=()):
     swap = FarSwap(host, donors, mebibytes, options)
     try:
         expect(swap.device in _swaps(), "the kernel does not know the swap")
@@ -76,25 +76,33 @@ def _far_swap(host, donors, mebibytes, options=()):
 
 
 @contextlib.contextmanager
-def _limited_program(mebibytes, limit, accesses):
-    """The program in a cgroup with so much memory; ended at the end."""
+def limited(mebibytes):
+    """A cgroup with so much memory; yields what a new process calls to enter it."""
     os.makedirs(_CGROUP, exist_ok=True)
     with open(f"{_CGROUP}/memory.limit_in_bytes", "w", encoding="ascii") as file:
-        file.write(str(limit * MIB))
+        file.write(str(mebibytes * MIB))
 
     def enter():
-        with open(f"{_CGROUP}/cgroup.procs", "w", encoding="ascii") as file:
-            file.write(str(os.getpid()))
-    # The cgroup is entered before the program is loaded, in the new process.
-    program = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(mebibytes), str(accesses)], preexec_fn=enter,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        with open(f"{_CGROUP}/cgroup.procs", "w", encoding="ascii") as procs:
+            procs.write(str(os.getpid()))
     try:
-        yield program
+        yield enter
     finally:
-        program.send_signal(signal.SIGKILL)
-        program.wait(30)
-        program.stdout.close()
         os.rmdir(_CGROUP)
+
+
+@contextlib.contextmanager
+def _limited_program(mebibytes, limit, accesses):
+    """The program in a cgroup, which it enters before it is loaded; ended at the end."""
+    with limited(limit) as enter:
+        program = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(mebibytes), str(accesses)], preexec_fn=enter,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            yield program
+        finally:
+            program.send_signal(signal.SIGKILL)
+            program.wait(30)
+            program.stdout.close()
 
 
 def _expect_right(program):
@@ -104,7 +112,7 @@ def _expect_right(program):
 
 
 def _half_memory(pair):
-    with far_donors(pair.right, 2, mebibytes=128) as donors, _far_swap(pair.left, donors, 96) as swap:
+    with far_donors(pair.right, 2, mebibytes=128) as donors, far_swap(pair.left, donors, 96) as swap:
         with _limited_program(64, 32, 4000) as program:
             said = _expect_right(program)
         metrics = swap.metrics()
@@ -117,7 +125,7 @@ def _half_memory(pair):
 def _donor_killed(pair):
     """A donor dies while the program swaps, and the program does not notice."""
     with far_donors(pair.right, 3, mebibytes=128) as donors:
-        with _far_swap(pair.left, donors, 96, ["--replicas", 2, "--timeout", 3000]) as swap:
+        with far_swap(pair.left, donors, 96, ["--replicas", 2, "--timeout", 3000]) as swap:
             with _limited_program(64, 32, 4000) as program:
                 expect("filled" in program.stdout.readline(), "the program did not start")
                 donors[0].kill()
