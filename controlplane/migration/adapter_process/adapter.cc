@@ -29,10 +29,13 @@ std::string Adapter::Ask(const AdapterRequest& request, size_t most, bool& timed
   ProgramLimits limits;
   limits.deadline = std::chrono::seconds(request.deadline_seconds);
   limits.most_output = most;
+  limits.stop_fd = stop_fd_;
   const ProgramRun run = RunProgram(words_, RequestLine(request) + "\n", limits);
   timed_out = run.timed_out;
   if (!run.problem.empty()) {
     problem = run.problem;
+  } else if (run.stopped) {
+    problem = "stopped with the caller";
   } else if (run.timed_out) {
     problem = "no answer within " + std::to_string(request.deadline_seconds) + " s";
   } else if (run.too_much) {

@@ -13,8 +13,9 @@ namespace rocegw::migration {
 
 class Adapter {
  public:
-  // `words`: program and arguments.
-  explicit Adapter(std::vector<std::string> words) : words_(std::move(words)) {}
+  // `words`: program and arguments. `stop_fd`: readable when a call has to end at once; -1: never.
+  explicit Adapter(std::vector<std::string> words, int stop_fd = -1)
+      : words_(std::move(words)), stop_fd_(stop_fd) {}
 
   // `problem`: one line; empty: there is an answer.
   AdapterHello Hello(std::string& problem) const;
@@ -28,6 +29,7 @@ class Adapter {
                   std::string& problem) const;
 
   const std::vector<std::string> words_;
+  const int stop_fd_;
 };
 
 }  // namespace rocegw::migration

@@ -72,10 +72,15 @@ void Exchange(PipedProgram& program, const std::string& input, const ProgramLimi
       return;
     }
     const bool writes = program.input.valid() && written < input.size();
-    pollfd fds[3] = {{program.output.get(), POLLIN, 0},
+    pollfd fds[4] = {{program.output.get(), POLLIN, 0},
                      {error_open ? program.error.get() : -1, POLLIN, 0},
-                     {writes ? program.input.get() : -1, POLLOUT, 0}};
-    (void)poll(fds, 3, static_cast<int>(std::min<int64_t>(left.count(), 60'000)));
+                     {writes ? program.input.get() : -1, POLLOUT, 0},
+                     {limits.stop_fd, POLLIN, 0}};
+    (void)poll(fds, 4, static_cast<int>(std::min<int64_t>(left.count(), 60'000)));
+    if (fds[3].revents != 0) {
+      run.stopped = true;
+      return;
+    }
     if (fds[0].revents != 0) output_open = Drain(program.output, run.output, limits.most_output);
     if (run.output.size() > limits.most_output) {
       run.too_much = true;
@@ -97,13 +102,18 @@ void Exchange(PipedProgram& program, const std::string& input, const ProgramLimi
 }
 
 // Waits for the exit of a program that has closed its output.
-void AwaitExit(PipedProgram& program, Clock::time_point until, ProgramRun& run) {
+void AwaitExit(PipedProgram& program, const ProgramLimits& limits, Clock::time_point until,
+               ProgramRun& run) {
   const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, program.pid, 0)));
-  pollfd exit{process.get(), POLLIN, 0};
+  pollfd fds[2] = {{process.get(), POLLIN, 0}, {limits.stop_fd, POLLIN, 0}};
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
   if (!process.valid() || left.count() <= 0 ||
-      poll(&exit, 1, static_cast<int>(std::min<int64_t>(left.count(), INT32_MAX))) != 1) {
+      poll(fds, 2, static_cast<int>(std::min<int64_t>(left.count(), INT32_MAX))) < 1) {
     run.timed_out = true;
+    return;
+  }
+  if (fds[0].revents == 0) {
+    run.stopped = true;
     return;
   }
   int status = 0;
@@ -148,7 +158,7 @@ ProgramRun RunProgram(const std::vector<std::string>& words, const std::string& 
   if (!run.problem.empty()) return run;
   if (input.empty()) program.input = UniqueFd();
   Exchange(program, input, limits, until, run);
-  if (!run.timed_out && !run.too_much) AwaitExit(program, until, run);
+  if (!run.timed_out && !run.too_much && !run.stopped) AwaitExit(program, limits, until, run);
   (void)Drain(program.error, run.last_error, kKeptErrors * 2);
   return run;
 }

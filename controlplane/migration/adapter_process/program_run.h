@@ -14,6 +14,8 @@ namespace rocegw::migration {
 struct ProgramLimits {
   std::chrono::milliseconds deadline{60'000};
   size_t most_output = 64 << 10;  // a program that writes more is killed
+  // Readable when the program has to end at once; -1: never.
+  int stop_fd = -1;
 };
 
 struct ProgramRun {
@@ -22,7 +24,8 @@ struct ProgramRun {
   int exit_status = -1;    // -1: it did not exit by itself
   bool timed_out = false;
   bool too_much = false;
-  std::string problem;  // why it could not be run; empty: it was
+  bool stopped = false;  // by `stop_fd`
+  std::string problem;   // why it could not be run; empty: it was
 };
 
 // `words`: the program, looked up in PATH, and its arguments. `input`: its standard input.

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "controlplane/migration/drive/events.h"
 
@@ -30,6 +32,12 @@ class CommandBook {
   // steps are idempotent it is run again when it is sent again.
   void ForgetRunning();
   uint64_t epoch() const { return epoch_; }
+  std::optional<uint64_t> running() const { return running_; }
+
+  // Text form, for the agent's disk. Read: `problem` says in one line what is wrong; empty: it was
+  // read.
+  std::string Json() const;
+  static CommandBook Read(std::string_view json, std::string& problem);
 
  private:
   uint64_t epoch_ = 0;

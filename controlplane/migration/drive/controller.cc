@@ -34,6 +34,7 @@ class Handling {
     writer_.Cite({});
     TakeIncidents();
     if (transition_.refusal.empty() && !transition_.stand_down) Proceed();
+    record_.transitions += transition_.changes.empty() ? 0U : 1U;
     transition_.wake_at = WakeAt();
     std::ranges::sort(transition_.touched);
     const auto again = std::ranges::unique(transition_.touched);
@@ -115,10 +116,12 @@ void Handling::On(const PreflightResult& result) {
     transition_.refusal = "not in the state " + std::string(WordOf(record_.state));
     return;
   }
+  record_.preflight_wanted = false;
   if (result.passed) {
     record_.preflight_at = record_.now;
     writer_.SetMigration(S::kPreflighted, result.text);
   } else {
+    writer_.NoteOrder("migration", "the preflight failed: " + result.text);
     writer_.SetMigration(S::kPlanned, result.text);
     record_.reason = result.text;
   }

@@ -70,6 +70,7 @@ enum class Verb : uint8_t {
   kFinalize,
   kRetry,
   kSkip,
+  kPreflight,  // measures again: PLANNED or PREFLIGHTED
 };
 // Order of a person.
 struct Order {

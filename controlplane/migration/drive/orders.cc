@@ -27,6 +27,8 @@ std::string Orders::Obey(const Order& order) {
     case Verb::kPlan:
       if (!IsIn({S::kDraft})) return NotIn();
       writer_.SetMigration(S::kPlanned, "plan " + record_.plan_hash);
+      record_.reason.clear();
+      record_.preflight_wanted = true;
       return {};
     case Verb::kStart:
       return Start();
@@ -51,8 +53,18 @@ std::string Orders::Obey(const Order& order) {
       return Retry(order);
     case Verb::kSkip:
       return Skip(order);
+    case Verb::kPreflight:
+      return AskPreflight();
   }
   return "an unknown order";
+}
+
+std::string Orders::AskPreflight() {
+  if (!IsIn({S::kPlanned, S::kPreflighted})) return NotIn();
+  record_.preflight_wanted = true;
+  record_.reason.clear();
+  writer_.NoteOrder("migration", "another preflight");
+  return {};
 }
 
 std::string Orders::Start() {

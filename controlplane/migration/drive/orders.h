@@ -25,6 +25,7 @@ class Orders {
 
  private:
   std::string Start();
+  std::string AskPreflight();
   std::string Approve(const Order& order);
   std::string ResumeByOrder();
   std::string Abort();

@@ -62,20 +62,32 @@ struct Record {
   int64_t now = 0;  // newest time seen; a clock that goes back changes nothing
   int64_t since = 0;
   int64_t preflight_at = 0;
+  bool preflight_wanted = false;
   bool inventory_matches = true;
   uint32_t wave = 0;  // the current one
   uint64_t gate_round = 0;
   bool gate_pending = false;
   int64_t gate_deadline = 0;
-  uint64_t changes = 0;    // number of changed states, for the audit chain
-  std::string audit_head;  // hash over all changes so far
+  uint64_t changes = 0;      // number of changed states, for the audit chain
+  std::string audit_head;    // hash over all changes so far
+  uint64_t transitions = 0;  // number of those that changed a state
   Knobs knobs;
   std::vector<WaveRecord> waves;
   std::vector<NodeRecord> nodes;
 };
 
-// Text forms, for the store. Read: `problem` says in one line what is wrong; empty: it was read.
-std::string RecordJson(const Record& record);
-Record ReadRecord(std::string_view json, std::string& problem);
+// Nodes are stored in rows of so many, so that a change of a few nodes writes little.
+inline constexpr uint32_t kNodesPerRow = 64;
+inline uint32_t RowsFor(size_t nodes) {
+  return static_cast<uint32_t>((nodes + kNodesPerRow - 1) / kNodesPerRow);
+}
+
+// Text forms for the store: a head with everything but the nodes, and rows of nodes.
+std::string RecordHeadJson(const Record& record);
+std::string NodeRowJson(const Record& record, uint32_t row);
+// Reads a record and checks that it is one of the plan: a record that the controller cannot have
+// written is not driven. `problem`: what is wrong, one line; empty: it was read.
+Record ReadRecord(const Plan& plan, std::string_view head, const std::vector<std::string>& rows,
+                  std::string& problem);
 
 }  // namespace rocegw::migration

@@ -3,6 +3,7 @@
 // another version or damaged, and nothing is driven from it.
 #include <nlohmann/json.hpp>
 
+#include "controlplane/migration/drive/procedure.h"
 #include "controlplane/migration/drive/record.h"
 #include "controlplane/migration/model/inventory.h"
 
@@ -18,6 +19,10 @@ using Json = nlohmann::json;
 
 constexpr int kRecordFormat = 1;
 constexpr auto kLastState = MigrationState::kAborted;
+constexpr size_t kNodeFields = 15;
+constexpr size_t kPendingFields = 4;
+// Reasons come from tools; a record of many nodes has to fit a transaction of the store.
+constexpr size_t kLongestStoredReason = 200;
 
 // Enumerations are stored as numbers, in the order of names.h, which only grows at its ends.
 template <typename Enum>
@@ -28,10 +33,11 @@ Enum ReadEnum(const Json& json, Enum last) {
 }
 
 Json NodeJson(const NodeRecord& node) {
-  Json json = {node.state,          node.activity,      node.step,       node.furthest,
-               node.not_before,     node.step_since,    node.held,       node.wants_rollback,
-               node.removal_issued, node.reachable,     node.lost_since, node.since,
-               node.backup_hash,    node.switched_hash, node.reason};
+  Json json = {node.state,       node.activity,       node.step,
+               node.furthest,    node.not_before,     node.step_since,
+               node.held,        node.wants_rollback, node.removal_issued,
+               node.reachable,   node.lost_since,     node.since,
+               node.backup_hash, node.switched_hash,  node.reason.substr(0, kLongestStoredReason)};
   if (node.pending.has_value()) {
     json.push_back(node.pending->id);
     json.push_back(node.pending->step);
@@ -58,7 +64,9 @@ NodeRecord ReadNode(const Json& json) {
   json.at(12).get_to(node.backup_hash);
   json.at(13).get_to(node.switched_hash);
   json.at(14).get_to(node.reason);
-  if (json.size() > 15) {
+  if (json.size() != kNodeFields && json.size() != kNodeFields + kPendingFields)
+    throw std::out_of_range("a node with other fields");
+  if (json.size() > kNodeFields) {
     node.pending = PendingCommand{.id = json.at(15).get<uint64_t>(),
                                   .step = ReadEnum(json.at(16), Step::kVerifyOld),
                                   .issued_at = json.at(17).get<int64_t>(),
@@ -67,7 +75,7 @@ NodeRecord ReadNode(const Json& json) {
   return node;
 }
 
-Record FromJson(const Json& json) {
+Record HeadFromJson(const Json& json) {
   Record record;
   if (json.at("format").get<int>() != kRecordFormat) throw std::out_of_range("an unknown format");
   json.at("plan_hash").get_to(record.plan_hash);
@@ -81,6 +89,7 @@ Record FromJson(const Json& json) {
   json.at("now").get_to(record.now);
   json.at("since").get_to(record.since);
   json.at("preflight_at").get_to(record.preflight_at);
+  json.at("preflight_wanted").get_to(record.preflight_wanted);
   json.at("inventory_matches").get_to(record.inventory_matches);
   json.at("wave").get_to(record.wave);
   json.at("gate_round").get_to(record.gate_round);
@@ -88,25 +97,51 @@ Record FromJson(const Json& json) {
   json.at("gate_deadline").get_to(record.gate_deadline);
   json.at("changes").get_to(record.changes);
   json.at("audit_head").get_to(record.audit_head);
+  json.at("transitions").get_to(record.transitions);
   json.at("knobs").get_to(record.knobs);
   for (const Json& wave : json.at("waves")) {
     record.waves.push_back({ReadEnum(wave.at(0), WaveState::kHeld), wave.at(1).get<int64_t>(),
                             wave.at(2).get<bool>()});
   }
-  for (const Json& node : json.at("nodes")) record.nodes.push_back(ReadNode(node));
-  if (record.wave >= record.waves.size() || record.nodes.size() > kMostNodes)
-    throw std::out_of_range("a wave that is not there");
   return record;
+}
+
+// Returns why the node cannot be in this record; nullptr: it can.
+const char* ProblemOf(const Plan& plan, const Record& record, const NodeRecord& node) {
+  const auto forward = ForwardSteps(plan.restarts);
+  if (node.furthest > forward.size()) return "a step that the procedure does not have";
+  const auto undo = UndoSteps(plan.restarts, node.furthest);
+  const bool out_of_range = (node.activity == Activity::kForward && node.step >= forward.size()) ||
+                            (node.activity == Activity::kUndo && node.step >= undo.size()) ||
+                            (node.activity == Activity::kRemoveOld && node.step != 0) ||
+                            node.step > forward.size();
+  if (out_of_range) return "a step that the procedure does not have";
+  if (!node.pending.has_value()) return nullptr;
+  if (node.pending->id >= record.next_command) return "a command that was not issued";
+  Step expected = Step::kRemoveOld;
+  if (node.activity == Activity::kForward) expected = forward[node.step].step;
+  if (node.activity == Activity::kUndo) expected = undo[node.step];
+  if (node.activity == Activity::kNone || node.pending->step != expected)
+    return "a command of another step";
+  return nullptr;
+}
+
+void Check(const Plan& plan, const Record& record) {
+  if (record.plan_hash != HashOf(plan)) throw std::out_of_range("a record of another plan");
+  if (record.waves.size() != plan.waves.size() || record.nodes.size() != plan.nodes.size() ||
+      record.wave >= record.waves.size())
+    throw std::out_of_range("other waves or nodes than planned");
+  for (const NodeRecord& node : record.nodes) {
+    if (const char* const problem = ProblemOf(plan, record, node)) throw std::out_of_range(problem);
+  }
 }
 
 }  // namespace
 
-std::string RecordJson(const Record& record) {
+std::string RecordHeadJson(const Record& record) {
   Json waves = Json::array();
   for (const WaveRecord& wave : record.waves)
     waves.push_back({wave.state, wave.since, wave.approved});
-  Json nodes = Json::array();
-  for (const NodeRecord& node : record.nodes) nodes.push_back(NodeJson(node));
   const Json json = {{"format", kRecordFormat},
                      {"plan_hash", record.plan_hash},
                      {"state", record.state},
@@ -119,6 +154,7 @@ std::string RecordJson(const Record& record) {
                      {"now", record.now},
                      {"since", record.since},
                      {"preflight_at", record.preflight_at},
+                     {"preflight_wanted", record.preflight_wanted},
                      {"inventory_matches", record.inventory_matches},
                      {"wave", record.wave},
                      {"gate_round", record.gate_round},
@@ -126,18 +162,34 @@ std::string RecordJson(const Record& record) {
                      {"gate_deadline", record.gate_deadline},
                      {"changes", record.changes},
                      {"audit_head", record.audit_head},
+                     {"transitions", record.transitions},
                      {"knobs", record.knobs},
-                     {"waves", std::move(waves)},
-                     {"nodes", std::move(nodes)}};
+                     {"waves", std::move(waves)}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Record ReadRecord(std::string_view text, std::string& problem) {
+std::string NodeRowJson(const Record& record, uint32_t row) {
+  Json nodes = Json::array();
+  const size_t end = std::min(record.nodes.size(), size_t{row + 1} * kNodesPerRow);
+  for (size_t i = size_t{row} * kNodesPerRow; i < end; ++i)
+    nodes.push_back(NodeJson(record.nodes[i]));
+  return nodes.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Record ReadRecord(const Plan& plan, std::string_view head, const std::vector<std::string>& rows,
+                  std::string& problem) {
   problem.clear();
   try {
-    return FromJson(Json::parse(text));
+    Record record = HeadFromJson(Json::parse(head));
+    for (const std::string& row : rows) {
+      const Json nodes = Json::parse(row);
+      if (nodes.size() > kNodesPerRow) throw std::out_of_range("a row of too many nodes");
+      for (const Json& node : nodes) record.nodes.push_back(ReadNode(node));
+    }
+    Check(plan, record);
+    return record;
   } catch (const std::exception& error) {
-    problem = std::string("not a record of a migration: ") + error.what();
+    problem = std::string("not a record of this migration: ") + error.what();
     return {};
   }
 }

@@ -39,13 +39,24 @@ void Simulation::After(int64_t seconds, Event event) {
   happenings_.push({now_ + seconds, ++happened_, std::move(event)});
 }
 
+void Simulation::StoreAndRead(const Transition& transition) {
+  const bool first = rows_.empty();
+  rows_.resize(RowsFor(record_.nodes.size()));
+  for (uint32_t i = 0; i < record_.nodes.size() && first; i += kNodesPerRow)
+    rows_[i / kNodesPerRow] = NodeRowJson(record_, i / kNodesPerRow);
+  // As the driver does: a node that is not named as touched is not stored.
+  for (const uint32_t node : transition.touched)
+    rows_[node / kNodesPerRow] = NodeRowJson(record_, node / kNodesPerRow);
+  std::string problem;
+  Record read = ReadRecord(plan_, RecordHeadJson(record_), rows_, problem);
+  if (problem.empty()) record_ = std::move(read);
+  if (unread_.empty()) unread_ = problem;
+}
+
 Transition Simulation::Deliver(const Event& event) {
   Transition transition = Handle(plan_, record_, event, now_);
   if (options_.tamper) options_.tamper(record_, transition);
-  if (options_.stores) {
-    std::string problem;
-    record_ = ReadRecord(RecordJson(record_), problem);
-  }
+  if (options_.stores) StoreAndRead(transition);
   check_.OnTransition(event, transition, record_, cluster_.facts());
   wake_at_ = transition.wake_at;
   for (const Change& change : transition.changes) {
@@ -138,7 +149,7 @@ std::vector<Order> Exits(const Plan& plan, const Record& record) {
 std::string OrderText(const Plan& plan, const Order& order) {
   static constexpr const char* kVerbs[] = {"plan",     "start", "approve", "pause",
                                            "resume",   "abort", "set",     "rollback",
-                                           "finalize", "retry", "skip"};
+                                           "finalize", "retry", "skip",    "preflight"};
   std::string text = kVerbs[static_cast<size_t>(order.verb)];
   if (order.wave.has_value()) text += " --wave " + plan.waves[*order.wave].name;
   if (order.node.has_value()) text += " --node " + plan.nodes[*order.node].name;

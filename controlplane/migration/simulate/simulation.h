@@ -48,6 +48,8 @@ class Simulation {
   uint64_t commands() const { return commands_; }
   int64_t now() const { return now_; }
   bool exhausted() const { return exhausted_; }
+  // Why a stored record could not be read; empty: each was.
+  const std::string& unread() const { return unread_; }
 
  private:
   struct Happening {
@@ -59,6 +61,7 @@ class Simulation {
     }
   };
   Transition Deliver(const Event& event);
+  void StoreAndRead(const Transition& transition);
   void CarryOut(const Transition& transition);
   void CarryOut(const CommandIntent& command);
   void After(int64_t seconds, Event event);
@@ -77,6 +80,8 @@ class Simulation {
   uint32_t most_unavailable_ = 0;
   uint64_t commands_ = 0;
   bool exhausted_ = false;
+  std::vector<std::string> rows_;  // stored nodes
+  std::string unread_;
 };
 
 // Orders that are accepted in this state: the ways out of it.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "controlplane/migration/drive/procedure.h"
@@ -14,6 +15,19 @@ namespace rocegw::migration {
 namespace {
 
 using S = MigrationState;
+
+std::vector<std::string> RowsOf(const Record& record) {
+  std::vector<std::string> rows;
+  for (uint32_t row = 0; row < RowsFor(record.nodes.size()); ++row)
+    rows.push_back(NodeRowJson(record, row));
+  return rows;
+}
+
+std::string TextOf(const Record& record) {
+  std::string text = RecordHeadJson(record);
+  for (const std::string& row : RowsOf(record)) text += row;
+  return text;
+}
 
 class ControllerTest : public ::testing::Test {
  protected:
@@ -85,7 +99,7 @@ class ControllerTest : public ::testing::Test {
 TEST_F(ControllerTest, StartNeedsAPreflightThatIsYoungEnough) {
   EXPECT_EQ(Give(Verb::kStart), "not in the state DRAFT");
   BringTo(S::kPlanned);
-  EXPECT_EQ(Give(Verb::kStart), "it needs a preflight first (plan " + record_.plan_hash + ")");
+  EXPECT_EQ(Give(Verb::kStart), "it needs a preflight first");
   On(PreflightResult{false, "no MTU"});
   EXPECT_EQ(Give(Verb::kStart), "it needs a preflight first (no MTU)");
   On(PreflightResult{true, ""});
@@ -306,11 +320,11 @@ TEST_F(ControllerTest, ANewControllerSendsTheSameCommandWithAHigherEpoch) {
 
 TEST_F(ControllerTest, AReplacedControllerStandsDownAndChangesNothing) {
   BringTo(S::kRunning);
-  const std::string before = RecordJson(record_);
+  const std::string before = TextOf(record_);
   const Transition transition = On(Answer(Canary(), Outcome::kStaleEpoch));
   EXPECT_TRUE(transition.stand_down);
   EXPECT_TRUE(transition.intents.empty());
-  EXPECT_EQ(RecordJson(record_), before);
+  EXPECT_EQ(TextOf(record_), before);
 }
 
 TEST_F(ControllerTest, GatesThatFailOrDecideNothingPause) {
@@ -436,11 +450,11 @@ TEST_F(ControllerTest, ARollbackThatFailsEndsInAStateThatAPersonCanLeave) {
 
 TEST_F(ControllerTest, AnOrderThatIsRefusedChangesNothing) {
   BringTo(S::kRunning);
-  const std::string before = RecordJson(record_);
+  const std::string before = TextOf(record_);
   for (const Verb verb : {Verb::kPlan, Verb::kStart, Verb::kApprove, Verb::kResume, Verb::kSet,
                           Verb::kFinalize, Verb::kRetry, Verb::kSkip}) {
     EXPECT_NE(Give(verb), "");
-    EXPECT_EQ(RecordJson(record_), before);
+    EXPECT_EQ(TextOf(record_), before);
   }
 }
 
@@ -455,12 +469,59 @@ TEST_F(ControllerTest, RecordsAreReadBack) {
   BringTo(S::kRunning);
   Until(Canary(), Step::kDrain);
   std::string problem;
-  EXPECT_EQ(RecordJson(ReadRecord(RecordJson(record_), problem)), RecordJson(record_));
+  const auto rows = RowsOf(record_);
+  EXPECT_EQ(TextOf(ReadRecord(plan_, RecordHeadJson(record_), rows, problem)), TextOf(record_));
   EXPECT_EQ(problem, "");
   for (const char* text : {"", "{}", "[1]", "{\"format\":2}"}) {
-    (void)ReadRecord(text, problem);
-    EXPECT_NE(problem, "");
+    (void)ReadRecord(plan_, text, rows, problem);
+    EXPECT_NE(problem, "") << text;
   }
+  for (const char* text : {"", "{}", "[1]", "[[]]", "[[1,2]]"}) {
+    (void)ReadRecord(plan_, RecordHeadJson(record_), {text}, problem);
+    EXPECT_NE(problem, "") << text;
+  }
+}
+
+// A record that is damaged, or of another program, must not send a node through steps that its
+// procedure does not have.
+TEST_F(ControllerTest, ARecordThatTheControllerCannotHaveWrittenIsRefused) {
+  BringTo(S::kRunning);
+  Until(Canary(), Step::kDrain);
+  const auto refusal = [this](const std::function<void(Record&)>& damage) {
+    Record damaged = record_;
+    damage(damaged);
+    std::string problem;
+    (void)ReadRecord(plan_, RecordHeadJson(damaged), RowsOf(damaged), problem);
+    return problem;
+  };
+  const uint32_t n = Canary();
+  EXPECT_EQ(refusal([](Record&) {}), "");
+  EXPECT_NE(refusal([n](Record& r) { r.nodes[n].step = 77; }), "");
+  EXPECT_NE(refusal([n](Record& r) { r.nodes[n].furthest = 77; }), "");
+  EXPECT_NE(refusal([n](Record& r) { r.nodes[n].activity = Activity::kUndo; }), "");
+  EXPECT_NE(refusal([n](Record& r) { r.nodes[n].activity = Activity::kNone; }), "");
+  EXPECT_NE(refusal([n](Record& r) { r.nodes[n].activity = Activity::kRemoveOld; }), "");
+  EXPECT_NE(refusal([n](Record& r) { r.nodes[n].pending->id = r.next_command; }), "");
+  EXPECT_NE(refusal([n](Record& r) { r.nodes[n].pending->step = Step::kRestore; }), "");
+  EXPECT_NE(refusal([](Record& r) { r.nodes.pop_back(); }), "");
+  EXPECT_NE(refusal([](Record& r) { r.waves.pop_back(); }), "");
+  EXPECT_NE(refusal([](Record& r) { r.wave = 9; }), "");
+  EXPECT_NE(refusal([](Record& r) { r.plan_hash = "sha256:0"; }), "");
+}
+
+TEST_F(ControllerTest, APreflightIsMeasuredAgainByOrder) {
+  BringTo(S::kPlanned);
+  EXPECT_TRUE(record_.preflight_wanted);
+  On(PreflightResult{false, "n1: no adapter"});
+  EXPECT_EQ(record_.state, S::kPlanned);
+  EXPECT_FALSE(record_.preflight_wanted);
+  EXPECT_EQ(Give(Verb::kStart), "it needs a preflight first (n1: no adapter)");
+  EXPECT_EQ(Give(Verb::kPreflight), "");
+  EXPECT_TRUE(record_.preflight_wanted);
+  On(PreflightResult{true, "all answered"});
+  EXPECT_EQ(record_.state, S::kPreflighted);
+  EXPECT_EQ(Give(Verb::kStart), "");
+  EXPECT_NE(Give(Verb::kPreflight), "");
 }
 
 class FlagDayTest : public ControllerTest {

@@ -50,6 +50,7 @@ TEST_P(FailureCases, EndsWhereAPersonCanLeave) {
       << WordOf(simulation.record().nodes[1].state);
   EXPECT_TRUE(simulation.violations().empty()) << Explain(simulation);
   EXPECT_FALSE(simulation.exhausted());
+  EXPECT_EQ(simulation.unread(), "");
   if (row.ends == S::kFinalized || row.ends == S::kRolledBack) return;
   EXPECT_FALSE(Exits(plan, simulation.record()).empty());
   if (row.ends == S::kCompleted) return;
