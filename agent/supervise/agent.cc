@@ -38,7 +38,8 @@ Agent::Agent(ControlLoop& loop, NodeIdentity& identity, GatewayPort& gateway, Ag
       gateway_(gateway),
       options_(std::move(options)),
       core_(identity.gateway(), options_.version, *this),
-      probes_(loop, gateway, options_.program_folder) {
+      probes_(loop, gateway, options_.program_folder),
+      adapter_calls_(loop, options_.adapters) {
   Restore();
   Connect();
   Probe();
@@ -123,6 +124,7 @@ void Agent::OnQuestion(const fleet::v1::TunnelQuestion& question) {
     link_->Answer(part);
   };
   if (question.has_probe()) return probes_.Start(question.id(), question.probe(), answer);
+  if (question.has_migration_call()) return adapter_calls_.Start(question.migration_call(), answer);
   gateway_.Ask(question, answer);
 }
 

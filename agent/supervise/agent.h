@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/migration/adapter_calls.h"
 #include "agent/node/node_identity.h"
 #include "agent/probe/probes.h"
 #include "agent/reconcile/agent_core.h"
@@ -44,6 +45,8 @@ struct AgentOptions {
   Duration probe_every = Seconds(2);
   // Directory of programs that the agent starts: rocegw-run, rocegw-probe.
   std::string program_folder;
+  // Adapters of storage systems, for migrations.
+  AdapterCalls::Options adapters;
 };
 
 class Agent final : private AgentActions {
@@ -89,6 +92,7 @@ class Agent final : private AgentActions {
   AgentCounters counters_;
   AgentCore core_;
   Probes probes_;
+  AdapterCalls adapter_calls_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ControllerLink> link_;
   uint64_t tunnel_ = 0;    // counts the tunnels, so that answers go to their own tunnel

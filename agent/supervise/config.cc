@@ -102,6 +102,9 @@ void ReadTop(Section& top, Config& config) {
     section.Text("service_account_dir", CheckAbsolutePath, kubernetes.service_account_dir);
     section.Nested("dra", [&](Section& dra) { ReadDra(dra, kubernetes); });
   });
+  top.Nested("migration", [&](Section& migration) {
+    migration.Text("adapters_dir", CheckOptionalPath, config.adapters_dir);
+  });
   top.Nested("metrics", [&](Section& metrics) {
     metrics.Text("address", CheckAnything, config.metrics_address);
   });
@@ -185,6 +188,11 @@ kubernetes:
     # kubelet's folders for plugins and for their registration.
     plugins_dir: /var/lib/kubelet/plugins
     registry_dir: /var/lib/kubelet/plugins_registry
+
+# Migrations of storage systems: folder of the adapters that controllers may run on this host, programs of the user root
+# or of the agent's that no other user can change (docs/operate/migration_adapters.md). Empty: none is run.
+migration:
+  adapters_dir: ""
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.
 metrics:

@@ -22,7 +22,8 @@ struct Config {
       name;  // name of the gateway when joining; empty: from the join file, else the host name
   std::vector<AttachRule> attach_rules;  // for pools with identity: REQUIRED
   KubernetesSettings kubernetes;
-  std::string join_file;  // used if the host has not joined yet; empty: none
+  std::string adapters_dir;  // programs for migrations; empty: none is run
+  std::string join_file;     // used if the host has not joined yet; empty: none
   bool operator==(const Config&) const = default;
 };
 

@@ -253,7 +253,8 @@ int Serve(const Arguments& arguments, const Config& config) {
   Agent agent(loop, *identity, gateway,
               {.version = process::VersionText(),
                .state_file = config.state_dir + "/last-good.pb",
-               .program_folder = OwnFolder()});
+               .program_folder = OwnFolder(),
+               .adapters = {.adapters_dir = config.adapters_dir, .state_dir = config.state_dir}});
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   RuleVerdicts rules(config.attach_rules);
   const DevicePluginCounters no_kubelet;

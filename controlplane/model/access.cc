@@ -25,19 +25,23 @@ constexpr std::array kRoles = {
     RoleRow{types::v1::VIEWER,
             "tenants.get tenants.list pools.get pools.list pools.explain ccPolicies.get "
             "ccPolicies.list "
-            "gateways.get gateways.list gateways.inspect operations.get operations.list"},
+            "gateways.get gateways.list gateways.inspect operations.get operations.list "
+            "migrations.get migrations.list"},
     RoleRow{types::v1::OPERATOR,
             "tenants.get tenants.list pools.* ccPolicies.* gateways.get gateways.list "
             "gateways.create gateways.update "
             "gateways.delete gateways.inspect gateways.capture gateways.test gateways.drain "
             "gateways.join "
             "operations.* audit.list "
-            "audit.verify"},
+            "audit.verify migrations.get migrations.list migrations.create migrations.control "
+            "migrations.update"},
     RoleRow{types::v1::TENANT_ADMIN, "tenants.get pools.*"},
     RoleRow{types::v1::MIGRATION_APPROVER,
-            "operations.get operations.list gateways.get gateways.list"},
+            "operations.get operations.list gateways.get gateways.list migrations.get "
+            "migrations.list migrations.approve"},
     RoleRow{types::v1::ADMIN,
-            "tenants.* pools.* ccPolicies.* gateways.* roleBindings.* operations.* audit.*"},
+            "tenants.* pools.* ccPolicies.* gateways.* roleBindings.* operations.* audit.* "
+            "migrations.*"},
     RoleRow{types::v1::NODE, "nodes.renew nodes.sync nodes.tunnel"},
 };
 

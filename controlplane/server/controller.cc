@@ -37,6 +37,9 @@
 #include "controlplane/identity/revocations.h"
 #include "controlplane/identity/server_certificate.h"
 #include "controlplane/kubeapi/api_server.h"
+#include "controlplane/migrations/fleet_nodes.h"
+#include "controlplane/migrations/migration_driver.h"
+#include "controlplane/migrations/migrations_service.h"
 #include "controlplane/model/timestamp.h"
 #include "controlplane/server/controller_metrics.h"
 #include "controlplane/server/front/connection_front.h"
@@ -142,6 +145,8 @@ struct Fleet {
         gateways(backend, hub, other_controllers, router, enrollment),
         operations(backend),
         audit(backend),
+        migrations(backend),
+        migration_nodes(*follower, router),
         nodes(enrollment,
               {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}),
         replicas(*follower, tunnels, hub) {
@@ -150,7 +155,7 @@ struct Fleet {
 
   std::vector<grpc::Service*> services() {
     return {&tenants,    &pools, &cc_policies, &role_bindings, &gateways,
-            &operations, &audit, &nodes,       &replicas};
+            &operations, &audit, &migrations,  &nodes,         &replicas};
   }
 
   std::unique_ptr<sync::FleetFollower> follower;
@@ -172,16 +177,17 @@ struct Fleet {
   api::GatewaysService gateways;
   api::OperationsService operations;
   api::AuditService audit;
+  migrations::MigrationsService migrations;
+  migrations::FleetNodes migration_nodes;
   api::NodeService nodes;
   api::ReplicaService replicas;
 };
 
 // Names of our services at the health service.
 constexpr const char* kServiceNames[] = {
-    "rocegw.admin.v1.Tenants",       "rocegw.admin.v1.Pools",
-    "rocegw.admin.v1.CcPolicies",    "rocegw.admin.v1.RoleBindings",
-    "rocegw.admin.v1.Gateways",      "rocegw.admin.v1.Operations",
-    "rocegw.admin.v1.Audit",         "rocegw.fleet.v1.NodeService",
+    "rocegw.admin.v1.Tenants",       "rocegw.admin.v1.Pools",      "rocegw.admin.v1.CcPolicies",
+    "rocegw.admin.v1.RoleBindings",  "rocegw.admin.v1.Gateways",   "rocegw.admin.v1.Operations",
+    "rocegw.admin.v1.Audit",         "rocegw.admin.v1.Migrations", "rocegw.fleet.v1.NodeService",
     "rocegw.fleet.v1.ReplicaService"};
 
 }  // namespace
@@ -222,6 +228,7 @@ struct Controller::Parts {
   process::Watchdog watchdog;
   std::unique_ptr<process::MetricsServer> metrics_server;
   std::unique_ptr<Housekeeper> housekeeper;
+  std::unique_ptr<migrations::MigrationDriver> migration_driver;
   std::unique_ptr<ConnectionFront> front;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
@@ -518,6 +525,14 @@ Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move
         return OkStatus();
       },
       [parts] { parts->housekeeper.reset(); });
+  lifecycle.Add(
+      "migrations",
+      [parts] {
+        parts->migration_driver = std::make_unique<migrations::MigrationDriver>(
+            *parts->store, parts->fleet->migration_nodes, Candidate());
+        return OkStatus();
+      },
+      [parts] { parts->migration_driver.reset(); });
   lifecycle.Add(
       "first token", [parts] { return parts->WriteFirstJoinFile(); }, nothing);
 }

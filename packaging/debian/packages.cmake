@@ -110,7 +110,7 @@ rocegw_debian_package(memory "" "rocegw-client, fuse3" "memory of other hosts by
 rocegw-memory offers memory of a host, or keeps files and swap in the memory of
 other hosts, with replicas, through any verbs device. A C library reads and
 writes such memory from programs.")
-rocegw_debian_package(agent "rocegw-client" "rocegw-gateway" "keeps an RDMA gateway as its fleet wants it
+rocegw_debian_package(agent "rocegw-client" "rocegw-gateway, python3" "keeps an RDMA gateway as its fleet wants it
 The agent of each host of a fleet: it joins the fleet, applies tenants, pools
 and policies to the gateway, and is the device plugin on Kubernetes nodes.")
 rocegw_debian_package(controller "systemd | systemd-standalone-sysusers | systemd-sysusers" "rocegw-ctl"

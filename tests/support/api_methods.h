@@ -13,6 +13,7 @@
 #include "controlplane/model/access.h"
 #include "rocegw/admin/v1/cc_policies.pb.h"
 #include "rocegw/admin/v1/gateways.pb.h"
+#include "rocegw/admin/v1/migrations.pb.h"
 #include "rocegw/admin/v1/operations.pb.h"
 #include "rocegw/admin/v1/pools.pb.h"
 #include "rocegw/admin/v1/role_bindings.pb.h"
@@ -28,8 +29,8 @@ inline std::vector<const google::protobuf::MethodDescriptor*> ApiMethods() {
        {admin::v1::GetPoolRequest::descriptor(), admin::v1::GetTenantRequest::descriptor(),
         admin::v1::GetCcPolicyRequest::descriptor(), admin::v1::GetGatewayRequest::descriptor(),
         admin::v1::GetRoleBindingRequest::descriptor(),
-        admin::v1::GetOperationRequest::descriptor(), fleet::v1::JoinRequest::descriptor(),
-        fleet::v1::ForwardRequest::descriptor()}) {
+        admin::v1::GetOperationRequest::descriptor(), admin::v1::GetMigrationRequest::descriptor(),
+        fleet::v1::JoinRequest::descriptor(), fleet::v1::ForwardRequest::descriptor()}) {
     for (int s = 0; s < message->file()->service_count(); ++s) {
       const auto& service = *message->file()->service(s);
       for (int m = 0; m < service.method_count(); ++m) methods.push_back(service.method(m));

@@ -241,7 +241,7 @@ void AddSimulate(CLI::App& migrate, Program& program) {
 
 void AddMigrateCommands(CLI::App& app, Program& program) {
   CLI::App* const migrate =
-      program.Add(app, "migrate", "plan and rehearse the migration of a storage cluster",
+      program.Add(app, "migrate", "plan, rehearse and run the migration of a storage cluster",
                   "  rocegwctl migrate plan cluster.json --to gateway -f plan.json\n"
                   "  rocegwctl migrate simulate plan.json --fail node=3,step=switch",
                   nullptr);
@@ -254,6 +254,7 @@ void AddMigrateCommands(CLI::App& app, Program& program) {
   diff->add_option("INVENTORY", options->inventory, "file with the inventory")->required();
   AddSimulate(*migrate, program);
   AddAdapterCommands(*migrate, program);
+  AddRunningCommands(*migrate, program);
 }
 
 }  // namespace rocegw::cli

@@ -8,5 +8,7 @@ namespace rocegw::cli {
 
 // Commands that call an adapter.
 void AddAdapterCommands(CLI::App& migrate, Program& program);
+// Commands for migrations that a controller drives.
+void AddRunningCommands(CLI::App& migrate, Program& program);
 
 }  // namespace rocegw::cli

@@ -72,6 +72,20 @@ TEST(Access, Controllers_MayCallEachOtherAndNothingElse) {
   }
 }
 
+TEST(Access, WavesOfMigrations_AreApprovedByApproversAndAdministratorsOnly) {
+  EXPECT_TRUE(RoleHas(types::v1::MIGRATION_APPROVER, "migrations.approve"));
+  EXPECT_TRUE(RoleHas(types::v1::ADMIN, "migrations.approve"));
+  for (const Role role :
+       {types::v1::VIEWER, types::v1::OPERATOR, types::v1::TENANT_ADMIN, types::v1::NODE}) {
+    EXPECT_FALSE(RoleHas(role, "migrations.approve")) << types::v1::Role_Name(role);
+  }
+  // An approver decides about what an operator started, and starts nothing.
+  for (const char* permission : {"migrations.create", "migrations.control", "migrations.update"}) {
+    EXPECT_FALSE(RoleHas(types::v1::MIGRATION_APPROVER, permission)) << permission;
+    EXPECT_TRUE(RoleHas(types::v1::OPERATOR, permission)) << permission;
+  }
+}
+
 TEST(Access, EveryRoleForTheFleet_MayDoWhatItsPermissionsSay) {
   for (const MethodDescriptor* method : ApiMethods()) {
     const types::v1::AccessRule& rule = *RuleOf(*method);

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/migrations/driven_migration.h"
+
+#include <google/protobuf/util/time_util.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "controlplane/migrations/transition_audit.h"
+
+namespace rocegw::migrations {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+using migration::MigrationState;
+using migration::NodeRecord;
+using migration::Outcome;
+using migration::Record;
+
+constexpr int kMostConflicts = 8;
+constexpr int64_t kRepeatAfter = 1;
+// A node whose agent follows a higher epoch is asked again with the next one after this time.
+constexpr int64_t kTakeOverAgainAfter = 10;
+constexpr int64_t kDriftEvery = 30;
+constexpr int64_t kQuestionLimit = 60;
+
+bool LooksForDrift(MigrationState state) {
+  return state == MigrationState::kRunning || state == MigrationState::kAwaitingApproval ||
+         state == MigrationState::kPaused;
+}
+
+}  // namespace
+
+DrivenMigration::DrivenMigration(const DriverContext& context, store::Compare fence,
+                                 StoredMigration stored)
+    : context_(context), fence_(std::move(fence)), stored_(std::move(stored)) {}
+
+void DrivenMigration::Replace(StoredMigration stored) {
+  stored_ = std::move(stored);
+  due_ = true;
+}
+
+void DrivenMigration::Reload() {
+  auto rows = context_.store.Range({.range = store::KeyRange::Prefix(PrefixOf(stored_.id))});
+  if (!rows.ok()) return spdlog::warn("migration {}: {}", stored_.id, rows.status().text());
+  std::string problem;
+  StoredMigration read = ReadMigration(stored_.id, rows->entries, problem);
+  if (!problem.empty()) return spdlog::error("migration {}: {}", stored_.id, problem);
+  Replace(std::move(read));
+}
+
+bool DrivenMigration::Apply(const migration::Event& event, int64_t now) {
+  for (int i = 0; i < kMostConflicts && !lost_term_; ++i) {
+    StoredStep step = StepAfter(stored_, event, now);
+    wake_at_ = step.transition.wake_at;
+    if (step.transition.stand_down) {
+      spdlog::warn("migration {}: a node follows a higher epoch than {}", stored_.id,
+                   stored_.record.epoch);
+      taken_over_ = false;
+      take_over_at_ = now + kTakeOverAgainAfter;
+      return true;
+    }
+    if (step.idle || !step.transition.refusal.empty()) return true;
+    store::Transaction transaction = std::move(step.transaction);
+    transaction.compares.push_back(fence_);
+    if (!step.transition.changes.empty())
+      transaction.then.push_back(AuditOfChanges(stored_.id, context_.who, step.transition));
+    transaction.otherwise = {store::Operation::Get(fence_.key)};
+    auto written = context_.store.Txn(std::move(transaction));
+    if (!written.ok()) {
+      spdlog::warn("migration {}: {}", stored_.id, written.status().text());
+      // The transaction may be written nevertheless.
+      Reload();
+      return false;
+    }
+    if (written->succeeded) {
+      stored_.record = std::move(step.after);
+      stored_.revision = written->revision;
+      return true;
+    }
+    const auto& fence = written->results.at(0).entry;
+    lost_term_ = !fence_.Holds(fence.has_value() ? &*fence : nullptr);
+    if (!lost_term_) Reload();
+  }
+  return false;
+}
+
+void DrivenMigration::TakeOver(int64_t now) {
+  if (now < take_over_at_ || !Apply(migration::TakeOver{}, now)) return;
+  taken_over_ = true;
+  sent_.clear();
+  gates_ = {};
+}
+
+void DrivenMigration::Proceed(int64_t now) {
+  if (HasEnded(stored_.record) || lost_term_) return;
+  if (!taken_over_) TakeOver(now);
+  if (!taken_over_) return;
+  LookAtNodes(now);
+  if (due_ || (wake_at_ != 0 && now >= wake_at_)) {
+    due_ = false;
+    due_ = !Apply(migration::Tick{}, now);
+  }
+  if (lost_term_) return;
+  SendCommands(now);
+  AskGates(now);
+  RunPreflight(now);
+  LookForDrift(now);
+}
+
+void DrivenMigration::LookAtNodes(int64_t now) {
+  for (uint32_t i = 0; i < stored_.record.nodes.size() && !lost_term_; ++i) {
+    const bool reachable = context_.nodes.IsReachable(stored_.plan.nodes[i].name);
+    if (reachable == stored_.record.nodes[i].reachable) continue;
+    if (reachable) {
+      (void)Apply(migration::NodeBack{i}, now);
+    } else {
+      (void)Apply(migration::NodeLost{i}, now);
+    }
+  }
+}
+
+fleet::v1::MigrationCall DrivenMigration::CallFor(uint32_t node, const std::string& call) const {
+  fleet::v1::MigrationCall asked;
+  asked.set_migration("migrations/" + stored_.id);
+  asked.set_epoch(stored_.record.epoch);
+  asked.set_adapter(stored_.plan.adapter);
+  asked.set_call(call);
+  asked.set_cluster(stored_.plan.cluster);
+  asked.set_node(stored_.plan.nodes[node].name);
+  asked.set_from(std::string(WordOf(stored_.plan.nodes[node].from)));
+  asked.set_to(std::string(WordOf(stored_.plan.target)));
+  return asked;
+}
+
+void DrivenMigration::Ask(uint32_t node, fleet::v1::MigrationCall call, Purpose purpose,
+                          uint64_t number, int64_t limit) {
+  *call.mutable_time_limit() = TimeUtil::SecondsToDuration(limit);
+  context_.nodes.Call(
+      stored_.plan.nodes[node].name, call, std::chrono::seconds(limit),
+      [inbox = context_.inbox, id = stored_.id, purpose, node, number](NodeAnswer answer) {
+        inbox->Put({.migration = id,
+                    .purpose = purpose,
+                    .node = node,
+                    .number = number,
+                    .answer = std::move(answer)});
+      });
+}
+
+void DrivenMigration::SendCommands(int64_t now) {
+  for (uint32_t i = 0; i < stored_.record.nodes.size(); ++i) {
+    const NodeRecord& node = stored_.record.nodes[i];
+    if (!node.pending.has_value() || !node.reachable) continue;
+    const auto known = sent_.find(node.pending->id);
+    if (known != sent_.end() && (known->second == 0 || now < known->second)) continue;
+    sent_[node.pending->id] = 0;
+    fleet::v1::MigrationCall call = CallFor(i, std::string(WordOf(node.pending->step)));
+    call.set_command(node.pending->id);
+    Ask(i, std::move(call), Purpose::kCommand, node.pending->id,
+        std::max<int64_t>(node.pending->deadline - now, 1));
+  }
+}
+
+void DrivenMigration::OnAnswer(const Arrived& arrived, int64_t now) {
+  if (arrived.node >= stored_.record.nodes.size()) return;
+  switch (arrived.purpose) {
+    case Purpose::kCommand:
+      if (MayBeRepeated(arrived.answer)) {
+        sent_[arrived.number] = now + kRepeatAfter;
+      } else if (Apply(ResultOf(arrived), now)) {
+        sent_.erase(arrived.number);
+      } else {
+        // The agent knows the result of a command that it gets again.
+        sent_[arrived.number] = now + kRepeatAfter;
+      }
+      return;
+    case Purpose::kHealth:
+      return OnHealth(arrived, now);
+    case Purpose::kHello:
+    case Purpose::kInventory:
+      if (arrived.number == 0) return OnInventory(arrived, now);
+      if (preflight_.has_value() && arrived.number == questions_) preflight_->OnAnswer(arrived);
+      return;
+  }
+}
+
+void DrivenMigration::AskGates(int64_t now) {
+  const Record& record = stored_.record;
+  if (!record.gate_pending || gates_.round == record.gate_round) return;
+  gates_ = {.round = record.gate_round};
+  for (const uint32_t i : stored_.plan.waves[record.wave].nodes) {
+    if (record.nodes[i].state == migration::NodeState::kSkipped) continue;
+    if (!record.nodes[i].reachable) {
+      gates_.worst = Outcome::kInconclusive;
+      gates_.text = stored_.plan.nodes[i].name + " cannot be reached";
+      continue;
+    }
+    ++gates_.waiting;
+    Ask(i, CallFor(i, "health"), Purpose::kHealth, record.gate_round, kQuestionLimit);
+  }
+  if (gates_.waiting == 0) EndGates(now);
+}
+
+void DrivenMigration::OnHealth(const Arrived& arrived, int64_t now) {
+  if (arrived.number != gates_.round || gates_.waiting == 0) return;
+  const migration::StepResult result = ResultOf(arrived);
+  const bool refused = result.outcome == Outcome::kFailed && arrived.answer.code == 0;
+  const bool better =
+      gates_.worst == Outcome::kDone || (gates_.worst == Outcome::kInconclusive && refused);
+  if (result.outcome != Outcome::kDone && better) {
+    gates_.worst = refused ? Outcome::kFailed : Outcome::kInconclusive;
+    gates_.text = stored_.plan.nodes[arrived.node].name + ": " + result.text;
+  }
+  if (--gates_.waiting == 0) EndGates(now);
+}
+
+void DrivenMigration::EndGates(int64_t now) {
+  migration::GateResult result{.round = gates_.round, .outcome = gates_.worst};
+  result.text = gates_.worst == Outcome::kDone ? "healthy" : gates_.text;
+  // A result that was not stored is asked for again.
+  if (!Apply(result, now)) gates_ = {};
+}
+
+void DrivenMigration::RunPreflight(int64_t now) {
+  const Record& record = stored_.record;
+  const bool wanted = record.preflight_wanted && (record.state == MigrationState::kPlanned ||
+                                                  record.state == MigrationState::kPreflighted);
+  if (!wanted) return preflight_.reset();
+  if (!preflight_.has_value()) {
+    preflight_.emplace(stored_.plan);
+    ++questions_;
+  }
+  while (const auto question = preflight_->Next()) {
+    if (!record.nodes[question->node].reachable) {
+      preflight_->OnUnreachable(question->node);
+      continue;
+    }
+    const bool hello = question->purpose == Purpose::kHello;
+    Ask(question->node, CallFor(question->node, hello ? "hello" : "inventory"), question->purpose,
+        questions_, kQuestionLimit);
+  }
+  if (const auto result = preflight_->Result(); result.has_value() && Apply(*result, now))
+    preflight_.reset();
+}
+
+void DrivenMigration::LookForDrift(int64_t now) {
+  if (drift_asked_ || now < drift_at_ || !LooksForDrift(stored_.record.state)) return;
+  const auto count = static_cast<uint32_t>(stored_.record.nodes.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    drift_node_ = (drift_node_ + 1) % count;
+    if (!stored_.record.nodes[drift_node_].reachable) continue;
+    drift_asked_ = true;
+    Ask(drift_node_, CallFor(drift_node_, "inventory"), Purpose::kInventory, 0, kQuestionLimit);
+    return;
+  }
+}
+
+void DrivenMigration::OnInventory(const Arrived& arrived, int64_t now) {
+  drift_asked_ = false;
+  drift_at_ = now + kDriftEvery;
+  const fleet::v1::MigrationReport& report = arrived.answer.report;
+  // An inventory that cannot be read says nothing.
+  if (arrived.answer.code != 0 || report.inventory_hash().empty()) return;
+  const bool matches = report.inventory_hash() == stored_.plan.inventory_hash;
+  if (matches != stored_.record.inventory_matches)
+    (void)Apply(migration::InventorySeen{report.inventory_hash().substr(0, 128)}, now);
+}
+
+}  // namespace rocegw::migrations

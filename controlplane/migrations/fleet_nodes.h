@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes of migrations as gateways of the fleet, called through the tunnels of their agents. Any
+// thread; follower and router outlive it.
+#pragma once
+
+#include <string>
+
+#include "controlplane/api/questions/question_router.h"
+#include "controlplane/migrations/node_access.h"
+#include "controlplane/sync/fleet_follower.h"
+
+namespace rocegw::migrations {
+
+class FleetNodes final : public NodeAccess {
+ public:
+  FleetNodes(sync::FleetFollower& follower, api::QuestionRouter& router)
+      : follower_(follower), router_(router) {}
+
+  bool IsReachable(const std::string& node) override;
+  void Call(const std::string& node, const fleet::v1::MigrationCall& call,
+            std::chrono::seconds limit, std::function<void(NodeAnswer)> done) override;
+
+ private:
+  sync::FleetFollower& follower_;
+  api::QuestionRouter& router_;
+};
+
+}  // namespace rocegw::migrations

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts of a storage cluster as the driver of migrations sees them. A node of a plan is the host of
+// the gateway of that name. Any thread; outlives the driver.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "rocegw/fleet/v1/node.pb.h"
+
+namespace rocegw::migrations {
+
+// Answer to a call, or the gRPC code that says why there is none.
+struct NodeAnswer {
+  int code = 0;
+  std::string message;
+  fleet::v1::MigrationReport report;
+};
+
+class NodeAccess {
+ public:
+  virtual ~NodeAccess() = default;
+  // Returns true if the node's agent is connected to a controller.
+  virtual bool IsReachable(const std::string& node) = 0;
+  // Calls `done` once, on any thread, at the latest soon after `limit`.
+  virtual void Call(const std::string& node, const fleet::v1::MigrationCall& call,
+                    std::chrono::seconds limit, std::function<void(NodeAnswer)> done) = 0;
+};
+
+}  // namespace rocegw::migrations

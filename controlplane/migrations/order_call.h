@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that write a migration, each from its admission to its answer. An object lives until its
+// call is answered. gRPC's and the store's threads, one at a time.
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "controlplane/api/calls/call.h"
+#include "controlplane/migrations/stored_migration.h"
+#include "rocegw/admin/v1/migrations.pb.h"
+
+namespace rocegw::migrations {
+
+using OrderOrError = std::variant<migration::Order, api::ApiError>;
+
+// Carries out a person's order as one transaction, again after a conflict.
+class OrderCall : public std::enable_shared_from_this<OrderCall> {
+ public:
+  OrderCall(store::Store& store, std::string name, api::Call call,
+            std::function<OrderOrError(const StoredMigration&)> order,
+            grpc::ServerUnaryReactor* reactor, admin::v1::Migration* response);
+  void Start();
+
+ private:
+  void OnRows(const StatusOr<store::RangeResult>& rows);
+  void Write(StoredMigration stored);
+  // Answers a call that was carried out before under its request_id; else with the refusal.
+  void RefuseOrAnswer(const StoredMigration& stored, const std::string& refusal);
+  void Answer(const StoredMigration& stored);
+  void Refuse(const api::ApiError& error);
+
+  store::Store& store_;
+  const std::string name_;
+  const std::string id_;
+  const api::Call call_;
+  const std::function<OrderOrError(const StoredMigration&)> order_;
+  grpc::ServerUnaryReactor* const reactor_;
+  admin::v1::Migration* const response_;
+  int tries_ = 0;
+};
+
+// Creates a migration from a plan that was read.
+class CreateCall : public std::enable_shared_from_this<CreateCall> {
+ public:
+  CreateCall(store::Store& store, StoredMigration wanted, api::Call call, size_t most,
+             grpc::ServerUnaryReactor* reactor, admin::v1::Migration* response);
+  void Start();
+
+ private:
+  void OnKeys(const StatusOr<store::RangeResult>& keys);
+  void OnExisting(const StatusOr<store::RangeResult>& rows);
+  void OnCluster(const StatusOr<store::TransactionResult>& result);
+  void OnOther(const StatusOr<store::RangeResult>& rows, const std::string& other);
+  void Write();
+  void Refuse(const api::ApiError& error);
+
+  store::Store& store_;
+  StoredMigration wanted_;
+  const api::Call call_;
+  const size_t most_;
+  grpc::ServerUnaryReactor* const reactor_;
+  admin::v1::Migration* const response_;
+  store::Revision cluster_revision_ = 0;
+  int tries_ = 0;
+};
+
+// Seconds since 1970.
+int64_t SecondsNow();
+
+}  // namespace rocegw::migrations

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of migrations: what a transaction holds, and rows that are not what they should be.
+#include "controlplane/migrations/stored_migration.h"
+
+#include <gtest/gtest.h>
+
+#include "controlplane/store/local/memory_store.h"
+#include "tests/support/migration/plans.h"
+
+namespace rocegw::migrations {
+namespace {
+
+using migration::Order;
+using migration::Verb;
+
+StoredMigration NewMigration(uint32_t nodes) {
+  StoredMigration stored{.id = "m", .plan = migration::TestPlan({.nodes = nodes})};
+  stored.record = migration::NewRecord(stored.plan);
+  return stored;
+}
+
+std::vector<store::Entry> RowsOf(store::Store& store) {
+  return store.Range({.range = store::KeyRange::Prefix(kMigrationPrefix)})->entries;
+}
+
+TEST(StoredMigration, IsReadBackWithTheRevisionOfItsHead) {
+  const auto store = store::NewMemoryStore();
+  StoredMigration stored = NewMigration(130);
+  const auto transition =
+      migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
+  const auto written = store->Txn(CreationOf(stored, transition));
+  ASSERT_TRUE(written.ok() && written.value().succeeded);
+  std::string problem;
+  const StoredMigration read = ReadMigration("m", RowsOf(*store), problem);
+  EXPECT_EQ(problem, "");
+  EXPECT_EQ(read.revision, written.value().revision);
+  EXPECT_EQ(read.record.nodes.size(), 130U);
+  EXPECT_EQ(HashOf(read.plan), HashOf(stored.plan));
+}
+
+TEST(StoredMigration, TheLargestPlanFitsOneTransaction) {
+  StoredMigration stored = NewMigration(kMostDrivenNodes);
+  const auto transition =
+      migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
+  // The longest values that a node's record can have.
+  for (migration::NodeRecord& node : stored.record.nodes) {
+    node.reason = std::string(600, 'r');
+    node.backup_hash = std::string(71, 'h');
+    node.switched_hash = std::string(71, 'h');
+    node.activity = migration::Activity::kForward;
+    node.pending = migration::PendingCommand{.id = 0};
+  }
+  EXPECT_EQ(CreationOf(stored, transition).Validate().text(), "");
+}
+
+TEST(StoredMigration, TwoWritersOfOneRecordCannotBothGoOn) {
+  const auto store = store::NewMemoryStore();
+  StoredMigration stored = NewMigration(3);
+  const auto transition =
+      migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
+  stored.revision = store->Txn(CreationOf(stored, transition))->revision;
+  StoredStep first = StepAfter(stored, migration::TakeOver{}, 8);
+  StoredStep second = StepAfter(stored, Order{.verb = Verb::kAbort, .who = "alice"}, 8);
+  EXPECT_TRUE(store->Txn(std::move(first.transaction))->succeeded);
+  EXPECT_FALSE(store->Txn(std::move(second.transaction))->succeeded);
+}
+
+TEST(StoredMigration, MissingAndForeignRowsAreProblems) {
+  const auto store = store::NewMemoryStore();
+  StoredMigration stored = NewMigration(130);
+  const auto transition =
+      migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
+  ASSERT_TRUE(store->Txn(CreationOf(stored, transition))->succeeded);
+  const std::vector<store::Entry> rows = RowsOf(*store);
+  ASSERT_EQ(rows.size(), 5U);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::string problem;
+    std::vector<store::Entry> without = rows;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+    (void)ReadMigration("m", without, problem);
+    EXPECT_NE(problem, "") << "without " << rows[i].key;
+    std::vector<store::Entry> foreign = rows;
+    foreign[i].value = "[[1],{}]";
+    (void)ReadMigration("m", foreign, problem);
+    EXPECT_NE(problem, "") << "foreign " << rows[i].key;
+  }
+}
+
+TEST(StoredMigration, OldEventsAreRemoved) {
+  StoredMigration stored = NewMigration(3);
+  stored.record.transitions = kKeptTransitions;
+  const StoredStep step = StepAfter(stored, migration::TakeOver{}, 8);
+  size_t deletions = 0;
+  for (const store::Operation& operation : step.transaction.then)
+    deletions += operation.kind == store::Operation::Kind::kDelete ? 1U : 0U;
+  EXPECT_EQ(deletions, 1U);
+}
+
+TEST(StoredMigration, AnIdleTickNeedsNoTransaction) {
+  const StoredMigration stored = NewMigration(3);
+  EXPECT_TRUE(StepAfter(stored, migration::Tick{}, 8).idle);
+  EXPECT_FALSE(StepAfter(stored, migration::TakeOver{}, 8).idle);
+}
+
+}  // namespace
+}  // namespace rocegw::migrations
