@@ -24,6 +24,7 @@ constexpr int64_t kRepeatAfter = 1;
 constexpr int64_t kTakeOverAgainAfter = 10;
 constexpr int64_t kDriftEvery = 30;
 constexpr int64_t kQuestionLimit = 60;
+constexpr std::chrono::seconds kPathLimit(15);
 
 bool LooksForDrift(MigrationState state) {
   return state == MigrationState::kRunning || state == MigrationState::kAwaitingApproval ||
@@ -178,6 +179,7 @@ void DrivenMigration::OnAnswer(const Arrived& arrived, int64_t now) {
     case Purpose::kHealth:
       return OnHealth(arrived, now);
     case Purpose::kHello:
+    case Purpose::kPath:
     case Purpose::kInventory:
       if (arrived.number == 0) return OnInventory(arrived, now);
       if (preflight_.has_value() && arrived.number == questions_) preflight_->OnAnswer(arrived);
@@ -236,12 +238,28 @@ void DrivenMigration::RunPreflight(int64_t now) {
       preflight_->OnUnreachable(question->node);
       continue;
     }
+    if (question->purpose == Purpose::kPath) {
+      TestPath(question->node, question->peer);
+      continue;
+    }
     const bool hello = question->purpose == Purpose::kHello;
     Ask(question->node, CallFor(question->node, hello ? "hello" : "inventory"), question->purpose,
         questions_, kQuestionLimit);
   }
   if (const auto result = preflight_->Result(); result.has_value() && Apply(*result, now))
     preflight_.reset();
+}
+
+void DrivenMigration::TestPath(uint32_t from, uint32_t to) {
+  context_.nodes.TestPath(
+      stored_.plan.nodes[from].name, stored_.plan.nodes[to].name, kPathLimit,
+      [inbox = context_.inbox, id = stored_.id, from, number = questions_](NodeAnswer answer) {
+        inbox->Put({.migration = id,
+                    .purpose = Purpose::kPath,
+                    .node = from,
+                    .number = number,
+                    .answer = std::move(answer)});
+      });
 }
 
 void DrivenMigration::LookForDrift(int64_t now) {

@@ -3,11 +3,18 @@
 
 #include <utility>
 
+#include "controlplane/api/questions/probe_pair.h"
+
 namespace rocegw::migrations {
 namespace {
 
 // The agent reports the end of a call's time by itself; its report gets a little more.
 constexpr std::chrono::seconds kMargin(5);
+// Each message takes whole packets of every path MTU.
+constexpr uint32_t kPathMessageBytes = 8192;
+constexpr uint32_t kPathRoundTrips = 100;
+constexpr uint64_t kPathBulkBytes = 4 << 20;
+constexpr char kProbePool[] = "tenants/default/pools/default";
 
 }  // namespace
 
@@ -28,6 +35,29 @@ void FleetNodes::Call(const std::string& node, const fleet::v1::MigrationCall& c
                 if (!result.parts.empty()) answer.report = result.parts[0].migration_report();
                 done(std::move(answer));
               });
+}
+
+void FleetNodes::TestPath(const std::string& from, const std::string& to,
+                          std::chrono::seconds limit, std::function<void(NodeAnswer)> done) {
+  admin::v1::TestConnectivityRequest request;
+  request.set_from("gateways/" + from);
+  request.set_to("gateways/" + to);
+  request.set_pool(kProbePool);
+  request.set_message_bytes(kPathMessageBytes);
+  request.set_round_trips(kPathRoundTrips);
+  request.set_bulk_bytes(kPathBulkBytes);
+  const auto answered = [done =
+                             std::move(done)](const admin::v1::TestConnectivityResponse& result) {
+    NodeAnswer answer{.median_ns = result.connectivity().round_trip_median_ns()};
+    if (result.fault() != types::v1::CONNECTIVITY_FAULT_UNSPECIFIED) {
+      answer.code = grpc::StatusCode::FAILED_PRECONDITION;
+      answer.message = types::v1::ConnectivityFault_Name(result.fault()) + " at " +
+                       result.noticed_at() + ": " + result.message();
+    }
+    done(std::move(answer));
+  };
+  (void)api::ProbePair::Start(router_, std::move(request),
+                              api::QuestionRouter::Clock::now() + limit, answered);
 }
 
 }  // namespace rocegw::migrations

@@ -19,6 +19,8 @@ class FleetNodes final : public NodeAccess {
   bool IsReachable(const std::string& node) override;
   void Call(const std::string& node, const fleet::v1::MigrationCall& call,
             std::chrono::seconds limit, std::function<void(NodeAnswer)> done) override;
+  void TestPath(const std::string& from, const std::string& to, std::chrono::seconds limit,
+                std::function<void(NodeAnswer)> done) override;
 
  private:
   sync::FleetFollower& follower_;

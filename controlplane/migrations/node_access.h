@@ -16,6 +16,8 @@ struct NodeAnswer {
   int code = 0;
   std::string message;
   fleet::v1::MigrationReport report;
+  // Median round trip of a path test, nanoseconds.
+  uint64_t median_ns = 0;
 };
 
 class NodeAccess {
@@ -26,6 +28,10 @@ class NodeAccess {
   // Calls `done` once, on any thread, at the latest soon after `limit`.
   virtual void Call(const std::string& node, const fleet::v1::MigrationCall& call,
                     std::chrono::seconds limit, std::function<void(NodeAnswer)> done) = 0;
+  // Tests the path between the gateways of two nodes: probes connect and compare whole packets both
+  // ways. `done` as above; a path that does not work has a code.
+  virtual void TestPath(const std::string& from, const std::string& to, std::chrono::seconds limit,
+                        std::function<void(NodeAnswer)> done) = 0;
 };
 
 }  // namespace rocegw::migrations

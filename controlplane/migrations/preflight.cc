@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "controlplane/migration/drive/procedure.h"
+#include "gateway/base/foreign_text.h"
 
 namespace rocegw::migrations {
 
@@ -22,42 +23,63 @@ std::vector<std::string> CallsFor(const migration::Plan& plan) {
   return calls;
 }
 
+uint32_t Preflight::paths() const {
+  // RNICs are not tested by probes of gateways.
+  if (plan_.target != migration::Transport::kGateway || plan_.nodes.size() < 2) return 0;
+  return static_cast<uint32_t>(plan_.nodes.size());
+}
+
 std::optional<Preflight::Question> Preflight::Next() {
   if (next_ < plan_.nodes.size()) {
     if (in_flight_ >= kMostInFlight) return std::nullopt;
     ++in_flight_;
     return Question{Purpose::kHello, next_++};
   }
-  if (inventory_asked_ || in_flight_ != 0 || problems_ != 0) return std::nullopt;
+  if (problems_ != 0) return std::nullopt;
+  if (next_path_ < paths()) {
+    // Greetings that are under way may still find a problem.
+    if (in_flight_ >= kMostPaths) return std::nullopt;
+    ++in_flight_;
+    const uint32_t from = next_path_++;
+    return Question{Purpose::kPath, from, (from + 1) % paths()};
+  }
+  if (inventory_asked_ || in_flight_ != 0) return std::nullopt;
   inventory_asked_ = true;
   ++in_flight_;
   return Question{Purpose::kInventory, 0};
 }
 
-void Preflight::Complain(uint32_t node, const std::string& text) {
-  if (problems_++ == 0) first_problem_ = plan_.nodes[node].name + ": " + text;
+void Preflight::Complain(const std::string& subject, const std::string& text) {
+  if (problems_++ == 0) first_problem_ = subject + ": " + text;
 }
 
 void Preflight::OnUnreachable(uint32_t node) {
   --in_flight_;
-  Complain(node, "there is no connected gateway of this name");
+  Complain(plan_.nodes[node].name, "there is no connected gateway of this name");
 }
 
 void Preflight::OnAnswer(const Arrived& arrived) {
   --in_flight_;
   const NodeAnswer& answer = arrived.answer;
-  if (answer.code != 0) return Complain(arrived.node, answer.message);
+  const std::string& name = plan_.nodes[arrived.node].name;
+  if (arrived.purpose == Purpose::kPath) {
+    slowest_ns_ = std::max(slowest_ns_, answer.median_ns);
+    if (answer.code == 0) return;
+    const std::string& peer = plan_.nodes[(arrived.node + 1) % paths()].name;
+    return Complain(name + " to " + peer, ForeignText(answer.message.substr(0, 256)));
+  }
+  if (answer.code != 0) return Complain(name, ForeignText(answer.message.substr(0, 256)));
   if (answer.report.outcome() != WordOf(migration::Outcome::kDone))
-    return Complain(arrived.node, "adapter " + plan_.adapter + ": " + ResultOf(arrived).text);
+    return Complain(name, "adapter " + plan_.adapter + ": " + ResultOf(arrived).text);
   if (arrived.purpose == Purpose::kInventory) {
     inventory_read_ = answer.report.inventory_hash() == plan_.inventory_hash;
-    if (!inventory_read_) Complain(arrived.node, "the inventory is not the planned one");
+    if (!inventory_read_) Complain(name, "the inventory is not the planned one");
     return;
   }
   for (const std::string& call : CallsFor(plan_)) {
     const auto& has = answer.report.calls();
     if (std::find(has.begin(), has.end(), call) == has.end())
-      return Complain(arrived.node, "adapter " + plan_.adapter + " does not have the call " + call);
+      return Complain(name, "adapter " + plan_.adapter + " does not have the call " + call);
   }
 }
 
@@ -71,10 +93,13 @@ std::optional<migration::PreflightResult> Preflight::Result() const {
             (problems_ == 1 ? "" : ", and " + std::to_string(problems_ - 1) + " more problems")};
   }
   if (!inventory_read_) return std::nullopt;
-  return migration::PreflightResult{
-      .passed = true,
-      .text = std::to_string(plan_.nodes.size()) +
-              " nodes answered, and the inventory is the planned one"};
+  std::string text = std::to_string(plan_.nodes.size()) + " nodes answered";
+  if (paths() != 0) {
+    text += ", " + std::to_string(paths()) + " paths carry whole packets (median at most " +
+            std::to_string(slowest_ns_ / 1000) + " us)";
+  }
+  return migration::PreflightResult{.passed = true,
+                                    .text = text + ", the inventory is the planned one"};
 }
 
 }  // namespace rocegw::migrations

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preflight of a migration: each node's agent is connected and runs the plan's adapter, the adapter
-// has every call that the plan needs, and the inventory is the planned one. Decides nothing about
-// time: the caller asks and brings answers. One thread.
+// has every call that the plan needs, whole packets pass between gateways in both directions, and
+// the inventory is the planned one. Decides nothing about time: the caller asks and brings answers.
+// One thread.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,15 @@ class Preflight {
  public:
   // Questions at a time.
   static constexpr size_t kMostInFlight = 32;
+  // Path tests at a time; a node takes part in two.
+  static constexpr size_t kMostPaths = 8;
 
   explicit Preflight(const migration::Plan& plan) : plan_(plan) {}
 
   struct Question {
     Purpose purpose = Purpose::kHello;
     uint32_t node = 0;
+    uint32_t peer = 0;  // other end of a path test
   };
   // Returns the next question to ask now; nullopt: wait for answers, or it is over.
   std::optional<Question> Next();
@@ -33,11 +37,15 @@ class Preflight {
   std::optional<migration::PreflightResult> Result() const;
 
  private:
-  void Complain(uint32_t node, const std::string& text);
+  void Complain(const std::string& subject, const std::string& text);
+  // Returns the number of paths: each node to the next one, the last one to the first.
+  uint32_t paths() const;
 
   const migration::Plan& plan_;
   uint32_t next_ = 0;
+  uint32_t next_path_ = 0;
   size_t in_flight_ = 0;
+  uint64_t slowest_ns_ = 0;  // median round trip of the slowest path
   bool inventory_asked_ = false;
   bool inventory_read_ = false;
   size_t problems_ = 0;

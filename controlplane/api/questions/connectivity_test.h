@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestConnectivity: makes the agent of one gateway start a probe that waits, and when that has
-// reported its address, the agent of the other gateway a probe that connects to it. Both end with
-// the call. A failed connection is a successful answer of the call. gRPC's threads.
+// TestConnectivity: a pair of probes (probe_pair.h) that ends with its call. A failed connection is
+// a successful answer of the call. gRPC's threads.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -33,10 +32,5 @@ grpc::ServerUnaryReactor* NewConnectivityTest(const grpc::CallbackServerContext&
                                               ConnectivityTests& tests, const Admitted& caller,
                                               const admin::v1::TestConnectivityRequest& request,
                                               admin::v1::TestConnectivityResponse& response);
-
-// Returns the remedy of a fault. `here`: gateway that reports the fault, `there`: the other one,
-// both names without "gateways/".
-std::string RemedyOf(types::v1::ConnectivityFault fault, const std::string& here,
-                     const std::string& there);
 
 }  // namespace rocegw::api

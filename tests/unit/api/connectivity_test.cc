@@ -10,6 +10,7 @@
 #include <mutex>
 #include <semaphore>
 
+#include "controlplane/api/questions/probe_pair.h"
 #include "tests/unit/api/gateways_world.h"
 
 namespace rocegw::testing::gateways {

@@ -50,6 +50,24 @@ class SimulatedNodes final : public NodeAccess {
     if (!answers && on_lost_) on_lost_();
   }
 
+  void TestPath(const std::string& from, const std::string& to, std::chrono::seconds,
+                std::function<void(NodeAnswer)> done) override {
+    NodeAnswer answer{.median_ns = 40'000};
+    {
+      const std::lock_guard lock(mutex_);
+      if (blocked_ == from + " to " + to) {
+        answer.code = 9;  // FAILED_PRECONDITION
+        answer.message = "TIMED_OUT at gateways/" + from + ": no answer";
+      }
+    }
+    done(std::move(answer));
+  }
+
+  // Lets no packet pass on the path "n1 to n2".
+  void Block(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    blocked_ = path;
+  }
   void SetAway(const std::string& node, bool away) {
     const std::lock_guard lock(mutex_);
     away ? (void)away_.insert(node) : (void)away_.erase(node);
@@ -122,6 +140,7 @@ class SimulatedNodes final : public NodeAccess {
   std::set<std::string> away_;
   std::string inventory_;
   bool without_calls_ = false;
+  std::string blocked_;
   uint64_t commands_ = 0;
   uint64_t lose_answer_ = 0;
   std::function<void()> on_lost_;

@@ -142,6 +142,21 @@ TEST(MigrationDriver, APreflightFindsAnAdapterWithoutTheCallsOfThePlan) {
             std::string::npos);
 }
 
+// Failure cases 6 and 7: a path that carries nothing, or no whole packets.
+TEST(MigrationDriver, APreflightFindsAPathThatCarriesNoWholePackets) {
+  DrivenCluster cluster(Automatic(3));
+  cluster.nodes().Block("n3 to n1");
+  const auto driver = cluster.NewDriver();
+  ASSERT_TRUE(cluster.Await([](const Record& record) { return !record.preflight_wanted; }));
+  EXPECT_EQ(cluster.Stored().record.reason, "n3 to n1: TIMED_OUT at gateways/n3: no answer");
+  cluster.nodes().Block("");
+  EXPECT_EQ(cluster.Give({.verb = Verb::kPreflight}), "");
+  ASSERT_TRUE(cluster.AwaitState(MigrationState::kPreflighted));
+  EXPECT_EQ(cluster.Stored().record.reason,
+            "3 nodes answered, 3 paths carry whole packets (median at most 40 us), the inventory "
+            "is the planned one");
+}
+
 TEST(MigrationDriver, EachTransitionIsAudited) {
   DrivenCluster cluster(Automatic(2));
   const auto driver = cluster.NewDriver();
