@@ -73,6 +73,9 @@ std::string Orders::Start() {
                                   : "it needs a preflight first (" + record_.reason + ")";
   }
   if (!IsIn({S::kPreflighted})) return NotIn();
+  // The tick that ends the preflight may come after the order.
+  if (record_.now > record_.preflight_at + record_.knobs.preflight_valid)
+    return "the preflight is too old; it needs another one";
   if (!record_.inventory_matches) return "the inventory is not the planned one; make a new plan";
   if (!WindowIsOpen(record_.knobs, record_.now)) return "the change window is closed";
   record_.waves[0].approved = true;
