@@ -7,33 +7,48 @@
 // thread.
 #pragma once
 
-#include <algorithm>
-
 #include "gateway/base/time.h"
 
 namespace rocegw {
 
 class LateYields {
  public:
-  // Returns true if the thread should sleep instead of yield.
-  bool crowded(TimePoint now) const { return now < until_; }
-
-  // Records that the thread yielded at `before` and ran again at `after`.
-  void OnYield(TimePoint before, TimePoint after) {
-    if (after - before <= kLate) return;
-    const bool soon = after - until_ < while_ * 2;
-    while_ = soon ? std::min(while_ * 2, kLongest) : kShortest;
-    until_ = after + while_;
-  }
-
   // Longer than any yield to no thread, or to threads that yield as well.
   static constexpr Duration kLate = Microseconds(100);
   static constexpr Duration kShortest = Milliseconds(20);
   static constexpr Duration kLongest = Milliseconds(640);
 
+  // `late`: the longest yield that shows no other thread. `shortest`, `longest`: how long a late
+  // yield counts.
+  constexpr explicit LateYields(Duration late = kLate, Duration shortest = kShortest,
+                                Duration longest = kLongest)
+      : late_(late),
+        shortest_(shortest),
+        longest_(longest),
+        while_(shortest),
+        until_{-longest.ns * 4} {}
+
+  // Returns true if the thread should sleep instead of yield.
+  bool crowded(TimePoint now) const { return now < until_; }
+
+  // Records that the thread yielded at `before` and ran again at `after`.
+  void OnYield(TimePoint before, TimePoint after) {
+    if (after - before <= late_) return;
+    const bool soon = after - until_ < while_ * 2;
+    if (!soon) {
+      while_ = shortest_;
+    } else {
+      while_ = while_ * 2 < longest_ ? while_ * 2 : longest_;
+    }
+    until_ = after + while_;
+  }
+
  private:
-  Duration while_ = kShortest;
-  TimePoint until_{-kLongest.ns * 4};
+  Duration late_;
+  Duration shortest_;
+  Duration longest_;
+  Duration while_;
+  TimePoint until_;
 };
 
 }  // namespace rocegw

@@ -360,6 +360,27 @@ void ReadGateways(Section& section, GatewaysConfig& gateways) {
   gateways.channels = false;
 }
 
+void ReadWaiting(Section& section, datapath::WaitingConfig& waiting) {
+  section.Choice<WaitMode>("mode",
+                           {{"busy", WaitMode::kBusy},
+                            {"event", WaitMode::kEvent},
+                            {"event_batch", WaitMode::kEventBatch},
+                            {"hybrid", WaitMode::kHybrid},
+                            {"adaptive", WaitMode::kAdaptive}},
+                           waiting.mode);
+  section.Unsigned("yield_after_us", 0u, 1000000u, waiting.yield_after_us);
+  section.Unsigned("sleep_after_us", 0u, 1000000u, waiting.sleep_after_us);
+  // The scheduler takes slices of 0.1 to 100 ms.
+  section.Unsigned("slice_us", 0u, 100000u, waiting.slice_us);
+  if (waiting.slice_us != 0 && waiting.slice_us < 100)
+    section.ProblemAt("slice_us", "the kernel has no slices below 100; 0 leaves the slice to it");
+  section.Unsigned("realtime_priority", 0u, 99u, waiting.realtime_priority);
+  if (waiting.realtime_priority != 0 && waiting.mode == WaitMode::kBusy)
+    section.ProblemAt("realtime_priority",
+                      "a real-time thread that never sleeps would stop all else on its processor");
+  section.Bool("keep_processors_awake", waiting.keep_processors_awake);
+}
+
 void ReadTop(Section& top, Config& config) {
   top.Text("name", CheckLabel, config.name);
   top.Text("runtime_dir", CheckAbsolutePath, config.runtime_dir);
@@ -378,6 +399,7 @@ void ReadTop(Section& top, Config& config) {
   top.Choice("log_level", process::LogLevels(), config.log_level);
   top.Unsigned("workers", 0u, kMaxWorkers, config.workers);
   top.Bool("pin_workers", config.pin_workers);
+  top.Nested("waiting", [&](Section& section) { ReadWaiting(section, config.waiting); });
   ReadPorts(top, config);
   top.Choice<MemoryPlacement>("memory_placement",
                               {{"enabled", MemoryPlacement::kEnabled},

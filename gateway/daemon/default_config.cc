@@ -20,6 +20,24 @@ log_level: info
 workers: 0
 # Bind worker i to the i-th allowed processor.
 pin_workers: false
+# How workers wait for work, and how the kernel schedules them (docs/develop/threading.md#sleeping-and-waking).
+waiting:
+  # adaptive: polls, yields and sleeps, by what yields cost. busy: polls only. event: sleeps after each round.
+  # event_batch: sleeps after the first round without work. hybrid: polls for sleep_after_us without work, then sleeps.
+  mode: adaptive
+  # Mode adaptive: time without work until a worker yields its processor.
+  yield_after_us: 8
+  # Modes adaptive and hybrid: time without work until a worker sleeps.
+  sleep_after_us: 50
+  # Time slice asked of the scheduler (Linux 6.12 and later), 100 to 100000; 0: the kernel's own. A worker that wakes up
+  # preempts programs with longer slices.
+  slice_us: 100
+  # Priority of SCHED_FIFO for workers, 1 to 99; 0: none. Needs CAP_SYS_NICE. For programs that spin on their memory
+  # where processors are scarce.
+  realtime_priority: 0
+  # Idle processors of the machine do not halt until 100 ms after the last work, which costs energy and saves the time
+  # that a wake-up takes. Needs write access to /dev/cpu_dma_latency.
+  keep_processors_awake: false
 
 # One RDMA device (rocegw0, rocegw1, ...) appears per port.
 ports:

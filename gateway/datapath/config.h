@@ -14,6 +14,7 @@
 
 #include "gateway/base/fleet_keys.h"
 #include "gateway/base/memory_placement.h"
+#include "gateway/base/wait_policy.h"
 #include "gateway/flow/cc_profile.h"
 #include "gateway/flow/cc_selector.h"
 #include "gateway/wire/gateway_mad.h"
@@ -101,9 +102,22 @@ struct GatewaysConfig {
   bool operator==(const GatewaysConfig&) const = default;
 };
 
+// How workers wait for work and are scheduled (base/wait_policy.h,
+// worker/schedule/thread_scheduling.h).
+struct WaitingConfig {
+  WaitMode mode = WaitMode::kAdaptive;
+  uint32_t yield_after_us = 8;
+  uint32_t sleep_after_us = 50;
+  uint32_t slice_us = 100;
+  uint32_t realtime_priority = 0;
+  bool keep_processors_awake = false;
+  bool operator==(const WaitingConfig&) const = default;
+};
+
 struct Config {
   uint32_t workers = 0;  // 0: a quarter of the processors, at least one
   bool pin_workers = false;
+  WaitingConfig waiting;
   bool guest_rounds = false;  // polling threads may run a worker's rounds; in-process gateways only
   std::vector<PortConfig> ports = {PortConfig{}};
   uint64_t window_bytes = 0;  // limit in flight per flow; 0: derived from the port's receive buffer

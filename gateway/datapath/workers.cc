@@ -18,6 +18,18 @@ namespace {
 // serves.
 constexpr size_t kFewProcessors = 4;
 
+worker::WorkerWaiting MakeWaiting(const WaitingConfig& config) {
+  worker::WorkerWaiting waiting;
+  waiting.policy.mode = config.mode;
+  waiting.policy.yield_after = Microseconds(config.yield_after_us);
+  waiting.policy.sleep_after = Microseconds(config.sleep_after_us);
+  waiting.policy.keeps_core = config.realtime_priority != 0;
+  waiting.scheduling.slice = Microseconds(config.slice_us);
+  waiting.scheduling.realtime_priority = config.realtime_priority;
+  waiting.scheduling.keep_processors_awake = config.keep_processors_awake;
+  return waiting;
+}
+
 UniqueFd MakeEvent() { return UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 
 }  // namespace
@@ -64,9 +76,10 @@ Status Workers::Run(const Config& config, const port::SteeringTable& steering, c
   std::vector<worker::WorkerInbox*> inboxes;
   for (const auto& one : workers_) inboxes.push_back(&one->inbox);
   session::Random random;
-  worker::IdlePolicy idle;
-  if (processors.size() > kFewProcessors && processors.size() > count) idle.yields = false;
-  idle.guests = config.guest_rounds;
+  worker::WorkerWaiting waiting = MakeWaiting(config.waiting);
+  if (processors.size() > kFewProcessors && processors.size() > count)
+    waiting.policy.may_yield = false;
+  waiting.guests = config.guest_rounds;
   for (size_t i = 0; i < count; ++i) {
     One& one = *workers_[i];
     worker::WorkerOptions options;
@@ -85,7 +98,7 @@ Status Workers::Run(const Config& config, const port::SteeringTable& steering, c
     options.channel_congestion = options.congestion;
     options.channel_policy = config.channel_policy;
     options.secret = {random.Next64(), random.Next64()};
-    auto thread = worker::WorkerThread::Start(std::move(options), idle, one.cpu);
+    auto thread = worker::WorkerThread::Start(std::move(options), waiting, one.cpu);
     if (!thread.ok()) return thread.status();
     one.thread = std::move(*thread);
   }

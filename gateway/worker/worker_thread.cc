@@ -11,7 +11,6 @@
 #include <cstring>
 #include <utility>
 
-#include "gateway/base/late_yields.h"
 #include "gateway/base/monotonic_clock.h"
 #include "gateway/worker/schedule/cycle_clock.h"
 
@@ -25,10 +24,8 @@ constexpr uint64_t kPortEvent = uint64_t{1} << 41;  // or'ed with the port's des
 constexpr uint32_t kWakesEvery = 32;
 constexpr int kWakesAtOnce = 32;
 constexpr Duration kMaxSleep = Seconds(1);
-// Falling asleep and waking takes about this long (the kernel gives timers 50 us of slack): spin
-// for what is due sooner.
-constexpr Duration kAwaitAwake = Microseconds(100);
-constexpr Duration kMaxSpin{INT64_MAX};
+// Processors stay awake for this long behind the last work.
+constexpr Duration kProcessorsAwake = Milliseconds(100);
 // Guests that poll return within this time; while they do, the worker's own thread checks at
 // intervals of kNap.
 constexpr Duration kGuestStays = Microseconds(50);
@@ -70,8 +67,8 @@ void DrainOwn(int fd) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions options, IdlePolicy idle,
-                                                            int cpu) {
+StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions options,
+                                                            WorkerWaiting waiting, int cpu) {
   const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   if (epoll_fd < 0) {
     return Status(errno, std::string("cannot create an epoll set: ") + std::strerror(errno));
@@ -80,7 +77,13 @@ StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions option
   for (const port::PacketPort* port : options.ports) {
     if (port->wake_fd() >= 0) added = added && AddPort(epoll_fd, port->wake_fd());
     // A port without a descriptor must be polled.
-    if (port->wake_fd() < 0) idle.spin = kMaxSpin;
+    if (port->wake_fd() < 0) waiting.policy.may_sleep = false;
+  }
+  if (!waiting.policy.may_sleep && waiting.policy.keeps_core) {
+    close(epoll_fd);
+    return Status(EINVAL,
+                  "a port that must be polled all the time and real-time workers would stop all "
+                  "else on their processors: set waiting.realtime_priority: 0");
   }
   if (!added) {
     const int error = errno;
@@ -88,8 +91,15 @@ StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions option
     return Status(error,
                   std::string("cannot watch a worker's descriptors: ") + std::strerror(error));
   }
-  std::unique_ptr<WorkerThread> thread(new WorkerThread(std::move(options), idle, epoll_fd));
+  std::unique_ptr<WorkerThread> thread(new WorkerThread(std::move(options), waiting, epoll_fd));
+  if (waiting.scheduling.keep_processors_awake) {
+    if (Status status = WakeLatencyRequest::Check(); !status.ok()) return status;
+  }
   thread->thread_ = std::thread(&WorkerThread::Run, thread.get());
+  if (const uint32_t priority = waiting.scheduling.realtime_priority; priority != 0) {
+    if (Status status = MakeRealtime(thread->thread_.native_handle(), priority); !status.ok())
+      return status;
+  }
   if (cpu >= 0) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -103,8 +113,9 @@ StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions option
   return thread;
 }
 
-WorkerThread::WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd)
-    : idle_(idle),
+WorkerThread::WorkerThread(WorkerOptions options, WorkerWaiting waiting, int epoll_fd)
+    : waiting_(waiting),
+      policy_(waiting.policy),
       epoll_fd_(epoll_fd),
       wake_fd_(options.link->worker_wake_fd),
       counters_(options.counters) {
@@ -148,11 +159,11 @@ class WorkerThread::RunLock {
   RunLock& operator=(const RunLock&) = delete;
 
   void Take() {
-    if (!worker_.idle_.guests) return;
+    if (!worker_.waiting_.guests) return;
     while (worker_.run_lock_.exchange(true, std::memory_order_acquire)) sched_yield();
   }
   void Leave() {
-    if (worker_.idle_.guests) worker_.run_lock_.store(false, std::memory_order_release);
+    if (worker_.waiting_.guests) worker_.run_lock_.store(false, std::memory_order_release);
   }
 
  private:
@@ -182,15 +193,27 @@ void WorkerThread::EndSleep() {
   if (std::exchange(sleeps_, false)) worker_->FinishSleep();
 }
 
+void WorkerThread::Yield(TimePoint now, RunLock& lock) {
+  lock.Leave();
+  sched_yield();
+  lock.Take();
+  policy_.OnYield(now, MonotonicNow());
+}
+
+// Returns how long the thread may sleep at most.
+Duration WorkerThread::SleepLimit(TimePoint now) const {
+  const Duration most = wake_latency_.held() ? kProcessorsAwake : kMaxSleep;
+  const TimePoint deadline = worker_->NextDeadline();
+  return deadline == kNever ? most : std::clamp(deadline - now, Duration{}, most);
+}
+
 void WorkerThread::Sleep(TimePoint now, RunLock& lock) {
-  if (worker_->NextDeadline() - now < kAwaitAwake) {
-    sched_yield();
+  if (worker_->NextDeadline() - now < policy_.ShortestSleep(now)) {
+    if (!waiting_.policy.keeps_core) sched_yield();
     return;
   }
   if (!worker_->PrepareSleep(now)) return;
-  Duration timeout = kMaxSleep;
-  if (const TimePoint deadline = worker_->NextDeadline(); deadline != kNever)
-    timeout = std::clamp(deadline - now, Duration{}, kMaxSleep);
+  const Duration timeout = SleepLimit(now);
   counters_->sleeps_events.Add();
   sleeps_ = true;
   lock.Leave();
@@ -199,6 +222,10 @@ void WorkerThread::Sleep(TimePoint now, RunLock& lock) {
   lock.Take();
   HandleWakes(events, count, timeout.ns == 0 ? now : MonotonicNow());
   EndSleep();
+  if (waiting_.scheduling.keep_processors_awake) {
+    if (count > 0) wake_latency_.Hold();
+    if (count == 0 && timeout == kProcessorsAwake) wake_latency_.Release();
+  }
 }
 
 void WorkerThread::RunGuestRound() {
@@ -229,33 +256,26 @@ void WorkerThread::StayAway() const {
 
 void WorkerThread::Run() {
   pthread_setname_np(pthread_self(), "rocegw-worker");
+  RequestSlice(waiting_.scheduling.slice);
   heartbeat_.Begin();
-  TimePoint last_work = MonotonicNow();
-  TimePoint last_rest = last_work;  // or of the last work
-  LateYields late_yields;
-  // A port without a descriptor to wait on must be polled.
-  const bool may_sleep = idle_.spin < kMaxSpin;
+  policy_.OnSleep(MonotonicNow());
   for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
     heartbeat_.Beat();
-    if (idle_.guests) StayAway();
+    if (waiting_.guests) StayAway();
     RunLock lock(*this);
     const TimePoint now = MonotonicNow();
-    const bool busy = worker_->RunOnce(now);
+    const bool found_work = worker_->RunOnce(now);
     if (i % kWakesEvery == 0) TakeWakes(now);
-    if (busy) {
-      last_rest = last_work = now;
-      continue;
-    }
-    const bool yields = idle_.yields && now - last_rest >= idle_.yield;
-    if (now - last_work > idle_.spin || (yields && may_sleep && late_yields.crowded(now))) {
-      Sleep(now, lock);
-      last_rest = last_work = MonotonicNow();
-    } else if (yields) {
-      lock.Leave();
-      sched_yield();
-      lock.Take();
-      last_rest = MonotonicNow();
-      late_yields.OnYield(now, last_rest);
+    switch (policy_.Next(now, found_work)) {
+      case WaitStep::kPoll:
+        break;
+      case WaitStep::kYield:
+        Yield(now, lock);
+        break;
+      case WaitStep::kSleep:
+        Sleep(now, lock);
+        policy_.OnSleep(MonotonicNow());
+        break;
     }
   }
   heartbeat_.End();

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thread of a worker: clock, busy polling, yielding and sleep. If spinning threads may outnumber
-// cores, it yields after 8 us without work, or sleeps then if a yield has cost a scheduler slice
-// (base/late_yields.h). After 50 us without work it sleeps on one epoll set of ports, sessions'
-// eventfds and its own wake descriptor.
+// Thread of a worker: clock, rounds, and what it does between rounds, which base/wait_policy.h
+// decides. It sleeps on one epoll set of ports, sessions' eventfds and its own wake descriptor.
 //
-// With IdlePolicy::guests, other threads of the process may run rounds instead, one at a time
+// With WorkerWaiting::guests, other threads of the process may run rounds instead, one at a time
 // (docs/user/in_process.md). While guests run rounds, the worker's own thread only checks now and
 // then whether it is needed again.
 #pragma once
@@ -19,23 +17,23 @@
 
 #include "gateway/base/heartbeat.h"
 #include "gateway/base/status.h"
+#include "gateway/base/wait_policy.h"
+#include "gateway/worker/schedule/thread_scheduling.h"
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {
 
-struct IdlePolicy {
-  // Times without work, not rounds: polling a socket takes a microsecond, polling a ring a tenth of
-  // that.
-  Duration yield = Microseconds(8);  // before it yields, and between two yields
-  Duration spin = Microseconds(50);  // before it sleeps
-  bool yields = true;
+// How the thread of a worker waits and is scheduled.
+struct WorkerWaiting {
+  WaitParameters policy;
+  SchedulingParameters scheduling;
   bool guests = false;  // other threads run rounds too
 };
 
 class WorkerThread {
  public:
   // Starts the thread. options.watch is set here. cpu: -1 does not pin.
-  static StatusOr<std::unique_ptr<WorkerThread>> Start(WorkerOptions options, IdlePolicy idle,
+  static StatusOr<std::unique_ptr<WorkerThread>> Start(WorkerOptions options, WorkerWaiting waiting,
                                                        int cpu);
   // Stops the loop and joins the thread. Unlink all sessions before.
   ~WorkerThread();
@@ -43,7 +41,8 @@ class WorkerThread {
   WorkerThread& operator=(const WorkerThread&) = delete;
 
   // Runs one round on the calling thread, or nothing if another thread runs one. Only with
-  // idle.guests. Any thread that shares descriptors with the threads that made and run the worker.
+  // waiting.guests. Any thread that shares descriptors with the threads that made and run the
+  // worker.
   void RunGuestRound();
 
   const Heartbeat& heartbeat() const { return heartbeat_; }
@@ -51,17 +50,21 @@ class WorkerThread {
  private:
   class RunLock;
 
-  WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd);
+  WorkerThread(WorkerOptions options, WorkerWaiting waiting, int epoll_fd);
   void Run();
   void Rouse() const;
   void StayAway() const;
+  void Yield(TimePoint now, RunLock& lock);
   void Sleep(TimePoint now, RunLock& lock);
+  Duration SleepLimit(TimePoint now) const;
   void TakeWakes(TimePoint now);
   void HandleWakes(const epoll_event* events, int count, TimePoint now);
   void EndSleep();
   static void Watch(void* context, int fd, SessionId session, bool add);
 
-  IdlePolicy idle_;
+  const WorkerWaiting waiting_;
+  WaitPolicy policy_;
+  WakeLatencyRequest wake_latency_;
   int epoll_fd_;
   int wake_fd_;
   metrics::WorkerCounters* counters_;

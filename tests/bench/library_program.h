@@ -41,7 +41,7 @@ class LibraryProgram {
     const verbs::CqConfig cq = end.Cq();
     if (cq_.Init(cq.control, cq.ring, cq.entries, 1) != 0 || cq_.Add(&rings_, true, true) != 0)
       std::abort();
-    cq_.set_yield_after(0, false);
+    cq_.set_polling({}, false);
   }
   ~LibraryProgram() {
     cq_.Destroy();

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completion queues and their event channels.
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
 #include "gateway/client/device/event_acks.h"
 #include "gateway/client/device/object_ids.h"
@@ -20,20 +18,6 @@
 namespace rocegw::client {
 
 namespace {
-
-// If polling threads may outnumber cores, a poller that finds nothing delays the worker it waits
-// for: on two cores four spinning threads wait milliseconds for each other, yielding ones
-// microseconds.
-uint32_t YieldAfter() {
-  constexpr uint32_t kEmptyPolls = 64;
-  constexpr int kFewCores = 4;
-  const char* choice = getenv("ROCEGW_POLL_YIELD");
-  if (choice != nullptr && strcmp(choice, "on") == 0) return kEmptyPolls;
-  if (choice != nullptr && strcmp(choice, "off") == 0) return 0;
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return kEmptyPolls;
-  return CPU_COUNT(&allowed) <= kFewCores ? kEmptyPolls : 0;
-}
 
 // Returns the rings' memory from a reply; nullptr: invalid.
 const void* FindRings(Session* session, const rocegw_cq_reply& reply) {
@@ -53,7 +37,8 @@ int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
   if (control == nullptr) return EPROTO;
   const int error = cq->rings.Init(control, rings, reply.entries, reply.worker_count);
   // A thread that runs the gateway itself cannot sleep until it has something.
-  cq->rings.set_yield_after(YieldAfter(), session->welcome().minor >= 3 && run_gateway == nullptr);
+  cq->rings.set_polling(PollingFromEnvironment(),
+                        session->welcome().minor >= 3 && run_gateway == nullptr);
   return error;
 }
 

@@ -173,7 +173,7 @@ bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc)
 int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet, uint64_t* made_ns) {
   int filled = 0;
   bool rest = false;
-  if (yield_after_ != 0) ThisPoller().TurnTo(this);
+  if (polling_.empty_polls != 0) ThisPoller().TurnTo(this);
   {
     SpinGuard guard(lock_);
     if (daemon_gone_) {
@@ -203,7 +203,7 @@ int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet, uint64_t* made_ns)
       empty_polls_ = 0;
     } else {
       ++empty_polls_;
-      rest = yield_after_ != 0 && empty_polls_ % yield_after_ == 0;
+      rest = polling_.empty_polls != 0 && empty_polls_ % polling_.empty_polls == 0;
       if (quiet != nullptr) *quiet = empty_polls_ % kQuietPolls == 0;
     }
   }
@@ -224,6 +224,7 @@ bool CompletionRings::AnyReady() {
 
 void CompletionRings::Rest() {
   IdlePoller& poller = ThisPoller();
+  poller.Use(polling_.mode);
   if (!may_sleep_ || !poller.ShouldSleep(MonotonicNs())) {
     YieldCore(poller);
     return;

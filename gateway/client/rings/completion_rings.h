@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/rings/idle_poller.h"
 #include "gateway/client/rings/receive_ring.h"
 #include "gateway/client/rings/send_ring.h"
 #include "gateway/client/rings/shared_ring.h"
@@ -80,10 +81,10 @@ class CompletionRings {
   // solicited ones.
   void Arm(bool solicited_only);
 
-  // Sets the number of empty polls in a row after which a poll yields the core; 0: never. `sleep`:
-  // the daemon wakes sleeping threads (idle_poller.h).
-  void set_yield_after(uint32_t polls, bool sleep) {
-    yield_after_ = polls;
+  // Sets what polls do that find nothing. `sleep`: the daemon wakes sleeping threads
+  // (idle_poller.h).
+  void set_polling(const Polling& polling, bool sleep) {
+    polling_ = polling;
     may_sleep_ = sleep;
   }
   uint32_t entries() const { return mask_ + 1; }
@@ -118,7 +119,7 @@ class CompletionRings {
   uint32_t workers_;
   uint32_t next_worker_;
   uint32_t empty_polls_;
-  uint32_t yield_after_;
+  Polling polling_;
   bool may_sleep_;
   bool daemon_gone_;
   bool suspended_;

@@ -119,7 +119,7 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
     settings.start = now_;
     settings.clock = options.clock;
     if (threads_) {
-      auto thread = worker::WorkerThread::Start(settings, options.idle, -1);
+      auto thread = worker::WorkerThread::Start(settings, options.waiting, -1);
       ASSERT_TRUE(thread.ok()) << thread.status().text();
       side.threads.push_back(std::move(*thread));
     } else {

@@ -30,7 +30,7 @@ struct GatewayPairOptions {
   size_t workers[2] = {1, 1};
   TamperScript* script = nullptr;  // applied to received packets of both sides (Step only)
   bool threads = false;
-  worker::IdlePolicy idle;  // used by threads
+  worker::WorkerWaiting waiting;  // used by threads
   flow::CcConfig congestion;
   size_t memory_bytes = 1 << 20;
   Reach reach = Reach::kBuffer;

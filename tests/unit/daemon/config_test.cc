@@ -56,6 +56,13 @@ runtime_dir: /tmp/gw
 log_level: debug
 workers: 3
 pin_workers: true
+waiting:
+  mode: hybrid
+  yield_after_us: 1
+  sleep_after_us: 2
+  slice_us: 200
+  realtime_priority: 10
+  keep_processors_awake: true
 ports:
   - {name: fast, mode: af_packet, interface: eth1}
   - {mode: udp, interface: eth0, segmentation: off, steering: hash, receive_buffer_bytes: 1MiB}
@@ -92,6 +99,7 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
   EXPECT_EQ(config.workers, 3u);
   EXPECT_TRUE(config.pin_workers);
+  EXPECT_EQ(config.waiting, (datapath::WaitingConfig{WaitMode::kHybrid, 1, 2, 200, 10, true}));
   ASSERT_EQ(config.ports.size(), 3u);
   EXPECT_EQ(config.ports[0].name, "fast");
   EXPECT_EQ(config.ports[0].mode, PortMode::kAfPacket);
@@ -167,6 +175,17 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
       {"workers: 1\nworkers: 2", {"f.yaml:2: key 'workers' is given twice"}},
       {"[1]: 2", {"f.yaml:1: a key must be a word"}},
       {"pin_workers: yes", {"f.yaml:1: pin_workers: 'yes' is neither true nor false"}},
+      {"waiting: {mode: sometimes}",
+       {"f.yaml:1: waiting.mode: 'sometimes' is not known, use busy, event, event_batch, hybrid or "
+        "adaptive"}},
+      {"waiting: {slice_us: 99}",
+       {"f.yaml:1: waiting.slice_us: the kernel has no slices below 100; 0 leaves the slice to "
+        "it"}},
+      {"waiting: {mode: busy, realtime_priority: 1}",
+       {"f.yaml:1: waiting.realtime_priority: a real-time thread that never sleeps would stop all "
+        "else on its processor"}},
+      {"waiting: {realtime_priority: 100}",
+       {"f.yaml:1: waiting.realtime_priority: 100 is out of range, 0 to 99 is allowed"}},
       {"log_level: loud",
        {"f.yaml:1: log_level: 'loud' is not known, use trace, debug, info, warn or error"}},
       {"name: Host_A",

@@ -26,7 +26,7 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
   GatewayPairOptions options;
   options.workers[0] = options.workers[1] = 2;
   options.threads = true;
-  options.idle.guests = GetParam();
+  options.waiting.guests = GetParam();
   GatewayPair gateways(options);
   struct Pair {
     RingEnd* ends[2];
@@ -113,7 +113,7 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
 TEST(WorkerWake, ProgramsEventfd_IsNeverRead_AndEachWriteWakes) {
   GatewayPairOptions options;
   options.threads = true;
-  options.idle.yield = options.idle.spin = Duration{};  // sleeps whenever it has nothing to do
+  options.waiting.policy.mode = WaitMode::kEventBatch;  // sleeps whenever it has nothing to do
   GatewayPair gateways(options);
   RingOptions ring;
   ring.handle = 1;

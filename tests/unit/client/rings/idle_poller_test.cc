@@ -50,6 +50,41 @@ TEST(IdlePoller, SeveralQueuesInTurn_OnlyYields) {
   EXPECT_FALSE(poller.ShouldSleep(kLate + 2));
 }
 
+TEST(IdlePoller, WaitsForEvents_SleepsBehindTheFirstYieldThoughItWasNotLate) {
+  IdlePoller poller;
+  poller.Use(WaitMode::kEventBatch);
+  int queue = 0;
+  poller.TurnTo(&queue);
+  EXPECT_FALSE(poller.ShouldSleep(1000));
+  poller.OnYield(1000, 1001);
+  EXPECT_TRUE(poller.ShouldSleep(2000));
+}
+
+TEST(Polling, NothingSet_DependsOnTheProcessors) {
+  EXPECT_EQ(ChoosePolling(nullptr, nullptr, nullptr, 4), (Polling{WaitMode::kAdaptive, 64}));
+  EXPECT_EQ(ChoosePolling(nullptr, nullptr, nullptr, 5), Polling());
+}
+
+TEST(Polling, Mode_IsTaken) {
+  EXPECT_EQ(ChoosePolling("busy", nullptr, nullptr, 2), Polling());
+  EXPECT_EQ(ChoosePolling("event", nullptr, nullptr, 8), (Polling{WaitMode::kEventBatch, 1}));
+  EXPECT_EQ(ChoosePolling("hybrid", "200", nullptr, 8), (Polling{WaitMode::kHybrid, 200}));
+  EXPECT_EQ(ChoosePolling("adaptive", nullptr, nullptr, 8), (Polling{WaitMode::kAdaptive, 64}));
+  EXPECT_EQ(ChoosePolling("unknown", nullptr, nullptr, 2), (Polling{WaitMode::kAdaptive, 64}));
+}
+
+TEST(Polling, OlderVariable_StillWorks) {
+  EXPECT_EQ(ChoosePolling(nullptr, nullptr, "on", 8), (Polling{WaitMode::kAdaptive, 64}));
+  EXPECT_EQ(ChoosePolling(nullptr, nullptr, "off", 2), Polling());
+  EXPECT_EQ(ChoosePolling("adaptive", nullptr, "off", 2), (Polling{WaitMode::kAdaptive, 64}));
+}
+
+TEST(Polling, CountOfEmptyPollsOutOfRange_IsTheDefault) {
+  for (const char* text : {"", "0", "-1", "5x", "1000001", "99999999999999999999"})
+    EXPECT_EQ(ChoosePolling("adaptive", text, nullptr, 2).empty_polls, 64u) << text;
+  EXPECT_EQ(ChoosePolling("adaptive", "1000000", nullptr, 2).empty_polls, 1000000u);
+}
+
 TEST(IdlePoller, WordHasChanged_DoesNotSleep) {
   uint32_t word = 0;
   SleepUntilWoken(&word, 1);
@@ -71,16 +106,17 @@ TEST(IdlePoller, Sleeper_IsWoken) {
   sleeper.join();
 }
 
-// Records a long yield of this thread, which polls `rings`.
+// Records a long yield of this thread, which polls `rings`. It counts for IdlePoller::kCrowdedNs.
 void Crowd(const CompletionRings& rings) {
   constexpr int64_t kHour = 3600 * int64_t{1'000'000'000};
   ThisPoller().TurnTo(&rings);
-  ThisPoller().OnYield(0, MonotonicNs() + kHour);
+  const int64_t now = MonotonicNs();
+  ThisPoller().OnYield(now - kHour, now);
 }
 
 class RestingPolls : public ::testing::Test {
  protected:
-  RestingPolls() { memory.cq().set_yield_after(2, true); }
+  RestingPolls() { memory.cq().set_polling({WaitMode::kAdaptive, 2}, true); }
   uint32_t sleeping() { return memory.cq_control().sleeping; }
   int Poll() {
     ibv_wc wc;
@@ -94,12 +130,13 @@ TEST_F(RestingPolls, Crowded_SleepsAfterSoManyEmptyPolls) {
   Crowd(memory.cq());
   EXPECT_EQ(Poll(), 0);
   EXPECT_EQ(sleeping(), 0u);
+  Crowd(memory.cq());
   EXPECT_EQ(Poll(), 0);
   EXPECT_EQ(sleeping(), 1u);
 }
 
 TEST_F(RestingPolls, DaemonThatWakesNobody_OnlyYields) {
-  memory.cq().set_yield_after(2, false);
+  memory.cq().set_polling({WaitMode::kAdaptive, 2}, false);
   Crowd(memory.cq());
   for (int i = 0; i < 8; ++i) EXPECT_EQ(Poll(), 0);
   EXPECT_EQ(sleeping(), 0u);
@@ -116,7 +153,7 @@ TEST_F(RestingPolls, CompletionComes_DoesNotSleep) {
 
 TEST_F(RestingPolls, AnotherQueueInBetween_DoesNotSleep) {
   RingMemory other;
-  other.cq().set_yield_after(2, true);
+  other.cq().set_polling({WaitMode::kAdaptive, 2}, true);
   Crowd(memory.cq());
   ibv_wc wc;
   for (int i = 0; i < 8; ++i) {
