@@ -21,27 +21,20 @@ constexpr const char* kNotFinite = "number is not finite";
 }  // namespace
 
 StateStream::StateStream(std::vector<uint8_t>& out, TimePoint now, const StateVersions& reader)
-    : out_(&out), reader_(&reader), now_(now) {}
+    : out_(&out), reader_(&reader), at_(out.size()), now_(now) {}
 
 StateStream::StateStream(std::span<const uint8_t> in, TimePoint now)
     : in_(in), end_(in.size()), now_(now) {}
 
-void StateStream::Fail(const char* reason) {
-  if (failure_ == nullptr) failure_ = reason;
+void StateStream::MakeSpace(size_t length) {
+  constexpr size_t kLeast = 256;
+  const size_t ahead = depth_ == 0 ? 0 : std::max(kLeast, at_);
+  out_->resize(at_ + length + ahead);
 }
 
-void StateStream::Bytes(std::span<uint8_t> bytes) {
-  if (!reading()) {
-    out_->insert(out_->end(), bytes.begin(), bytes.end());
-    return;
-  }
-  if (ok() && bytes.size() <= end_ - at_) {
-    std::memcpy(bytes.data(), in_.data() + at_, bytes.size());
-    at_ += bytes.size();
-    return;
-  }
+void StateStream::ReadZeros(void* bytes, size_t length) {
   Fail("record is shorter than its fields");
-  std::fill(bytes.begin(), bytes.end(), uint8_t{0});
+  std::memset(bytes, 0, length);
 }
 
 void StateStream::Value(float& value) {
@@ -106,7 +99,7 @@ StateRecord::StateRecord(StateStream& state, StateKind kind) : state_(state) {
   const uint16_t number = state.Carry(static_cast<uint16_t>(kind));
   version_ = state.Carry(version_);
   const uint32_t length = state.Carry(uint32_t{0});
-  fields_at_ = state.reading() ? state.at_ : state.out_->size();
+  fields_at_ = state.at_;
   if (!state.reading()) return;
   outer_end_ = state.end_;
   state.Require(number == static_cast<uint16_t>(kind), "record of another kind");
@@ -120,13 +113,14 @@ StateRecord::~StateRecord() {
   --state_.depth_;
   if (state_.reading()) {
     state_.Require(state_.at_ == state_.end_, "record is longer than its fields");
-    state_.end_ = outer_end_;
+    if (state_.ok()) state_.end_ = outer_end_;
     return;
   }
-  const size_t length = state_.out_->size() - fields_at_;
+  const size_t length = state_.at_ - fields_at_;
   state_.Require(length <= std::numeric_limits<uint32_t>::max(), "record is too long");
-  for (size_t i = 0; i < sizeof(uint32_t); ++i)
-    (*state_.out_)[fields_at_ - sizeof(uint32_t) + i] = static_cast<uint8_t>(length >> 8 * i);
+  const auto written = static_cast<uint32_t>(length);
+  std::memcpy(state_.out_->data() + fields_at_ - sizeof written, &written, sizeof written);
+  if (state_.depth_ == 0) state_.out_->resize(state_.at_);
 }
 
 }  // namespace rocegw::hand_over

@@ -18,9 +18,11 @@
 // caller asks ok() at the end and discards all objects if it is false. Not thread-safe.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -35,7 +37,8 @@ namespace rocegw::hand_over {
 
 class StateStream {
  public:
-  // Writes to the end of `out`, in versions that the reader knows. Both outlive the stream.
+  // Writes to the end of `out`, in versions that the reader knows. Both outlive the stream. Inside
+  // of a record, `out` is longer than what is written.
   StateStream(std::vector<uint8_t>& out, TimePoint now, const StateVersions& reader);
   // Reads `in`, which outlives the stream.
   StateStream(std::span<const uint8_t> in, TimePoint now);
@@ -48,7 +51,10 @@ class StateStream {
   bool ok() const { return failure_ == nullptr; }
   // Returns the reason of the first failure, a string literal; nullptr: none.
   const char* failure() const { return failure_; }
-  void Fail(const char* reason);
+  void Fail(const char* reason) {
+    if (failure_ == nullptr) failure_ = reason;
+    end_ = at_;  // reads beyond the record's end return zeros
+  }
   // Fails the stream unless `holds`. Returns ok().
   bool Require(bool holds, const char* reason) {
     if (!holds) Fail(reason);
@@ -108,22 +114,34 @@ class StateStream {
       each(vector[i]);
     }
   }
-  void Bytes(std::span<uint8_t> bytes);
+  void Bytes(std::span<uint8_t> bytes) {
+    if (!bytes.empty()) Copy(bytes.data(), bytes.size());
+  }
 
  private:
   friend class StateRecord;
 
+  void Copy(void* bytes, size_t length) {
+    if (out_ != nullptr) {
+      if (length > out_->size() - at_) MakeSpace(length);
+      std::memcpy(out_->data() + at_, bytes, length);
+    } else if (length <= end_ - at_) {
+      std::memcpy(bytes, in_.data() + at_, length);
+    } else {
+      return ReadZeros(bytes, length);
+    }
+    at_ += length;
+  }
+  // Writer: makes `out` longer, inside of a record by more than `length`, so that few values pay
+  // for the growth.
+  void MakeSpace(size_t length);
+  void ReadZeros(void* bytes, size_t length);
+
   template <typename T>
   requires std::integral<T> &&(!std::same_as<T, bool>)void Value(T& value) {
-    uint8_t bytes[sizeof(T)];
-    auto number = static_cast<std::make_unsigned_t<T>>(value);
-    for (size_t i = 0; i < sizeof(T); ++i) bytes[i] = static_cast<uint8_t>(number >> 8 * i);
-    Bytes(bytes);
-    number = 0;
-    for (size_t i = 0; i < sizeof(T); ++i)
-      number |= static_cast<std::make_unsigned_t<T>>(static_cast<std::make_unsigned_t<T>>(bytes[i])
-                                                     << 8 * i);
-    value = static_cast<T>(number);
+    // Values are copied as they lie in memory.
+    static_assert(std::endian::native == std::endian::little);
+    Copy(&value, sizeof value);
   }
   void Value(bool& value) { value = Carry<uint8_t>(value ? 1 : 0, 1) != 0; }
   // Numbers that are not finite fail the stream, because arithmetic with them has no bounds.
@@ -140,7 +158,7 @@ class StateStream {
   std::vector<uint8_t>* out_ = nullptr;  // nullptr: the stream reads
   const StateVersions* reader_ = nullptr;
   std::span<const uint8_t> in_;
-  size_t at_ = 0;   // reader: next byte
+  size_t at_ = 0;   // next byte
   size_t end_ = 0;  // reader: end of the innermost record
   uint32_t depth_ = 0;
   TimePoint now_;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -179,6 +180,33 @@ double ExchangeMicroseconds(int rounds, uint32_t endpoints) {
   return bench::Median(all);
 }
 
+struct HandOverCost {
+  double write_us, read_us;  // of CPU, of each queue pair
+  double bytes;
+};
+
+// Hand-over of a worker with established queue pairs, with nothing in flight, to a fresh worker
+// that is linked with the same objects.
+std::optional<HandOverCost> MeasureHandOver(int rounds, uint32_t endpoints, bool native) {
+  StateWorld world(endpoints, 2);
+  if (native) world.UseNative();
+  for (uint32_t i = 0; i < endpoints; ++i)
+    if (!world.Connect(i, 0)) return std::nullopt;
+  std::vector<double> write, read;
+  HandOverCost cost{};
+  for (int round = 0; round < rounds; ++round) {
+    if (!world.Exchange(0, endpoints)) return std::nullopt;
+    const auto times = world.HandOver();
+    if (!times) return std::nullopt;
+    write.push_back(times->write_seconds / endpoints * 1e6);
+    read.push_back(times->read_seconds / endpoints * 1e6);
+    cost.bytes = static_cast<double>(times->bytes) / endpoints;
+  }
+  cost.write_us = bench::Median(write);
+  cost.read_us = bench::Median(read);
+  return cost;
+}
+
 double KiB(int64_t bytes) { return static_cast<double>(bytes) / 1024; }
 
 }  // namespace
@@ -231,6 +259,19 @@ int main(int argc, char** argv) {
         "together\n",
         endpoints, exchange);
     exchanges += ", \"exchange_" + std::to_string(endpoints) + "_us\": " + std::to_string(exchange);
+  }
+  for (const bool plain : {false, true}) {
+    constexpr uint32_t kHandedOver = 8192;
+    const auto cost = MeasureHandOver(arguments.rounds, kHandedOver, plain);
+    ok = ok && cost;
+    if (!cost) continue;
+    const std::string path = plain ? "native" : "channel";
+    std::printf(
+        "hand-over of a worker with %u queue pairs, %s: %.2f us to write, %.2f us to read, %.0f "
+        "bytes each\n",
+        kHandedOver, path.c_str(), cost->write_us, cost->read_us, cost->bytes);
+    exchanges += ", \"hand_over_" + path + "_write_us\": " + std::to_string(cost->write_us) +
+                 ", \"hand_over_" + path + "_read_us\": " + std::to_string(cost->read_us);
   }
   std::printf(
       "a later queue pair from INIT to RTS: %.2f us of CPU on the channel, %.2f us as plain "

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/memory/cross_process.h"
 #include "gateway/wire/gateway_mad.h"
 
@@ -20,6 +22,12 @@ constexpr uint32_t kLength = 64;
 // Numbers of one bucket; channels' and the acceptor's lie behind those of queue pairs.
 constexpr uint32_t kNumbers = 1u << port::kBucketShift;
 constexpr uint32_t kFirstChannel = kNumbers / 2;
+
+double ThreadCpuSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
 // Scattered over the bucket, each once.
 uint32_t NumberOf(uint32_t index) { return (index + 16) * 0x9E3779B1 % kNumbers; }
@@ -40,6 +48,17 @@ StateWorld::~StateWorld() {
     close(side.wake_fd);
     close(side.control_fd);
   }
+}
+
+std::unique_ptr<worker::Worker> StateWorld::MakeWorker(int side) {
+  worker::WorkerOptions options;
+  options.ports = {&link_->port(side, 0)};
+  options.link = &sides_[side].link;
+  options.inboxes = {&sides_[side].inbox};
+  options.steering = port::SteeringTable(1);
+  options.counters = &sides_[side].counters;
+  options.start = now_;
+  return std::make_unique<worker::Worker>(options);
 }
 
 void StateWorld::Build(int index, uint32_t endpoints, uint32_t peers) {
@@ -64,14 +83,7 @@ void StateWorld::Build(int index, uint32_t endpoints, uint32_t peers) {
   side.control_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   side.link.control_wake_fd = side.control_fd;
   side.inbox.wake_fd = side.link.worker_wake_fd;
-  worker::WorkerOptions options;
-  options.ports = {&link_->port(index, 0)};
-  options.link = &side.link;
-  options.inboxes = {&side.inbox};
-  options.steering = port::SteeringTable(1);
-  options.counters = &side.counters;
-  options.start = now_;
-  side.worker = std::make_unique<worker::Worker>(options);
+  side.worker = MakeWorker(index);
 
   channel::ChannelOptions channels;
   channels.acceptor = AcceptorOf();
@@ -82,18 +94,18 @@ void StateWorld::Build(int index, uint32_t endpoints, uint32_t peers) {
   channels.secret = {0x1234 + static_cast<uint64_t>(index), 7};
   // All peers are one gateway here.
   channels.half_open_limit = peers;
-  Call(index, {0, worker::UseChannels{channels}});
+  Link(index, {0, worker::UseChannels{channels}});
   worker::LinkSession session;
   session.session = kSession;
   session.space = side.space.get();
   session.line = &side.line;
   session.wake_fd = side.wake_fd;
-  Call(index, {0, session});
+  Link(index, {0, session});
   for (uint32_t i = 0; i * ROCEGW_DOORBELL_BITS < endpoints; ++i) {
     side.pages.push_back(std::make_unique<rocegw_doorbell_page>());
-    Call(index, {0, worker::AddDoorbellPage{kSession, i, side.pages[i].get()}});
+    Link(index, {0, worker::AddDoorbellPage{kSession, i, side.pages[i].get()}});
   }
-  Call(index, {0, worker::LinkCq{side.cq->Cq()}});
+  Link(index, {0, worker::LinkCq{side.cq->Cq()}});
   verbs::RegionConfig region;
   region.key = kKey;
   region.session = kSession;
@@ -102,7 +114,7 @@ void StateWorld::Build(int index, uint32_t endpoints, uint32_t peers) {
   region.iova = region.address = reinterpret_cast<uint64_t>(side.memory.data());
   region.length = region.direct_length = side.memory.size();
   region.direct = side.memory.data();
-  Call(index, {0, worker::LinkRegion{region}});
+  Link(index, {0, worker::LinkRegion{region}});
 }
 
 Qpn StateWorld::AcceptorOf() { return Qpn{NumberOf(kFirstChannel)}; }
@@ -134,13 +146,41 @@ int StateWorld::Call(int side, worker::ControlMessage message) {
   }
 }
 
+int StateWorld::Link(int side, const worker::ControlMessage& message) {
+  if (side == 0) linked_.push_back(message);
+  return Call(side, message);
+}
+
+std::optional<StateWorld::HandOverTimes> StateWorld::HandOver() {
+  while (!sides_[0].worker->Rest(now_)) {
+  }
+  const double begin = ThreadCpuSeconds();
+  std::vector<uint8_t> bytes;
+  const hand_over::StateVersions versions;
+  hand_over::StateStream out(bytes, now_, versions);
+  sides_[0].worker->HandOver(out);
+  const double written = ThreadCpuSeconds();
+  std::unique_ptr<worker::Worker> fresh = MakeWorker(0);
+  for (const worker::ControlMessage& message : linked_) {
+    sides_[0].link.to_worker.Push(worker::ControlMessage(message));
+    fresh->Prepare(now_);
+  }
+  const double built = ThreadCpuSeconds();
+  hand_over::StateStream in(bytes, now_);
+  fresh->HandOver(in);
+  const double read = ThreadCpuSeconds();
+  if (!out.ok() || !in.ok() || !in.at_end()) return std::nullopt;
+  sides_[0].worker = std::move(fresh);
+  return HandOverTimes{written - begin, read - built, bytes.size()};
+}
+
 bool StateWorld::Link(uint32_t endpoint) {
   for (int side = 0; side < 2; ++side) {
     verbs::QpConfig config = sides_[side].ends[endpoint]->Qp();
     config.send_cq = config.recv_cq = kCq;
     config.doorbell_page = endpoint / ROCEGW_DOORBELL_BITS;
     config.doorbell_bit = endpoint % ROCEGW_DOORBELL_BITS;
-    if (Call(side, {0, worker::LinkQp{config}}) != 0) return false;
+    if (Link(side, {0, worker::LinkQp{config}}) != 0) return false;
   }
   return true;
 }

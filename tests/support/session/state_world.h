@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gateway/memory/atomic_locks.h"
@@ -38,6 +39,15 @@ class StateWorld {
   // Advances time without traffic.
   void Rest(Duration time);
 
+  // Replaces the gateway under test, which has nothing in flight, by a fresh worker with its state.
+  // Empty: the state was refused.
+  struct HandOverTimes {
+    double write_seconds;  // of CPU
+    double read_seconds;
+    size_t bytes;
+  };
+  std::optional<HandOverTimes> HandOver();
+
   const worker::Worker& gateway() const { return *sides_[0].worker; }
   metrics::WorkerCounters& counters() { return sides_[0].counters; }
 
@@ -61,6 +71,9 @@ class StateWorld {
     int control_fd = -1;
   };
   int Call(int side, worker::ControlMessage message);  // errno
+  // Calls a worker and keeps the message, for a fresh worker. Returns the errno.
+  int Link(int side, const worker::ControlMessage& message);
+  std::unique_ptr<worker::Worker> MakeWorker(int side);
   void Build(int side, uint32_t endpoints, uint32_t peers);
   void Step(Duration by);
   void Run(int side);
@@ -74,6 +87,7 @@ class StateWorld {
   TimePoint now_{1'000'000'000};
   uint64_t cookie_ = 0;
   std::unique_ptr<port::PairLink> link_;
+  std::vector<worker::ControlMessage> linked_;  // objects of the gateway under test
   void (*entering_)(bool) = nullptr;
   bool native_ = false;
 };
