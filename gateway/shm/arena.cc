@@ -62,6 +62,24 @@ std::optional<ArenaBlock> Arena::Take(uint64_t bytes) {
   return ArenaBlock{chunk, offset, need};
 }
 
+bool Arena::TakeAt(const ArenaBlock& block) {
+  constexpr uint64_t kLine = ROCEGW_CACHE_LINE;
+  if (block.length == 0 || block.offset % kLine != 0) return false;
+  auto around = by_place_.upper_bound(Place{block.chunk, block.offset});
+  if (around == by_place_.begin()) return false;
+  --around;
+  const auto [place, free] = *around;
+  const uint64_t before = block.offset - place.second;
+  if (place.first != block.chunk || before >= free || block.length > free - before) return false;
+  const uint64_t need = (block.length + kLine - 1) & ~(kLine - 1);
+  if (need > free - before) return false;
+  Erase(place, free);
+  if (before != 0) Insert(place, before);
+  if (before + need < free) Insert({block.chunk, block.offset + need}, free - before - need);
+  free_bytes_ -= need;
+  return true;
+}
+
 bool Arena::Give(const ArenaBlock& block) {
   Place place{block.chunk, block.offset};
   uint64_t length = block.length;

@@ -30,6 +30,9 @@ class Arena {
   // Takes the smallest free block that fits `bytes`, rounded up to cache lines. Returns nothing if
   // there is none or bytes is 0. Allocates nothing.
   std::optional<ArenaBlock> Take(uint64_t bytes);
+  // Takes that block, rounded up to cache lines. Returns false without a change if part of it is
+  // not free.
+  [[nodiscard]] bool TakeAt(const ArenaBlock& block);
   // Frees a block. Returns false without a change if part of it is free already, which is a bug of
   // the caller.
   [[nodiscard]] bool Give(const ArenaBlock& block);

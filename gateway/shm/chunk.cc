@@ -3,12 +3,15 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <string>
+#include <utility>
 
 namespace rocegw::shm {
 namespace {
@@ -23,7 +26,7 @@ Status SystemError(const char* what) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Chunk>> Chunk::Create(uint64_t size, Writer writer) {
+StatusOr<std::unique_ptr<Chunk>> Chunk::Create(uint64_t size, Writer writer, Sealing sealing) {
   UniqueFd fd(::memfd_create("rocegw-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return SystemError("memfd_create");
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return SystemError("ftruncate");
@@ -33,9 +36,28 @@ StatusOr<std::unique_ptr<Chunk>> Chunk::Create(uint64_t size, Writer writer) {
       new Chunk(std::move(fd), static_cast<uint8_t*>(mapping), size, writer));
   int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   // After the mapping above: the seal forbids new writable mappings and leaves existing ones alone.
-  if (writer == Writer::kDaemon) seals |= F_SEAL_FUTURE_WRITE;
+  if (writer == Writer::kDaemon && sealing == Sealing::kForever) seals |= F_SEAL_FUTURE_WRITE;
+  if (writer == Writer::kDaemon && sealing == Sealing::kForSuccessor) {
+    const std::string path = "/proc/self/fd/" + std::to_string(chunk->fd());
+    chunk->for_client_.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!chunk->for_client_.valid()) return SystemError("opening it for reading");
+    if (::fchmod(chunk->fd(), S_IRUSR) != 0) return SystemError("fchmod");
+  }
   if (::fcntl(chunk->fd(), F_ADD_SEALS, seals) != 0) return SystemError("sealing");
   return chunk;
+}
+
+StatusOr<std::unique_ptr<Chunk>> Chunk::Adopt(UniqueFd fd, uint64_t size, Writer writer) {
+  constexpr int kFixed = F_SEAL_SHRINK | F_SEAL_GROW;
+  struct stat file {};
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  const bool fixed = seals >= 0 && (seals & kFixed) == kFixed;
+  if (!fixed || ::fstat(fd.get(), &file) != 0 || static_cast<uint64_t>(file.st_size) != size)
+    return Status(EPROTO, "shared memory: not a chunk of that size");
+  void* mapping = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (mapping == MAP_FAILED) return SystemError("mmap");
+  return std::unique_ptr<Chunk>(
+      new Chunk(std::move(fd), static_cast<uint8_t*>(mapping), size, writer));
 }
 
 Chunk::~Chunk() { ::munmap(base_, size_); }

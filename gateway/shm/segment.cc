@@ -18,7 +18,8 @@ constexpr uint64_t InLines(uint64_t bytes) { return (bytes + kLine - 1) & ~(kLin
 
 }  // namespace
 
-Segment::Segment(uint64_t max_bytes, ChunkSource* source) : max_bytes_(max_bytes), source_(source) {
+Segment::Segment(uint64_t max_bytes, ChunkSource* source, Sealing sealing)
+    : max_bytes_(max_bytes), source_(source), sealing_(sealing), clears_freed_(source != nullptr) {
   if (source_ != nullptr) chunks_.reserve(kChunksAhead);
 }
 
@@ -43,7 +44,7 @@ Status Segment::Grow(Writer writer, uint64_t bytes) {
   if (size > left) {
     return {ENOMEM, "shared memory limit of the session reached"};
   }
-  auto chunk = Chunk::Create(size, writer);
+  auto chunk = Chunk::Create(size, writer, sealing_);
   if (!chunk.ok()) return {ENOMEM, chunk.status().text()};
   ArenaOf(writer).AddChunk(static_cast<uint32_t>(chunks_.size()), size);
   chunks_.push_back({std::move(*chunk), 0});
@@ -74,7 +75,7 @@ StatusOr<Block> Segment::Allocate(Writer writer, uint64_t bytes) {
     }
   }
   const uint64_t end = place->offset + place->length;
-  if (source_ == nullptr && place->offset < entry.fresh_from) {
+  if (!clears_freed_ && place->offset < entry.fresh_from) {
     std::memset(block.address, 0, std::min(end, entry.fresh_from) - place->offset);
   }
   entry.fresh_from = std::max(entry.fresh_from, end);
@@ -84,7 +85,7 @@ StatusOr<Block> Segment::Allocate(Writer writer, uint64_t bytes) {
 void Segment::Free(Block& block) {
   if (!block.valid()) return;
   const Writer writer = chunks_[block.chunk].memory->writer();
-  if (source_ != nullptr && !abandoned_) std::memset(block.address, 0, block.length);
+  if (clears_freed_ && !abandoned_) std::memset(block.address, 0, block.length);
   const bool was_taken = ArenaOf(writer).Give({block.chunk, block.offset, InLines(block.length)});
   (void)ROCEGW_INVARIANT(was_taken, "segment-block-freed-once");
   block = Block{};

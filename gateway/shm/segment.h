@@ -11,6 +11,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,6 +20,10 @@
 #include "gateway/base/status.h"
 #include "gateway/shm/arena.h"
 #include "gateway/shm/chunk.h"
+
+namespace rocegw::hand_over {
+class StateStream;
+}
 
 namespace rocegw::shm {
 
@@ -64,11 +69,19 @@ class Segment {
   // max_bytes limits the sum of all chunks. Chunks of `source` are used first, whatever the limit,
   // and count in the sum. With a source, blocks are cleared when they are freed instead of when
   // they are allocated, so that an allocation from the source's chunks allocates nothing else.
-  explicit Segment(uint64_t max_bytes, ChunkSource* source = nullptr);
+  explicit Segment(uint64_t max_bytes, ChunkSource* source = nullptr,
+                   Sealing sealing = Sealing::kForever);
 
   StatusOr<Block> Allocate(Writer writer, uint64_t bytes);
   // Frees and clears `block`; ignores an invalid one.
   void Free(Block& block);
+
+  // Hand-over to a gateway that takes over: writes chunks without their blocks, or reads them into
+  // a new segment, whose blocks are all free. `take` returns the descriptor of a chunk.
+  void HandOver(hand_over::StateStream& state, const std::function<UniqueFd(uint32_t chunk)>& take);
+  // Reader: takes the block, whose place and length were handed over, and sets its address. Returns
+  // false if it is not free.
+  [[nodiscard]] bool Adopt(Block& block, Writer writer);
 
   // From now on, freed blocks are not cleared, because the client is gone.
   void Abandon() { abandoned_ = true; }
@@ -83,6 +96,10 @@ class Segment {
   // Chunks in the order of their numbers, including those that the client does not know yet.
   size_t chunk_count() const { return chunks_.size(); }
   const Chunk& chunk(size_t number) const { return *chunks_[number].memory; }
+  // The client has the chunk.
+  void Announced(size_t number) { chunks_[number].memory->Announced(); }
+  // Returns true if a gateway that takes over could map all chunks.
+  bool for_successor() const { return sealing_ == Sealing::kForSuccessor; }
 
  private:
   struct Entry {
@@ -95,6 +112,8 @@ class Segment {
 
   uint64_t max_bytes_;
   ChunkSource* source_;
+  Sealing sealing_;
+  bool clears_freed_;  // free blocks are clear
   bool abandoned_ = false;
   uint64_t bytes_ = 0;
   uint64_t bytes_of_source_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/worker/worker_thread.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -30,6 +31,7 @@ constexpr Duration kProcessorsAwake = Milliseconds(100);
 // intervals of kNap.
 constexpr Duration kGuestStays = Microseconds(50);
 constexpr Duration kNap = Microseconds(500);
+constexpr int kParkedBeatMs = 500;
 
 bool Add(int epoll_fd, int fd, uint64_t data, uint32_t events = EPOLLIN) {
   epoll_event event{};
@@ -69,6 +71,15 @@ void DrainOwn(int fd) {
 
 StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions options,
                                                             WorkerWaiting waiting, int cpu) {
+  auto made = Make(std::move(options), waiting);
+  if (!made.ok()) return made;
+  Status begun = (*made)->Begin(cpu);
+  if (!begun.ok()) return begun;
+  return made;
+}
+
+StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Make(WorkerOptions options,
+                                                           WorkerWaiting waiting) {
   const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   if (epoll_fd < 0) {
     return Status(errno, std::string("cannot create an epoll set: ") + std::strerror(errno));
@@ -95,22 +106,45 @@ StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions option
   if (waiting.scheduling.keep_processors_awake) {
     if (Status status = WakeLatencyRequest::Check(); !status.ok()) return status;
   }
-  thread->thread_ = std::thread(&WorkerThread::Run, thread.get());
-  if (const uint32_t priority = waiting.scheduling.realtime_priority; priority != 0) {
-    if (Status status = MakeRealtime(thread->thread_.native_handle(), priority); !status.ok())
+  return thread;
+}
+
+Status WorkerThread::Begin(int cpu) {
+  thread_ = std::thread(&WorkerThread::Run, this);
+  if (const uint32_t priority = waiting_.scheduling.realtime_priority; priority != 0) {
+    if (Status status = MakeRealtime(thread_.native_handle(), priority); !status.ok())
       return status;
   }
-  if (cpu >= 0) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<size_t>(cpu), &set);
-    if (const int error = pthread_setaffinity_np(thread->thread_.native_handle(), sizeof set, &set);
-        error != 0) {
-      return Status(error, "cannot pin a worker to CPU " + std::to_string(cpu) +
-                               ": set pin_workers to false or allow that CPU");
-    }
+  if (cpu < 0) return OkStatus();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(cpu), &set);
+  const int error = pthread_setaffinity_np(thread_.native_handle(), sizeof set, &set);
+  if (error == 0) return OkStatus();
+  return {error, "cannot pin a worker to CPU " + std::to_string(cpu) +
+                     ": set pin_workers to false or allow that CPU"};
+}
+
+void WorkerThread::Park() {
+  park_.fetch_add(1, std::memory_order_release);
+  Rouse();
+}
+
+void WorkerThread::Unpark() {
+  park_.fetch_add(1, std::memory_order_release);
+  Rouse();
+}
+
+// Other threads and programs may write the wake descriptor meanwhile; the next iterations find what
+// they have done.
+void WorkerThread::StayParked(uint32_t number) {
+  parked_.store(number, std::memory_order_release);
+  while (park_.load(std::memory_order_acquire) == number &&
+         !stop_.load(std::memory_order_acquire)) {
+    heartbeat_.Beat();
+    pollfd wake = {wake_fd_, POLLIN, 0};
+    if (poll(&wake, 1, kParkedBeatMs) > 0) DrainOwn(wake_fd_);
   }
-  return thread;
 }
 
 WorkerThread::WorkerThread(WorkerOptions options, WorkerWaiting waiting, int epoll_fd)
@@ -263,6 +297,11 @@ void WorkerThread::Run() {
     heartbeat_.Beat();
     if (waiting_.guests) StayAway();
     RunLock lock(*this);
+    if (const uint32_t number = park_.load(std::memory_order_acquire); number % 2 != 0) {
+      StayParked(number);
+      policy_.OnSleep(MonotonicNow());
+      continue;
+    }
     const TimePoint now = MonotonicNow();
     const bool found_work = worker_->RunOnce(now);
     if (i % kWakesEvery == 0) TakeWakes(now);

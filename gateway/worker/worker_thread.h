@@ -32,9 +32,12 @@ struct WorkerWaiting {
 
 class WorkerThread {
  public:
-  // Starts the thread. options.watch is set here. cpu: -1 does not pin.
+  // Makes the worker and starts its thread. options.watch is set here. cpu: -1 does not pin.
   static StatusOr<std::unique_ptr<WorkerThread>> Start(WorkerOptions options, WorkerWaiting waiting,
                                                        int cpu);
+  // The same in two steps. In between the caller may use the worker.
+  static StatusOr<std::unique_ptr<WorkerThread>> Make(WorkerOptions options, WorkerWaiting waiting);
+  Status Begin(int cpu);
   // Stops the loop and joins the thread. Unlink all sessions before.
   ~WorkerThread();
   WorkerThread(const WorkerThread&) = delete;
@@ -45,6 +48,16 @@ class WorkerThread {
   // worker.
   void RunGuestRound();
 
+  // Stops the thread at the end of an iteration; it only beats then. After is_parked the caller may
+  // use the worker, until Unpark. One caller at a time.
+  void Park();
+  bool is_parked() const {
+    return parked_.load(std::memory_order_acquire) == park_.load(std::memory_order_relaxed);
+  }
+  void Unpark();
+  // Only before Begin, or while the thread is parked.
+  Worker& worker() { return *worker_; }
+
   const Heartbeat& heartbeat() const { return heartbeat_; }
 
  private:
@@ -52,6 +65,7 @@ class WorkerThread {
 
   WorkerThread(WorkerOptions options, WorkerWaiting waiting, int epoll_fd);
   void Run();
+  void StayParked(uint32_t number);
   void Rouse() const;
   void StayAway() const;
   void Yield(TimePoint now, RunLock& lock);
@@ -69,6 +83,9 @@ class WorkerThread {
   int wake_fd_;
   metrics::WorkerCounters* counters_;
   std::atomic<bool> stop_{false};
+  // Odd: the thread is to stay parked. Equal: it is, and another thread may use the worker.
+  std::atomic<uint32_t> park_{0};
+  std::atomic<uint32_t> parked_{0};
   // Run lock: its holder runs the worker and owns all members below. Without guests the worker's
   // own thread always holds it.
   std::atomic<bool> run_lock_{false};

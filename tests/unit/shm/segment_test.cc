@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "gateway/hand_over/state_stream.h"
 #include "tests/support/random.h"
 
 namespace rocegw::shm {
@@ -260,6 +262,116 @@ TEST(Chunk, Populate_BringsPagesOfWhatIsNear) {
   EXPECT_EQ(bytes(), 3 * 65536u);
   ASSERT_TRUE((*chunk)->Populate(0, kMiB).ok());
   EXPECT_EQ(bytes(), kMiB);
+}
+
+// A gateway that takes over writes the memory; its client cannot.
+TEST(Chunk, ForSuccessor_ClientsDescriptorIsReadOnly_AndASuccessorWrites) {
+  auto chunk = Chunk::Create(2 * kMiB, Writer::kDaemon, Sealing::kForSuccessor);
+  ASSERT_TRUE(chunk.ok()) << chunk.status().text();
+  const int client = (*chunk)->client_fd();
+  ASSERT_NE(client, (*chunk)->fd());
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, client, 0), MAP_FAILED);
+  EXPECT_EQ(::pwrite(client, "x", 1, 0), -1);
+  EXPECT_EQ(::fallocate(client, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
+  EXPECT_EQ(::ftruncate(client, 4096), -1);
+  auto* const view = static_cast<uint8_t*>(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, client, 0));
+  ASSERT_NE(view, MAP_FAILED);
+  EXPECT_EQ(::mprotect(view, 4096, PROT_READ | PROT_WRITE), -1);
+  struct stat file {};
+  ASSERT_EQ(::fstat(client, &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0400u);
+
+  auto successor = Chunk::Adopt(UniqueFd(::dup((*chunk)->fd())), 2 * kMiB, Writer::kDaemon);
+  ASSERT_TRUE(successor.ok()) << successor.status().text();
+  (*successor)->base()[7] = 42;
+  EXPECT_EQ(view[7], 42);
+  ::munmap(view, 4096);
+}
+
+TEST(Chunk, WhatIsNoChunkOfThatSize_IsNotAdopted) {
+  auto chunk = Chunk::Create(2 * kMiB, Writer::kDaemon, Sealing::kForSuccessor);
+  ASSERT_TRUE(chunk.ok());
+  const auto error = [](int fd, uint64_t size) {
+    return Chunk::Adopt(UniqueFd(::dup(fd)), size, Writer::kDaemon).status().error();
+  };
+  EXPECT_EQ(error((*chunk)->fd(), kMiB), EPROTO);
+  const UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), kMiB), 0);
+  EXPECT_EQ(error(unsealed.get(), kMiB), EPROTO);
+  auto forever = Chunk::Create(2 * kMiB, Writer::kDaemon);
+  ASSERT_TRUE(forever.ok());
+  EXPECT_EQ(error((*forever)->fd(), 2 * kMiB), EPERM);
+}
+
+class SegmentHandOver : public ::testing::Test {
+ protected:
+  static std::vector<uint8_t> StateOf(Segment& segment) {
+    std::vector<uint8_t> bytes;
+    const hand_over::StateVersions versions;
+    hand_over::StateStream out(bytes, TimePoint(), versions);
+    segment.HandOver(out, {});
+    EXPECT_TRUE(out.ok()) << out.failure();
+    return bytes;
+  }
+  static std::string Read(Segment& from, const std::vector<uint8_t>& state, Segment& into) {
+    hand_over::StateStream in(state, TimePoint());
+    into.HandOver(in, [&](uint32_t chunk) { return UniqueFd(::dup(from.chunk(chunk).fd())); });
+    return in.ok() ? "" : in.failure();
+  }
+};
+
+TEST_F(SegmentHandOver, BlocksAreTheSameMemory_AndFreeMemoryIsClear) {
+  Segment old(64 * kMiB, nullptr, Sealing::kForSuccessor);
+  Block kept = old.Allocate(Writer::kClient, 1000).value();
+  Block gone = old.Allocate(Writer::kClient, 4096).value();
+  Block lines = old.Allocate(Writer::kDaemon, 64).value();
+  std::memset(kept.address, 1, kept.length);
+  std::memset(gone.address, 2, gone.length);
+  lines.address[0] = 3;
+  old.Free(gone);
+  Segment fresh(64 * kMiB, nullptr, Sealing::kForSuccessor);
+  ASSERT_EQ(Read(old, StateOf(old), fresh), "");
+  EXPECT_EQ(fresh.bytes(), old.bytes());
+  Block again = kept;
+  ASSERT_TRUE(fresh.Adopt(again, Writer::kClient));
+  EXPECT_NE(again.address, kept.address);
+  EXPECT_EQ(again.address[999], 1);
+  Block twice = kept;
+  EXPECT_FALSE(fresh.Adopt(twice, Writer::kClient));
+  Block other = lines;
+  EXPECT_FALSE(fresh.Adopt(other, Writer::kClient));
+  ASSERT_TRUE(fresh.Adopt(lines, Writer::kDaemon));
+  EXPECT_EQ(lines.address[0], 3);
+  // Where the freed block was.
+  const Block next = fresh.Allocate(Writer::kClient, 4096).value();
+  EXPECT_EQ(next.address[0], 0);
+  EXPECT_EQ(next.address[4095], 0);
+  EXPECT_NE(next.offset, kept.offset);
+}
+
+TEST_F(SegmentHandOver, MemoryThatIsSealedForEver_IsRefused) {
+  Segment old(64 * kMiB);
+  std::vector<uint8_t> bytes;
+  const hand_over::StateVersions versions;
+  hand_over::StateStream out(bytes, TimePoint(), versions);
+  old.HandOver(out, {});
+  EXPECT_STREQ(out.failure(), "shared memory is sealed for ever");
+}
+
+TEST(Arena, TakeAt_TakesExactlyThatBlock) {
+  Arena arena;
+  arena.AddChunk(0, 1024);
+  EXPECT_TRUE(arena.TakeAt({0, 256, 100}));
+  EXPECT_EQ(arena.free_bytes(), 1024u - 128);
+  EXPECT_FALSE(arena.TakeAt({0, 320, 64}));
+  EXPECT_FALSE(arena.TakeAt({0, 192, 128}));
+  EXPECT_FALSE(arena.TakeAt({0, 960, 65}));
+  EXPECT_FALSE(arena.TakeAt({1, 0, 64}));
+  EXPECT_FALSE(arena.TakeAt({0, 10, 64}));
+  EXPECT_TRUE(arena.TakeAt({0, 0, 256}));
+  EXPECT_TRUE(arena.TakeAt({0, 384, 640}));
+  EXPECT_EQ(arena.free_bytes(), 0u);
+  EXPECT_TRUE(arena.Give({0, 256, 128}));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "gateway/base/monotonic_clock.h"
 #include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {
@@ -153,6 +154,51 @@ TEST(WorkerWake, ProgramsEventfd_IsNeverRead_AndEachWriteWakes) {
             static_cast<ssize_t>(sizeof writes))
       << "the worker has read it";
   EXPECT_GE(writes, 1u);
+  gateways.Remove(0, a);
+  gateways.Remove(1, b);
+}
+
+// A parked thread leaves the worker to another thread; doorbells and messages of that time are
+// found afterwards.
+TEST(WorkerPark, AParkedThread_LeavesTheWorkerAlone_AndFindsWhatCameMeanwhile) {
+  GatewayPairOptions options;
+  options.threads = true;
+  GatewayPair gateways(options);
+  RingOptions ring;
+  ring.handle = 1;
+  ring.rq_payload_stride = 256;
+  ring.payload_stride = 256;
+  ring.signal_all = true;
+  ring.qpn = 50;
+  RingEnd& a = gateways.AddQp(0, ring);
+  RingEnd& b = gateways.AddQp(1, ring);
+  gateways.Connect(a, b);
+  worker::WorkerThread& thread = gateways.thread(0, 0);
+  for (uint64_t message = 1; message <= 50; ++message) {
+    ASSERT_TRUE(b.PostReceive(message, {{GatewayPair::kBase, 64, GatewayPair::kKey[1]}}));
+    thread.Park();
+    while (!thread.is_parked()) std::this_thread::yield();
+    rocegw_send_wqe wqe{};
+    wqe.opcode = ROCEGW_WR_SEND;
+    wqe.flags = ROCEGW_WQE_SIGNALED;
+    wqe.wr_id = message;
+    ASSERT_TRUE(a.PostSend(wqe, {}));
+    gateways.Ring(0, a);
+    while (!thread.worker().Rest(MonotonicNow())) {
+    }
+    EXPECT_NE(std::atomic_ref(gateways.page(0, 0)->summary).load(), 0u);
+    EXPECT_TRUE(a.Poll().empty());
+    // A second request, as when one take-over follows another.
+    thread.Unpark();
+    if (message % 2 == 0) {
+      thread.Park();
+      while (!thread.is_parked()) std::this_thread::yield();
+      thread.worker().Rest(MonotonicNow());
+      thread.Unpark();
+    }
+    while (a.Poll().empty()) std::this_thread::yield();
+    while (b.Poll().empty()) std::this_thread::yield();
+  }
   gateways.Remove(0, a);
   gateways.Remove(1, b);
 }
