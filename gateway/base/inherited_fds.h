@@ -24,6 +24,14 @@ enum class FdKind : uint16_t {
   kGrpcListener = 5,      // name: path
   kMetricsListener = 6,   // name: configured address
   kTakeOverListener = 7,  // name: path
+  // Descriptors of attached programs. The name begins with the number of the session.
+  kClientSocket = 8,   // connection to the program
+  kClientProcess = 9,  // the program's process
+  kClientMemory = 10,  // its memory file
+  kChunk = 11,         // shared memory; name: session, chunk
+  kWake = 12,          // eventfd of a worker; name: session, worker
+  kEvents = 13,        // end of an event channel; name: session, kind of channel, handle
+  kRegion = 14,        // remapped memory; name: session, handle
 };
 
 struct OfferedFd {

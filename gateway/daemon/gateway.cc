@@ -94,9 +94,9 @@ void LogSessionLine(session::Severity severity, const std::string& line) {
 
 }  // namespace
 
-Gateway::Gateway(Config config, InheritedFds* inherited)
+Gateway::Gateway(Config config, std::optional<Predecessor> predecessor)
     : config_(std::move(config)),
-      inherited_(inherited),
+      inherited_(predecessor ? &predecessor->fds : nullptr),
       identity_(MakeIdentity(config_)),
       sysfs_(config_.runtime_dir + "/sysfs"),
       data_path_(config_, loop_,
@@ -105,7 +105,7 @@ Gateway::Gateway(Config config, InheritedFds* inherited)
                          const port::SteeringTable& steering) {
                     return OpenDpdk(port, config_.dpdk, interface_mtu, steering);
                   },
-                  [this](const session::Device& device) { UpdateSysfs(device); }, inherited}),
+                  [this](const session::Device& device) { UpdateSysfs(device); }, inherited_}),
       sysfs_counters_(
           loop_, sysfs_.root(),
           [this](size_t device) { return data_path_.ports().TrafficOf(device); },
@@ -115,6 +115,7 @@ Gateway::Gateway(Config config, InheritedFds* inherited)
       grpc_server_(identity_, readiness_, *this, this, this, this, this),
       quiet_({loop_, data_path_, metrics_server_, grpc_server_}),
       take_over_server_(loop_, *this, identity_.version) {
+  if (predecessor) state_.emplace(predecessor->state, ControlLoop::Now());
   metrics_server_.SetAccepting(inherited_ == nullptr);
   grpc_server_.SetAccepting(inherited_ == nullptr);
   lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
@@ -152,6 +153,8 @@ Gateway::Gateway(Config config, InheritedFds* inherited)
         engine_.reset();
         target_.reset();
       });
+  lifecycle_.Add(
+      "programs", [this] { return ReadSessions(); }, [] {});
   lifecycle_.Add(
       "metrics", [this] { return StartMetrics(); },
       [this] { WhileLooping([this] { metrics_server_.Stop(); }); });
@@ -221,9 +224,14 @@ void Gateway::UpdateSysfs(const session::Device& device) {
 Status Gateway::StartSessions() {
   const auto owner = FindOwner(config_.attach_socket.owner);
   if (!owner.ok()) return {owner.status().error(), "attach_socket." + owner.status().text()};
-  data_path_.StartSessions(SessionOptions(config_, sysfs_.root()));
+  if (Status read = ReadGids(); !read.ok()) return read;
+  session::Options options = SessionOptions(config_, sysfs_.root());
+  options.awaits_state = inherited_ != nullptr;
+  data_path_.StartSessions(std::move(options));
   sessions()->attach().Inherit(inherited_);
   sessions()->attach().SetAccepting(inherited_ == nullptr);
+  sessions()->attach().SetWatching(inherited_ == nullptr);
+  if (Status read = ReadNumbers(); !read.ok()) return read;
   Status status = sessions()->Listen({config_.attach_socket.path, config_.attach_socket.mode,
                                       owner.value().uid, owner.value().gid});
   if (status.ok()) status = StartKeys();

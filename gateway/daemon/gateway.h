@@ -19,6 +19,7 @@
 #include "gateway/daemon/take_over/quiet.h"
 #include "gateway/daemon/take_over/take_over_server.h"
 #include "gateway/datapath/data_path.h"
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/loop/control_loop.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/process/lifecycle.h"
@@ -40,9 +41,13 @@ class Gateway final : private service::StateSource,
                       private service::DiagnosisSource,
                       private TakeOverHost {
  public:
-  // `inherited`: descriptors of the process that this one replaces; outlives this object; nullptr:
-  // none.
-  explicit Gateway(Config config, InheritedFds* inherited = nullptr);
+  // Descriptors and state of the process that this one replaces.
+  struct Predecessor {
+    InheritedFds& fds;
+    const std::vector<uint8_t>& state;
+  };
+  // `predecessor`: what it refers to outlives this object; nothing: the process replaces none.
+  explicit Gateway(Config config, std::optional<Predecessor> predecessor = std::nullopt);
   ~Gateway() override { Stop(); }
 
   // Returns what must be the same in a process that replaces this gateway, a line each.
@@ -52,10 +57,11 @@ class Gateway final : private service::StateSource,
   // the parts do not act yet: nothing is accepted, received or sent before Act. After an error the
   // process must then exit without running destructors.
   Status Start();
-  // Reads the state of the process that this one replaces. Between Start and Act.
-  Status ReadState(const std::vector<uint8_t>& state);
-  // Becomes the gateway in the place of another process. Returns the pause of the service.
+  // Does all that can fail on the way to the gateway in the place of another process, which can
+  // still go on. Returns the pause of the service. Then LetWorkersAct makes this process the
+  // gateway: what its workers send and receive, no other process can take back.
   StatusOr<Duration> Act(const std::string& predecessor_version, size_t descriptors);
+  void LetWorkersAct() { data_path_.UnparkWorkers(); }
   // Process that is the gateway now instead of this one; 0: none. Run has returned then.
   pid_t successor() const { return successor_; }
   // Ends calls in progress and leaves everything that the successor has in place. The process must
@@ -98,6 +104,10 @@ class Gateway final : private service::StateSource,
   Status StartGrpc();
   Status StartTakeOvers();
   session::TakeOverRow TakeOvers() const;
+  // Read the state of the process that this one replaces, in this order.
+  Status ReadGids();
+  Status ReadNumbers();
+  Status ReadSessions();
   // Logs the programs that the stop cuts off, for orchestrators that show no output of their drain.
   // The work runs on another thread, since it waits for answers of this thread's loop.
   void ReportHolders();
@@ -121,11 +131,12 @@ class Gateway final : private service::StateSource,
   // TakeOverHost
   std::optional<take_over::Refuse> Judge(const take_over::Hello& hello) override;
   OfferedFds OfferFds() override;
+  OfferedFds OfferSessionFds() override;
   void Quieten(std::function<void(std::optional<take_over::Refuse>)> done) override {
     quiet_.Begin(std::move(done));
   }
   void Resume() override;
-  std::vector<uint8_t> WriteState(const hand_over::StateVersions& reader) override;
+  StatusOr<std::vector<uint8_t>> WriteState(const hand_over::StateVersions& reader) override;
   void OnRefused(take_over::Refusal refusal, const std::string& text) override;
   void Leave(pid_t successor, Duration blackout) override;
 
@@ -139,6 +150,7 @@ class Gateway final : private service::StateSource,
 
   const Config config_;
   InheritedFds* const inherited_;
+  std::optional<hand_over::StateStream> state_;  // state of the predecessor
   service::GatewayIdentity identity_;
   service::Readiness readiness_;
   ControlLoop loop_;

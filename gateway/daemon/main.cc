@@ -77,8 +77,8 @@ constexpr char kFooter[] =
     "                             an agent applied last), sysfs (for programs)\n"
     "\n"
     "Take-over: with --take-over this process replaces the rocegwd of the same runtime_dir, which\n"
-    "ends; sockets and what waits in them go over. While programs are attached, and where the two\n"
-    "do not fit, nothing changes, and this process ends with status 3 and the reason.\n"
+    "ends; sockets, what waits in them, and attached programs go over. Where the two do not fit,\n"
+    "nothing changes, and this process ends with status 3 and the reason.\n"
     "\n"
     "Environment: NOTIFY_SOCKET, JOURNAL_STREAM as systemd sets them.\n"
     "\n"
@@ -216,7 +216,6 @@ int Begin(const Arguments& arguments, Gateway& gateway, TakeOverClient* client, 
     spdlog::error(status.text());
     return kEnvironment;
   }
-  if (status.ok()) status = gateway.ReadState(client->state());
   if (status.ok()) {
     switch (client->AwaitCommit()) {
       case TakeOverClient::Outcome::kPredecessorEnded:
@@ -230,6 +229,7 @@ int Begin(const Arguments& arguments, Gateway& gateway, TakeOverClient* client, 
     status = blackout.status();
     if (status.ok()) {
       client->SendServing(blackout.value());
+      gateway.LetWorkersAct();
       return kGoOn;
     }
   }
@@ -267,7 +267,9 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
   int begun = kEnvironment;
   const TimePoint patience = MonotonicNow() + kLocksFreeWithin;
   do {
-    started.emplace(config, takes_over ? &client.fds() : nullptr);
+    started.emplace(config, takes_over
+                                ? std::optional(Gateway::Predecessor{client.fds(), client.state()})
+                                : std::nullopt);
     begun =
         Begin(arguments, *started, takes_over ? &client : nullptr, patience, invocation, detached);
   } while (begun == kAgain);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gateway/cm/connection/state_table.h"
+#include "gateway/hand_over/state_stream.h"
 
 namespace rocegw::datapath {
 namespace {
@@ -58,19 +59,57 @@ Status DataPath::StartWorkers() {
   return built.ok() ? RunWorkers() : built;
 }
 
-void DataPath::UseQueues(bool still, std::function<void()> done) {
-  sessions_->services().workers.Broadcast(
-      [&](WorkerIndex worker) {
-        return worker::UsePorts{still ? ports_->StillQueuesOf(worker) : ports_->QueuesOf(worker)};
-      },
-      [done = std::move(done)](const worker::ControlReply&) {
-        if (done) done();
-      });
+void DataPath::ParkWorkers() {
+  sessions_->services().workers.SetHeld(true);
+  workers_.Park();
 }
 
-void DataPath::Quieten(std::function<void()> done) { UseQueues(true, std::move(done)); }
+// Takes in a second round what one worker handed over to another in the first.
+bool DataPath::RestWorkers() {
+  if (!workers_.are_parked()) return false;
+  session::WorkerRequests& requests = sessions_->services().workers;
+  bool all = true;
+  for (size_t w = 0; w < workers_.count(); ++w)
+    all = workers_.worker(w).Rest(ControlLoop::Now()) && all;
+  if (requests.HasWork()) {
+    requests.Work();
+    return false;
+  }
+  if (!all) return false;
+  for (size_t w = 0; w < workers_.count(); ++w)
+    all = workers_.worker(w).Rest(ControlLoop::Now()) && all;
+  return all && !requests.HasWork();
+}
 
-void DataPath::Resume() { UseQueues(false, {}); }
+void DataPath::UnparkWorkers() {
+  workers_.Unpark();
+  sessions_->services().workers.SetHeld(false);
+  // Messages that were held leave with the next round of the loop.
+  loop_.Post([] {});
+}
+
+// The workers' threads do not run, so this thread applies the messages.
+void DataPath::ApplyLinks() {
+  session::WorkerRequests& requests = sessions_->services().workers;
+  while (!requests.idle()) {
+    (void)requests.Flush();
+    for (size_t w = 0; w < workers_.count(); ++w) {
+      while (workers_.worker(w).Prepare(ControlLoop::Now())) {
+      }
+    }
+    requests.Work();
+  }
+}
+
+Status DataPath::HandOverWorkers(hand_over::StateStream& state) {
+  if (state.reading()) {
+    ApplyLinks();
+    if (const int error = sessions_->attach().link_error())
+      return {error, "a worker refused an object of a session that was handed over"};
+  }
+  for (size_t w = 0; w < workers_.count() && state.ok(); ++w) workers_.worker(w).HandOver(state);
+  return OkStatus();
+}
 
 void DataPath::StartSessions(session::Options options) {
   FillIn(config_, options);

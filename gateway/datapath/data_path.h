@@ -42,11 +42,13 @@ class DataPath {
   // Errors name the part and the remedy.
   Status StartPorts();
   void StopPorts() { ports_.reset(); }
+  void HandOverGids(hand_over::StateStream& state) { ports_->HandOverGids(state); }
   Status StartWorkers();
   // The same in two steps: before RunWorkers, sessions and configuration can be made, and nothing
   // is received or sent.
   Status BuildWorkers() { return workers_.Build(config_, steering_, *ports_); }
-  Status RunWorkers() { return workers_.Run(config_, steering_, *ports_); }
+  // `parked`: UnparkWorkers lets them act.
+  Status RunWorkers(bool parked = false) { return workers_.Run(parked); }
   void StopWorkers() { workers_.Stop(); }
   // Any thread, while the workers run.
   std::vector<const Heartbeat*> worker_heartbeats() const { return workers_.heartbeats(); }
@@ -58,10 +60,17 @@ class DataPath {
   // time: nothing that they use may be destroyed then.
   bool StopSessions(Duration within, Duration farewell = {});
 
-  // Makes all workers stop receiving and sending, or start again. `done`: when all of them do.
-  // Captures must have ended.
-  void Quieten(std::function<void()> done);
-  void Resume();
+  // Stops all workers and keeps messages to them. Captures must have ended, and nothing may be on
+  // its way to a worker. Then RestWorkers, which returns true when all workers rest; call it again
+  // after a while until then.
+  void ParkWorkers();
+  bool RestWorkers();
+  // Lets the workers go on.
+  void UnparkWorkers();
+  // Writes the state of workers that rest, or reads it into workers that do not run yet and links
+  // them before with the sessions that were read. Returns the error of a worker that refused a
+  // link.
+  Status HandOverWorkers(hand_over::StateStream& state);
 
   const port::SteeringTable& steering() const { return steering_; }
   // Only between StartPorts and StopPorts.
@@ -73,7 +82,7 @@ class DataPath {
 
  private:
   void OnAddressChange();
-  void UseQueues(bool still, std::function<void()> done);
+  void ApplyLinks();
   bool PeersKnow() const;
 
   const Config& config_;

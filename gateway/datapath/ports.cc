@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "gateway/datapath/interface_choice.h"
+#include "gateway/hand_over/state_stream.h"
 
 namespace rocegw::datapath {
 namespace {
@@ -115,7 +116,6 @@ StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
     for (size_t worker = 0; worker < ports->workers_; ++worker) {
       port.recording.push_back(std::make_unique<port::CapturePort>(
           port.backend->queue(worker), ports->taps_, static_cast<uint32_t>(before + worker)));
-      port.still.push_back(std::make_unique<port::StillPort>(port.backend->queue(worker)));
     }
   }
   return ports;
@@ -193,12 +193,6 @@ std::vector<port::PacketPort*> Ports::QueuesOf(WorkerIndex worker) const {
   return queues;
 }
 
-std::vector<port::PacketPort*> Ports::StillQueuesOf(WorkerIndex worker) const {
-  std::vector<port::PacketPort*> queues;
-  for (const Port& port : ports_) queues.push_back(port.still[worker].get());
-  return queues;
-}
-
 std::vector<session::CaptureQueues> Ports::RecordingQueues() const {
   std::vector<session::CaptureQueues> queues(workers_);
   for (size_t worker = 0; worker < workers_; ++worker) {
@@ -236,6 +230,16 @@ std::vector<size_t> Ports::Refresh() {
     }
   }
   return changed;
+}
+
+void Ports::HandOverGids(hand_over::StateStream& state) {
+  const auto count = static_cast<uint32_t>(ports_.size());
+  if (!state.Require(state.Carry(count) == count, "ports differ")) return;
+  for (Port& port : ports_) {
+    if (state.reading()) port.gids = {};
+    port.gids.HandOver(state);
+    if (state.reading() && state.ok()) (void)Look(port);
+  }
 }
 
 StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t interface_index) const {

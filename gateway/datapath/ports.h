@@ -19,7 +19,6 @@
 #include "gateway/port/kernel/local_address.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
-#include "gateway/port/still_port.h"
 #include "gateway/session/options.h"
 #include "gateway/session/state/captures.h"
 #include "gateway/session/state/state_rows.h"
@@ -54,8 +53,6 @@ class Ports {
   // For captures: the taps, and every worker's queues with and without recording.
   port::CaptureTaps& taps() { return taps_; }
   std::vector<session::CaptureQueues> RecordingQueues() const;
-  // Returns a worker's queues in a form that neither receives nor sends.
-  std::vector<port::PacketPort*> StillQueuesOf(WorkerIndex worker) const;
   // Returns the names of the queues in captures, in the order of their numbers.
   std::vector<std::string> QueueNames() const;
   const session::Device& device(size_t index) const { return ports_[index].device; }
@@ -68,6 +65,9 @@ class Ports {
   // Returns the local address for packets to a destination: from a device without a netdev if one
   // of its prefixes covers the destination, else from the kernel, else from a device with a router.
   StatusOr<wire::Gid> SourceFor(const wire::Gid& destination, uint32_t interface_index) const;
+
+  // Writes the GIDs of all ports by index, or reads them into ports that have no user yet.
+  void HandOverGids(hand_over::StateStream& state);
 
   // Starts or stops receiving packets for a multicast group on that device.
   Status SetMembership(size_t device, const wire::Gid& group, bool joined) const {
@@ -96,7 +96,6 @@ class Ports {
     port::InterfaceInfo interface;
     std::unique_ptr<PortBackend> backend;
     std::vector<std::unique_ptr<port::CapturePort>> recording;  // by worker
-    std::vector<std::unique_ptr<port::StillPort>> still;        // by worker
   };
 
   Ports() = default;

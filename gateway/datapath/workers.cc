@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -67,10 +68,11 @@ Status Workers::Build(const Config& config, const port::SteeringTable& steering,
   }
   congestion_ = config.congestion;
   congestion_.link_bits_per_second = ports.LinkBytesPerSecond() * 8;
-  return OkStatus();
+  return Make(config, steering, ports);
 }
 
-Status Workers::Run(const Config& config, const port::SteeringTable& steering, const Ports& ports) {
+Status Workers::Make(const Config& config, const port::SteeringTable& steering,
+                     const Ports& ports) {
   const size_t count = workers_.size();
   const std::vector<int> processors = AllowedProcessors();
   std::vector<worker::WorkerInbox*> inboxes;
@@ -98,11 +100,31 @@ Status Workers::Run(const Config& config, const port::SteeringTable& steering, c
     options.channel_congestion = options.congestion;
     options.channel_policy = config.channel_policy;
     options.secret = {random.Next64(), random.Next64()};
-    auto thread = worker::WorkerThread::Start(std::move(options), waiting, one.cpu);
+    auto thread = worker::WorkerThread::Make(std::move(options), waiting);
     if (!thread.ok()) return thread.status();
     one.thread = std::move(*thread);
   }
   return OkStatus();
+}
+
+Status Workers::Run(bool parked) {
+  for (auto& one : workers_) {
+    if (parked) one->thread->Park();
+    if (Status begun = one->thread->Begin(one->cpu); !begun.ok()) return begun;
+  }
+  return OkStatus();
+}
+
+void Workers::Park() {
+  for (auto& one : workers_) one->thread->Park();
+}
+
+bool Workers::are_parked() const {
+  return std::ranges::all_of(workers_, [](const auto& one) { return one->thread->is_parked(); });
+}
+
+void Workers::Unpark() {
+  for (auto& one : workers_) one->thread->Unpark();
 }
 
 void Workers::Stop() {

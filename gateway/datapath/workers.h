@@ -25,12 +25,20 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
   ~Workers() { Stop(); }
 
-  // Makes everything but the threads, so that the links can be used. ports must outlive the
-  // workers.
+  // Makes everything but the threads. Until Run the caller may use the workers and their links.
+  // ports must outlive the workers.
   Status Build(const Config& config, const port::SteeringTable& steering, const Ports& ports);
-  // Starts the threads. config, steering and ports: those of Build.
-  Status Run(const Config& config, const port::SteeringTable& steering, const Ports& ports);
+  // Starts the threads, parked if the workers may not act yet.
+  Status Run(bool parked = false);
   void Stop();
+
+  // Stop all threads at the end of an iteration; start them again (WorkerThread::Park).
+  void Park();
+  bool are_parked() const;
+  void Unpark();
+  size_t count() const { return workers_.size(); }
+  // Only before Run or while the threads are parked.
+  worker::Worker& worker(size_t index) { return workers_[index]->thread->worker(); }
 
   // Runs one round of the first worker on the calling thread (Config::guest_rounds). Any thread,
   // while the workers run.
@@ -54,6 +62,7 @@ class Workers {
   };
 
   static std::vector<int> AllowedProcessors();
+  Status Make(const Config& config, const port::SteeringTable& steering, const Ports& ports);
 
   flow::CcProfile congestion_;  // shared by all flows of all workers
   UniqueFd control_wake_fd_;

@@ -23,6 +23,8 @@ class DescriptorMemory final : public ForeignMemory {
   // block it.
   static Status Check(int fd);
 
+  // Returns the descriptor; -1: none.
+  int fd() const { return memory_.get(); }
   // Atomically replaces the descriptor, also while Execute runs on another thread.
   Status Replace(UniqueFd memory);
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,6 +52,21 @@ StatusOr<std::shared_ptr<Region>> Region::Create(uint64_t address, uint64_t leng
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return SystemError("sealing");
   }
+  return Map(std::move(fd), address, length);
+}
+
+StatusOr<std::shared_ptr<Region>> Region::Adopt(UniqueFd fd, uint64_t address, uint64_t length) {
+  constexpr int kFixed = F_SEAL_SHRINK | F_SEAL_GROW;
+  struct stat file {};
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  const bool fits = seals >= 0 && (seals & kFixed) == kFixed && ::fstat(fd.get(), &file) == 0 &&
+                    length != 0 && length <= static_cast<uint64_t>(file.st_size) &&
+                    length <= std::numeric_limits<uint64_t>::max() - address;
+  if (!fits) return Status(EPROTO, "remapped region: not memory of that size");
+  return Map(std::move(fd), address, length);
+}
+
+StatusOr<std::shared_ptr<Region>> Region::Map(UniqueFd fd, uint64_t address, uint64_t length) {
   void* base =
       ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (base == MAP_FAILED) return SystemError("mmap");

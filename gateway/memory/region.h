@@ -20,6 +20,8 @@ class Region {
  public:
   // address and length describe the client's mapping and must be whole pages.
   static StatusOr<std::shared_ptr<Region>> Create(uint64_t address, uint64_t length);
+  // Maps a region of the gateway that this one replaces. EPROTO: it is no such region.
+  static StatusOr<std::shared_ptr<Region>> Adopt(UniqueFd fd, uint64_t address, uint64_t length);
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
@@ -33,6 +35,8 @@ class Region {
   uint8_t* Find(uint64_t address, uint64_t length) const;
 
  private:
+  static StatusOr<std::shared_ptr<Region>> Map(UniqueFd fd, uint64_t address, uint64_t length);
+
   Region(UniqueFd fd, uint8_t* base, uint64_t address, uint64_t length)
       : fd_(std::move(fd)), base_(base), address_(address), length_(length) {}
 

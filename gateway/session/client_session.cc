@@ -32,6 +32,12 @@ EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
   return static_cast<uint64_t>(kind) << 32 | handle;
 }
 
+// Programs that are not trusted may have the daemon's user, too.
+shm::Sealing SealingIn(const Services& services, bool trusted) {
+  return trusted && services.options.memory_way != MemoryWay::kOwn ? shm::Sealing::kForSuccessor
+                                                                   : shm::Sealing::kForever;
+}
+
 }  // namespace
 
 ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& pool,
@@ -47,7 +53,7 @@ ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& poo
       call_queue_(std::move(call_queue)),
       attached_ns_(WallClockNs()),
       reserve_(services.reserves.Of(pool)),
-      segment_(0, reserve_.get()),
+      segment_(0, reserve_.get(), SealingIn(services, trusted_)),
       doorbells_(services.workers.worker_count()),
       memory_parts_(std::make_shared<MemoryParts>()) {
   // Allocated early, so that objects from a reserve need no allocation later.
@@ -185,7 +191,8 @@ void ClientSession::AnnounceChunks() {
     announcement.chunk = static_cast<uint32_t>(chunks_announced_);
     announcement.read_only = chunk.writer() == shm::Writer::kDaemon ? 1 : 0;
     announcement.size = chunk.size();
-    sink_.Send(BytesOf(announcement), chunk.fd());
+    sink_.Send(BytesOf(announcement), chunk.client_fd());
+    segment_.Announced(chunks_announced_);
   }
 }
 

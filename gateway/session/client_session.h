@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/base/inherited_fds.h"
 #include "gateway/memory/copier.h"
 #include "gateway/memory/descriptor.h"
 #include "gateway/memory/foreign_memory.h"
@@ -200,6 +201,20 @@ class ClientSession {
   // channels.
   bool LacksEventChannels();
 
+  // Hand-over to a gateway that takes over (hand_over/session_state.cc).
+  // Returns why the session cannot be handed over now, a static text; nullptr: no request is in
+  // progress.
+  const char* Unsettled() const;
+  // Returns what of the session cannot be handed over, a static text; nullptr: all can.
+  const char* NotHandedOver() const;
+  void Offer(OfferedFds& fds) const;
+  // Writes the state, or reads it into a new session, with descriptors of `inherited`.
+  void HandOver(hand_over::StateStream& state, InheritedFds* inherited);
+  // Links a session that was read, with all its objects, to the workers.
+  void LinkAgain();
+  // Errno of a worker that refused it; 0: none.
+  int link_error() const { return link_error_; }
+
   SessionRow Row() const;
   // Returns nullptr if the session has no copier. Valid after the end, too.
   const std::shared_ptr<CopierRemains>& copier_remains() const { return copier_remains_; }
@@ -235,6 +250,12 @@ class ClientSession {
   Status StartCopier();
   void AddSetUpTime();
   void MakeRoomForReady();
+
+  // hand_over/session_state.cc:
+  void HandOverMemory(hand_over::StateStream& state, InheritedFds* inherited);
+  void HandOverLinks(hand_over::StateStream& state, InheritedFds* inherited);
+  void HandOverEvents(hand_over::StateStream& state);
+  void LinkSessionAgain();
 
   const SessionId id_;
   Services& services_;
@@ -278,6 +299,7 @@ class ClientSession {
   memory::DescriptorMemory* descriptor_memory_ = nullptr;  // memory_, if it is of this kind
   std::unique_ptr<memory::Copier> copier_;                 // only for untrusted sessions
   std::shared_ptr<CopierRemains> copier_remains_;
+  int link_error_ = 0;
 };
 
 }  // namespace rocegw::session

@@ -99,9 +99,10 @@ enum class MemoryWay : uint8_t {
 };
 
 struct Options {
-  std::string version;     // version of the daemon
-  std::string sysfs_root;  // tree in the layout of /sys; empty: none
-  std::string slots_dir;   // directory of the slots' attach sockets; empty: none
+  std::string version;        // version of the daemon
+  std::string sysfs_root;     // tree in the layout of /sys; empty: none
+  bool awaits_state = false;  // takes the place of another gateway: HandOver comes before sessions
+  std::string slots_dir;      // directory of the slots' attach sockets; empty: none
   // Policy of the default pool.
   bool trusted = true;  // workers may access client memory themselves
   bool remap_allowed = true;

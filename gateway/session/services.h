@@ -58,6 +58,10 @@ struct Services {
   [[nodiscard]] int Take(tenant::Pool& pool, Resource resource, uint64_t amount,
                          tenant::Charge& charge);
   [[nodiscard]] int TakeConnect(tenant::Pool& pool);
+  // Writes an amount, or reads it and takes it for the lifetime of `charge`, whatever the limits
+  // are now.
+  static void HandOver(hand_over::StateStream& state, tenant::Pool& pool, Resource resource,
+                       tenant::Charge& charge);
 
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;

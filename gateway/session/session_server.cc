@@ -66,7 +66,11 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   cm_ = std::make_unique<CmBinding>(services_, std::move(lookup));
   cm_->find_session = [this](SessionId id) { return attach_.Find(id); };
   services_.cm = cm_.get();
-  cm_->OfferChannels(services_.options.gateways.channels ? UseChannels() : std::vector<Qpn>());
+  if (!services_.options.awaits_state) {
+    if (services_.options.gateways.channels) TakeChannelNumbers();
+    UseChannels();
+    cm_->OfferChannels(Acceptors());
+  }
   services_.workers.on_mad = [this](WorkerIndex, const worker::MadReceived& mad) {
     cm_->OnMad(mad);
   };
@@ -107,32 +111,43 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
 }
 
 // Takes the acceptor numbers, which no queue pair can have while the gateway runs.
-std::vector<Qpn> SessionServer::UseChannels() {
-  std::vector<Qpn> acceptors;
+void SessionServer::TakeChannelNumbers() {
   const TimePoint now = ControlLoop::Now();
   for (size_t i = 0; i < services_.workers.worker_count(); ++i) {
     const auto worker = static_cast<WorkerIndex>(i);
-    channel::ChannelOptions options;
     const auto acceptor = services_.qpns.Take(worker, now);
-    if (!acceptor) return {};
-    options.acceptor = *acceptor;
-    while (options.numbers.size() < kChannelsPerWorker) {
+    if (!acceptor) return channel_numbers_.clear();
+    ChannelNumbers& taken = channel_numbers_.emplace_back();
+    taken.acceptor = *acceptor;
+    while (taken.numbers.size() < kChannelsPerWorker) {
       const auto number = services_.qpns.Take(worker, now);
       if (!number) break;
-      options.numbers.push_back(*number);
+      taken.numbers.push_back(*number);
     }
+  }
+}
+
+std::vector<Qpn> SessionServer::Acceptors() const {
+  std::vector<Qpn> acceptors;
+  for (const ChannelNumbers& numbers : channel_numbers_) acceptors.push_back(numbers.acceptor);
+  return acceptors;
+}
+
+void SessionServer::UseChannels() {
+  for (size_t i = 0; i < channel_numbers_.size(); ++i) {
+    channel::ChannelOptions options;
+    options.acceptor = channel_numbers_[i].acceptor;
+    options.numbers = channel_numbers_[i].numbers;
     options.instance = cm_->engine().discovery().own().instance;
-    options.worker = worker;
+    options.worker = static_cast<WorkerIndex>(i);
     options.paths = services_.options.gateways.paths;
     options.features = services_.options.gateways.features | wire::kOptionChannel;
     const uint32_t window = services_.options.gateways.window;
     if (window != 0)
       options.window = std::clamp(window / kReceiveBufferOfPacket, kLeastWindow, kMostWindow);
     options.secret = {services_.random.Next64(), services_.random.Next64()};
-    acceptors.push_back(*acceptor);
-    services_.workers.Tell(worker, worker::UseChannels{std::move(options)});
+    services_.workers.Tell(options.worker, worker::UseChannels{std::move(options)});
   }
-  return acceptors;
 }
 
 void SessionServer::SetMember(const wire::Gid& peer, bool member) {

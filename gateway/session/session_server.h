@@ -88,6 +88,14 @@ class SessionServer {
     return attach_.Clear(path, "its attach socket is given to somebody else");
   }
 
+  // Hand-over to a gateway that takes over. A reader, with Options::awaits_state, calls the first
+  // function before anything is configured, and the second when all pools are set. The workers then
+  // have messages to apply.
+  // Stops the deadlines of connections, or lets them run again.
+  void SetConnectionsResting(bool rest) { cm_->SetResting(rest); }
+  void HandOverNumbers(hand_over::StateStream& state);
+  void HandOverSessions(hand_over::StateStream& state);
+
   AttachServer& attach() { return attach_; }
   // Gate of attaches that wait for a verdict.
   AttachGate& gate() { return attach_.gate(); }
@@ -102,8 +110,14 @@ class SessionServer {
 
  private:
   void AfterRound();
-  // Takes a number of each worker, at which other gateways open channels.
-  std::vector<Qpn> UseChannels();
+  // Numbers of a worker at which other gateways open channels, and of its own channels.
+  struct ChannelNumbers {
+    Qpn acceptor;
+    std::vector<Qpn> numbers;
+  };
+  void TakeChannelNumbers();
+  std::vector<Qpn> Acceptors() const;
+  void UseChannels();
   void SetMember(const wire::Gid& peer, bool member);
   // Closes the reserve of the pool with that name if its uid differs.
   void CloseReserveOf(const std::string& name, const std::string& new_uid);
@@ -136,6 +150,7 @@ class SessionServer {
   Drain drain_;
   std::vector<ControlLoop::WatchId> watches_;
   ControlLoop::TimerId retry_timer_ = 0;
+  std::vector<ChannelNumbers> channel_numbers_;  // by worker; empty: no channels
   std::function<void()> shutdown_done_;
 };
 

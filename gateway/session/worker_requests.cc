@@ -23,7 +23,7 @@ bool WorkerRequests::Push(Link& link, const worker::ControlMessage& message) {
 
 void WorkerRequests::Queue(WorkerIndex worker, const worker::ControlMessage& message) {
   Link& link = links_[worker];
-  if (!link.waiting.empty() || !Push(link, message)) {
+  if (held_ || !link.waiting.empty() || !Push(link, message)) {
     link.waiting.push_back(message);
   }
   link.wake = true;
@@ -38,7 +38,7 @@ void WorkerRequests::Send(WorkerIndex worker, const Body& body, Continuation don
 
 bool WorkerRequests::TryTell(WorkerIndex worker, const Body& body, Haste haste) {
   Link& link = links_[worker];
-  if (!link.waiting.empty() || !Push(link, {0, body})) return false;
+  if (held_ || !link.waiting.empty() || !Push(link, {0, body})) return false;
   link.wake = link.wake || haste == Haste::kNow;
   return true;
 }
@@ -99,6 +99,13 @@ Duration WorkerRequests::silent(WorkerIndex worker, TimePoint now) const {
   return link.owed == 0 ? Duration{} : now - link.heard;
 }
 
+bool WorkerRequests::idle() const {
+  return continuations_.empty() && std::all_of(links_.begin(), links_.end(), [](const Link& link) {
+           return link.waiting.empty() && link.worker->to_worker.empty() &&
+                  link.worker->to_control.empty();
+         });
+}
+
 bool WorkerRequests::HasWork() const {
   return std::any_of(links_.begin(), links_.end(),
                      [](const Link& link) { return !link.worker->to_control.empty(); });
@@ -123,6 +130,7 @@ void WorkerRequests::SetAwake(bool awake) {
 }
 
 bool WorkerRequests::Flush() {
+  if (held_) return false;
   bool full = false;
   for (Link& link : links_) {
     while (!link.waiting.empty() && Push(link, link.waiting.front())) {

@@ -52,6 +52,11 @@ class WorkerRequests final : public LoopSource {
   // true if a ring was full: call again soon.
   bool Flush();
 
+  // Keeps messages here until they are not held any more, for workers that rest.
+  void SetHeld(bool held) { held_ = held; }
+  // Returns true if nothing is on its way to a worker or back.
+  bool idle() const;
+
   size_t unanswered() const { return continuations_.size(); }
   // Returns how long a worker has owed an answer without sending any; zero: it owes none.
   Duration silent(WorkerIndex worker, TimePoint now) const;
@@ -77,6 +82,7 @@ class WorkerRequests final : public LoopSource {
   void Take(WorkerIndex worker, worker::WorkerMessage& message);
 
   std::vector<Link> links_;
+  bool held_ = false;
   uint64_t next_cookie_ = 1;
   std::unordered_map<uint64_t, Continuation> continuations_;
 };

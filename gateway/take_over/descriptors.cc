@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/take_over/descriptors.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <fstream>
 #include <string>
 
 namespace rocegw::take_over {
@@ -26,6 +28,8 @@ constexpr SocketRule kSocketRules[] = {
     {FdKind::kGrpcListener, Network::kUnix, SOCK_STREAM, true},
     {FdKind::kMetricsListener, Network::kInternet, SOCK_STREAM, true},
     {FdKind::kTakeOverListener, Network::kUnix, SOCK_SEQPACKET, true},
+    {FdKind::kClientSocket, Network::kUnix, SOCK_SEQPACKET, false},
+    {FdKind::kEvents, Network::kUnix, SOCK_SEQPACKET, false},
 };
 
 int Option(int fd, int option) {
@@ -47,12 +51,33 @@ bool IsFile(int fd) {
   return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+// Memory that no process can make shorter, so that an access never faults.
+bool IsSealedMemory(int fd) {
+  constexpr int kFixed = F_SEAL_SHRINK | F_SEAL_GROW;
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & kFixed) == kFixed;
+}
+
+// Returns true if the kernel describes the descriptor by a line that begins so (proc(5), fdinfo).
+bool HasInfo(int fd, const std::string& begin) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with(begin)) return true;
+  return false;
+}
+
 }  // namespace
 
 Status JudgeFd(FdKind kind, const std::string& name, int fd) {
   const auto number = std::to_string(static_cast<unsigned>(kind));
   const Status wrong(EPROTO, "descriptor '" + name + "' is not of kind " + number);
   if (kind == FdKind::kRuntimeLock) return IsFile(fd) ? OkStatus() : wrong;
+  if (kind == FdKind::kChunk || kind == FdKind::kRegion)
+    return IsSealedMemory(fd) ? OkStatus() : wrong;
+  if (kind == FdKind::kWake) return HasInfo(fd, "eventfd-count:") ? OkStatus() : wrong;
+  if (kind == FdKind::kClientProcess) return HasInfo(fd, "Pid:") ? OkStatus() : wrong;
+  // The session looks at it more closely.
+  if (kind == FdKind::kClientMemory) return IsFile(fd) ? OkStatus() : wrong;
   for (const SocketRule& rule : kSocketRules) {
     if (rule.kind == kind) return Follows(rule, fd) ? OkStatus() : wrong;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between the running gateway and the process that replaces it, one per datagram of a
-// seqpacket socket. In order: HELLO (new), OFFER and DESCRIPTORS (old), PREPARED (new), STATE
-// (old), READY (new), COMMIT (old), SERVING (new). REFUSE ends the take-over from either side.
-// Input is foreign: lengths and counts are bounded. Plain values.
+// seqpacket socket. In order: HELLO (new), OFFER and DESCRIPTORS (old), PREPARED (new), DESCRIPTORS
+// of attached programs and STATE (old), READY (new), COMMIT (old), SERVING (new). REFUSE ends the
+// take-over from either side. Input is foreign: lengths and counts are bounded. Plain values.
 #pragma once
 
 #include <cstddef>

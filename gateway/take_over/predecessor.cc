@@ -50,6 +50,11 @@ Predecessor::Step Predecessor::OnNotQuiet(Refusal refusal) {
   return Abandon(refusal, true);
 }
 
+Predecessor::Step Predecessor::OnNotWritten(Refusal refusal) {
+  if (state_ != State::kSwitching) return {};
+  return Abandon(refusal, true);
+}
+
 Predecessor::Step Predecessor::OnReady() {
   return Advance(State::kSwitching, State::kCommitted, PredecessorAction::kCommit);
 }

@@ -57,6 +57,8 @@ class Predecessor {
   Step OnPrepared();
   Step OnQuiet();
   Step OnNotQuiet(Refusal refusal);
+  // The state cannot be written.
+  Step OnNotWritten(Refusal refusal);
   Step OnReady();
   Step OnServing();
   // The successor gave up.

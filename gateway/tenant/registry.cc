@@ -105,6 +105,12 @@ void Pool::Give(Resource resource, uint64_t amount) {
     quota_.Give(Resource::kHeapBytes, heap);
 }
 
+void Pool::Adopt(Resource resource, uint64_t amount) {
+  quota_.Adopt(resource, amount);
+  if (const uint64_t heap = HeapCostOf(resource) * amount; heap != 0)
+    quota_.Adopt(Resource::kHeapBytes, heap);
+}
+
 Refusal Pool::RefuseSlot(const SlotShare& slot) {
   return Refuse(IndexOf(Resource::kQps), Level::kSlot, name(), slot.MostQps());
 }

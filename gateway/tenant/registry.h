@@ -72,6 +72,9 @@ class Pool {
   // if granted; counts a refusal.
   std::optional<Refusal> Take(Resource resource, uint64_t amount = 1);
   void Give(Resource resource, uint64_t amount = 1);
+  // Takes what a program of the pool held in the gateway that this one replaces, whatever the
+  // limits are now.
+  void Adopt(Resource resource, uint64_t amount = 1);
   // Returns what Take would return, and counts a refusal.
   std::optional<Refusal> Check(Resource resource, uint64_t amount);
   // Counts a queue pair that was refused because the slot's limit is reached.

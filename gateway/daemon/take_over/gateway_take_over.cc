@@ -70,11 +70,8 @@ std::optional<Refuse> Gateway::Judge(const take_over::Hello& hello) {
                                                ", the running gateway " +
                                                missing(hello.shape, own)};
   }
-  const session::DrainRow held = sessions()->Holders();
-  if (held.qps != 0) {
-    return Refuse{Refusal::kSessions, std::to_string(held.sessions) + " sessions have " +
-                                          std::to_string(held.qps) + " queue pairs"};
-  }
+  if (const std::string held = sessions()->attach().NotHandedOver(); !held.empty())
+    return Refuse{Refusal::kSessions, held};
   return std::nullopt;
 }
 
@@ -96,22 +93,54 @@ void Gateway::Resume() {
   spdlog::info("take-over: this gateway goes on");
 }
 
-std::vector<uint8_t> Gateway::WriteState(const hand_over::StateVersions& reader) {
+OfferedFds Gateway::OfferSessionFds() {
+  OfferedFds fds;
+  sessions()->attach().OfferSessions(fds);
+  return fds;
+}
+
+StatusOr<std::vector<uint8_t>> Gateway::WriteState(const hand_over::StateVersions& reader) {
   std::vector<uint8_t> bytes;
   hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
+  data_path_.HandOverGids(stream);
   take_over::GatewayState state{quiet_.since().ns, sessions()->drains_locally(), take_overs_};
   state.HandOver(stream);
+  sessions()->HandOverNumbers(stream);
+  if (stream.ok()) sessions()->HandOverSessions(stream);
+  if (stream.ok()) (void)data_path_.HandOverWorkers(stream);
+  if (!stream.ok()) return Status(EPROTO, stream.failure());
   return bytes;
 }
 
-Status Gateway::ReadState(const std::vector<uint8_t>& bytes) {
-  hand_over::StateStream stream(bytes, ControlLoop::Now());
+// Programs know addresses by their indices.
+Status Gateway::ReadGids() {
+  if (!state_) return OkStatus();
+  data_path_.HandOverGids(*state_);
+  if (!state_->ok()) return {EPROTO, std::string("state: ") + state_->failure()};
+  return OkStatus();
+}
+
+// Numbers and keys come before the configuration, and sessions after it, since they need pools.
+Status Gateway::ReadNumbers() {
+  if (!state_) return OkStatus();
   take_over::GatewayState state;
-  state.HandOver(stream);
-  if (!stream.ok()) return {EPROTO, std::string("state: ") + stream.failure()};
+  state.HandOver(*state_);
+  if (state_->ok()) sessions()->HandOverNumbers(*state_);
+  if (!state_->ok()) return {EPROTO, std::string("state: ") + state_->failure()};
   predecessor_quiet_.ns = state.quiet_since_ns;
   take_overs_ = state.history;
   if (state.drains_locally) sessions()->OrderDrainLocally(true);
+  return OkStatus();
+}
+
+Status Gateway::ReadSessions() {
+  if (!state_) return OkStatus();
+  sessions()->HandOverSessions(*state_);
+  Status linked = OkStatus();
+  if (state_->ok()) linked = data_path_.HandOverWorkers(*state_);
+  if (!linked.ok()) return linked;
+  (void)state_->Require(state_->at_end(), "it is longer than what was read");
+  if (!state_->ok()) return {EPROTO, std::string("state: ") + state_->failure()};
   return OkStatus();
 }
 
@@ -153,7 +182,7 @@ void Gateway::LeaveToSuccessor() {
 }
 
 StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t descriptors) {
-  if (Status status = data_path_.RunWorkers(); !status.ok()) return status;
+  if (Status status = data_path_.RunWorkers(/*parked=*/true); !status.ok()) return status;
   StartWatchdog();
   if (Status status = StartSysfs(); !status.ok()) return status;
   if (Status status = runtime_dir_.NameHolder(); !status.ok()) return status;
@@ -165,6 +194,8 @@ StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t d
   inherited_->clear();
   readiness_.SetReady();
   grpc_server_.SetServing(true);
+  sessions()->SetConnectionsResting(false);
+  sessions()->attach().SetWatching(true);
   sessions()->attach().SetAccepting(true);
   metrics_server_.SetAccepting(true);
   grpc_server_.SetAccepting(true);

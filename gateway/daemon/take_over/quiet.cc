@@ -10,19 +10,17 @@ namespace {
 using take_over::Refusal;
 using take_over::Refuse;
 
-// Longest wait for programs that are attached when the rest begins. Attaches wait as long.
-constexpr Duration kProgramsEndWithin = Milliseconds(250);
+// Longest wait for requests in progress and for programs that attach or end. Attaches wait as long.
+constexpr Duration kSettledWithin = Milliseconds(250);
 constexpr Duration kWorkersRestWithin = Milliseconds(500);
 constexpr Duration kLookAgain = Milliseconds(1);
-
-std::string ProgramsText(size_t count) {
-  return count == 1 ? "1 program is attached" : std::to_string(count) + " programs are attached";
-}
+constexpr Duration kRestAgain = Microseconds(50);
 
 }  // namespace
 
 void Quiet::Accept(bool accepts) {
   parts_.data_path.sessions()->attach().SetAccepting(accepts);
+  parts_.data_path.sessions()->attach().SetReading(accepts);
   parts_.metrics.SetAccepting(accepts);
   parts_.grpc.SetAccepting(accepts);
 }
@@ -38,31 +36,50 @@ void Quiet::Begin(Done done) {
 
 std::optional<Refuse> Quiet::Busy() const {
   session::SessionServer& sessions = *parts_.data_path.sessions();
-  const size_t attached = sessions.session_count() + sessions.blocked_count();
-  if (attached != 0) return Refuse{Refusal::kSessions, ProgramsText(attached)};
-  if (sessions.gate().size() != 0)
-    return Refuse{Refusal::kSessions, "an attach waits for the agent's verdict"};
+  if (const std::string reason = sessions.attach().Unsettled(); !reason.empty())
+    return Refuse{Refusal::kSessions, reason};
+  if (const char* const reason = sessions.cm().Unsettled())
+    return Refuse{Refusal::kSessions, reason};
+  if (!sessions.services().workers.idle()) return Refuse{Refusal::kWorkers, "messages wait"};
   return std::nullopt;
 }
 
 void Quiet::Look() {
   timer_ = 0;
   auto busy = Busy();
-  if (!busy) return StopWorkers();
-  if (ControlLoop::Now() - since_ > kProgramsEndWithin) return Answer(std::move(busy));
+  const std::string never = parts_.data_path.sessions()->attach().NotHandedOver();
+  if (!busy && never.empty()) return ParkWorkers();
+  if (!busy) return Answer(Refuse{Refusal::kSessions, never});
+  if (ControlLoop::Now() - since_ > kSettledWithin) return Answer(std::move(busy));
   timer_ = parts_.loop.At(ControlLoop::Now() + kLookAgain, [this] { Look(); });
 }
 
-void Quiet::StopWorkers() {
-  parts_.data_path.sessions()->captures().StopAll();
-  workers_still_ = true;
-  parts_.data_path.Quieten([this, number = number_] {
-    if (number == number_ && done_) Answer(std::nullopt);
-  });
-  timer_ = parts_.loop.At(ControlLoop::Now() + kWorkersRestWithin, [this] {
-    timer_ = 0;
-    if (done_) Answer(Refuse{Refusal::kWorkers, ""});
-  });
+void Quiet::ParkWorkers() {
+  session::SessionServer& sessions = *parts_.data_path.sessions();
+  sessions.captures().StopAll();
+  // The end of a capture is a message to the workers.
+  if (!sessions.services().workers.idle()) {
+    timer_ = parts_.loop.At(ControlLoop::Now() + kRestAgain, [this] { Look(); });
+    return;
+  }
+  sessions.attach().SetWatching(false);
+  sessions.SetConnectionsResting(true);
+  workers_parked_ = true;
+  parked_at_ = ControlLoop::Now();
+  parts_.data_path.ParkWorkers();
+  AwaitWorkers();
+}
+
+void Quiet::AwaitWorkers() {
+  timer_ = 0;
+  if (parts_.data_path.RestWorkers()) {
+    const std::string unsettled = parts_.data_path.sessions()->attach().Unsettled();
+    if (unsettled.empty()) return Answer(std::nullopt);
+    return Answer(Refuse{Refusal::kSessions, unsettled});
+  }
+  if (ControlLoop::Now() - parked_at_ > kWorkersRestWithin)
+    return Answer(Refuse{Refusal::kWorkers, ""});
+  timer_ = parts_.loop.At(ControlLoop::Now() + kRestAgain, [this] { AwaitWorkers(); });
 }
 
 void Quiet::Answer(std::optional<Refuse> refuse) {
@@ -76,7 +93,12 @@ void Quiet::End() {
   ++number_;
   done_ = nullptr;
   parts_.loop.Cancel(std::exchange(timer_, 0));
-  if (std::exchange(workers_still_, false)) parts_.data_path.Resume();
+  session::SessionServer& sessions = *parts_.data_path.sessions();
+  if (std::exchange(workers_parked_, false)) {
+    parts_.data_path.UnparkWorkers();
+    sessions.SetConnectionsResting(false);
+    sessions.attach().SetWatching(true);
+  }
   Accept(true);
 }
 

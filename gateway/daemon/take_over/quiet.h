@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rest of the running gateway while another process takes over: no attach, call or packet is
-// accepted or answered, and all of them wait in sockets that both processes have. Programs that
-// come and go are waited for; one that stays prevents the rest, since sessions are not handed over.
-// Control thread.
+// accepted or answered, and all of them wait in sockets that both processes have. Requests in
+// progress, attaches, and programs that end are waited for. A program that has an object that is
+// not handed over prevents the rest. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -45,14 +45,16 @@ class Quiet {
  private:
   void Accept(bool accepts);
   void Look();
-  void StopWorkers();
+  void ParkWorkers();
+  void AwaitWorkers();
   void Answer(std::optional<take_over::Refuse> refuse);
   std::optional<take_over::Refuse> Busy() const;
 
   const Parts parts_;
   bool active_ = false;
-  bool workers_still_ = false;
+  bool workers_parked_ = false;
   TimePoint since_;
+  TimePoint parked_at_;
   Done done_;
   uint64_t number_ = 0;  // number of the rest, so that answers for an earlier one are ignored
   ControlLoop::TimerId timer_ = 0;

@@ -121,6 +121,8 @@ TakeOverClient::Step TakeOverClient::TakeDescriptors(const take_over::Descriptor
     fds_.Add(label.kind, label.name, std::move(fds[i]));
   }
   descriptors_ += fds.size();
+  // Descriptors of programs come with the state, which names them.
+  if (rules_.state() == SuccessorState::kAwaitingState) return {};
   if (descriptors_ < expected_) return {};
   return descriptors_ == expected_ ? rules_.OnDescriptors() : rules_.OnMalformed();
 }

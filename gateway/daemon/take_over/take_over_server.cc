@@ -179,6 +179,11 @@ void TakeOverServer::Do(PredecessorAction action) {
 void TakeOverServer::SendOffer() {
   const OfferedFds fds = host_.OfferFds();
   connection_.Send(take_over::Offer{version_, static_cast<uint32_t>(fds.size())});
+  SendDescriptors(fds);
+  Watch();
+}
+
+void TakeOverServer::SendDescriptors(const OfferedFds& fds) {
   for (size_t first = 0; first < fds.size(); first += take_over::kMostFdsInMessage) {
     take_over::Descriptors batch;
     std::vector<int> numbers;
@@ -189,11 +194,16 @@ void TakeOverServer::SendOffer() {
     }
     connection_.Send(batch, numbers);
   }
-  Watch();
 }
 
 void TakeOverServer::SendState() {
-  const std::vector<uint8_t> bytes = host_.WriteState(versions_);
+  const auto state = host_.WriteState(versions_);
+  if (!state.ok()) {
+    refuse_ = {take_over::Refusal::kSessions, state.status().text()};
+    return Do(rules_.OnNotWritten(refuse_.refusal));
+  }
+  const std::vector<uint8_t>& bytes = state.value();
+  SendDescriptors(host_.OfferSessionFds());
   size_t at = 0;
   do {
     const size_t length = std::min(kStatePart, bytes.size() - at);

@@ -30,11 +30,13 @@ class TakeOverHost {
   // Returns why this gateway cannot be replaced by that process; nothing: it can.
   virtual std::optional<take_over::Refuse> Judge(const take_over::Hello& hello) = 0;
   virtual OfferedFds OfferFds() = 0;
+  // Descriptors of attached programs; while quiet.
+  virtual OfferedFds OfferSessionFds() = 0;
   // Stops acting; `done` with nothing, or with the reason why not.
   virtual void Quieten(std::function<void(std::optional<take_over::Refuse>)> done) = 0;
   virtual void Resume() = 0;
-  // Returns the state, in versions that the successor reads.
-  virtual std::vector<uint8_t> WriteState(const hand_over::StateVersions& reader) = 0;
+  // Returns the state, in versions that the successor reads, or why it cannot be written.
+  virtual StatusOr<std::vector<uint8_t>> WriteState(const hand_over::StateVersions& reader) = 0;
   // The take-over ended without success.
   virtual void OnRefused(take_over::Refusal refusal, const std::string& text) = 0;
   // The process `successor` is the gateway; this one must end and leave everything in place.
@@ -70,6 +72,7 @@ class TakeOverServer {
   void Do(const Step& step);
   void Do(take_over::PredecessorAction action);
   void SendOffer();
+  void SendDescriptors(const OfferedFds& fds);
   void SendState();
   void RefuseOther(UniqueFd socket);
   void CloseConnection();

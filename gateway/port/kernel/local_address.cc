@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "gateway/base/unique_fd.h"
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/port/kernel/netlink.h"
 #include "gateway/wire/link_local.h"
 
@@ -178,6 +179,15 @@ bool GidTable::Insert(const InterfaceAddress& address) {
   if (gids_.size() == kCapacity) return false;
   gids_.push_back(address.gid);
   return true;
+}
+
+void GidTable::HandOver(hand_over::StateStream& state) {
+  auto& [gids, link_local_first, left_out] = *this;
+  (void)left_out;  // counted by Update
+  state(link_local_first);
+  state.Vector(gids, kCapacity, [&](wire::Gid& gid) { state.Bytes(gid.bytes); });
+  // Index 0 belongs to the link-local address.
+  state.Require(!link_local_first || !gids.empty(), "table of GIDs is impossible");
 }
 
 int GidTable::IndexOf(const wire::Gid& gid) const {

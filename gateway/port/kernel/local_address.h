@@ -16,6 +16,10 @@
 #include "gateway/port/kernel/netlink.h"
 #include "gateway/wire/gid.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::port {
 
 struct InterfaceInfo {
@@ -57,6 +61,9 @@ class GidTable {
   const std::vector<wire::Gid>& gids() const { return gids_; }
   // Returns -1 for an address of another device.
   int IndexOf(const wire::Gid& gid) const;
+  // Writes the table, or reads it into an empty one, so that addresses keep their indices in a
+  // gateway that takes over. Update it then.
+  void HandOver(hand_over::StateStream& state);
   // Returns how many addresses of the last update got no GID.
   size_t left_out() const { return left_out_; }
 

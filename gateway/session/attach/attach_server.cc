@@ -268,16 +268,22 @@ void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string&
     pool.CountAttach(tenant::AttachOutcome::kRefused);
     return Refuse(std::move(socket), refused, "");
   }
-  const uint32_t id = next_id_++;
-  const int fd = socket.get();
-  const int process = peer.process.get();
-  auto owned = std::make_unique<Connection>(socket.Release(), path);
+  Connection& added = Add(next_id_++, socket.Release(), pool, path, std::move(peer),
+                          SlotOf(pool, path, limits), std::move(charges));
+  if (watching_) Watch(added);
+}
+
+AttachServer::Connection& AttachServer::Add(uint32_t id, UniqueFd socket, tenant::Pool& pool,
+                                            const std::string& path, Peer peer,
+                                            std::shared_ptr<tenant::SlotShare> slot,
+                                            std::vector<tenant::Charge> charges) {
+  auto owned = std::make_unique<Connection>(std::move(socket), path);
   Connection* const connection = owned.get();
   connection->charges = std::move(charges);
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
   connection->session =
-      std::make_unique<ClientSession>(SessionId{id}, services_, pool, SlotOf(pool, path, limits),
+      std::make_unique<ClientSession>(SessionId{id}, services_, pool, std::move(slot),
                                       std::move(peer), connection->socket, connection->call_queue);
   connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
@@ -286,19 +292,37 @@ void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string&
     if (!connection->session->EventsPushBack()) UpdateInterest(*connection);
   };
   connections_.emplace(id, std::move(owned));
+  return *connection;
+}
 
-  connection->watch =
-      services_.loop.Watch(fd, connection->watched,
-                           [this, connection](uint32_t events) { OnSocket(*connection, events); });
-  if (process >= 0) {
-    connection->process_watch = services_.loop.Watch(
+void AttachServer::Watch(Connection& connection) {
+  connection.watch =
+      services_.loop.Watch(connection.socket.fd(), connection.watched,
+                           [this, &connection](uint32_t events) { OnSocket(connection, events); });
+  if (const int process = connection.session->peer().process.get(); process >= 0) {
+    connection.process_watch = services_.loop.Watch(
         process, EPOLLIN,
-        [this, connection](uint32_t) { Drop(*connection, "its process has ended"); });
+        [this, &connection](uint32_t) { Drop(connection, "its process has ended"); });
   }
-  connection->hello_timer = services_.loop.At(
-      connection->tokens_at + services_.options.session.hello_within, [this, connection] {
-        if (!connection->session->greeted()) Drop(*connection, "it did not greet in time");
+  if (connection.session->greeted()) return;
+  connection.hello_timer = services_.loop.At(
+      ControlLoop::Now() + services_.options.session.hello_within, [this, &connection] {
+        if (!connection.session->greeted()) Drop(connection, "it did not greet in time");
       });
+}
+
+void AttachServer::SetReading(bool reading) {
+  reading_ = reading;
+  for (auto& [id, connection] : connections_) UpdateInterest(*connection);
+}
+
+void AttachServer::SetWatching(bool watching) {
+  if (watching_ == watching) return;
+  watching_ = watching;
+  for (auto& [id, connection] : connections_) {
+    if (connection->closed || connection->session->ending()) continue;
+    watching ? Watch(*connection) : StopWatching(*connection);
+  }
 }
 
 void AttachServer::OnSocket(Connection& connection, uint32_t events) {
@@ -343,7 +367,7 @@ void AttachServer::ReadRequests(Connection& connection) {
   ClientSession& session = *connection.session;
   for (int i = 0; i < kRequestsPerRound; ++i) {
     if (session.ending() || session.busy() || connection.socket.has_backlog()) return;
-    if (session.EventsPushBack()) return;
+    if (session.EventsPushBack() || (!reading_ && session.greeted())) return;
     if (!TakeToken(connection)) return;
     MessageSocket::Received received = connection.socket.Receive();
     switch (received.outcome) {
@@ -361,14 +385,15 @@ void AttachServer::ReadRequests(Connection& connection) {
 }
 
 void AttachServer::UpdateInterest(Connection& connection) {
-  if (connection.closed) return;
+  if (connection.closed || connection.watch == 0) return;
   uint32_t events = 0;
   if (connection.socket.waits_for_descriptors() || connection.socket.failed()) {
     RetryLater(connection);
   } else if (connection.socket.has_backlog()) {
     events |= EPOLLOUT;
   } else if (!connection.session->busy() && connection.rate_timer == 0 &&
-             !connection.session->EventsPushBack()) {
+             !connection.session->EventsPushBack() &&
+             (reading_ || !connection.session->greeted())) {
     events |= EPOLLIN | EPOLLRDHUP;
   }
   if (events == connection.watched) return;

@@ -53,6 +53,21 @@ class AttachServer {
   // Accepts no connections, which wait in the sockets, or accepts them again.
   void SetAccepting(bool accepting);
 
+  // Reads no requests of programs that have greeted, or reads them again.
+  void SetReading(bool reading);
+  // Ignores all connections, also their ends, or looks at them again.
+  void SetWatching(bool watching);
+  // Returns why the sessions cannot be handed over now; empty: nothing is in progress.
+  std::string Unsettled() const;
+  // Returns why a session can never be handed over; empty: all can.
+  std::string NotHandedOver() const;
+  void OfferSessions(OfferedFds& fds) const;
+  // Writes all sessions, or reads them into a server that has none and does not watch. The reader
+  // has sent their objects to the workers then; see linked.
+  void HandOver(hand_over::StateStream& state);
+  // Error of a worker that refused an object of a session that was read; 0: none.
+  int link_error() const;
+
   // Makes a connected SEQPACKET socket a session of the pool, now or after the agent's verdict, or
   // refuses it. `path`: its attach socket; empty: none.
   void Attach(UniqueFd socket, tenant::Pool& pool, const std::string& path = "");
@@ -118,6 +133,11 @@ class AttachServer {
     ControlLoop::TimerId expected_timer = 0;  // runs while a program is expected
   };
 
+  // Adds a session of the connection. It is not watched yet.
+  Connection& Add(uint32_t id, UniqueFd socket, tenant::Pool& pool, const std::string& path,
+                  Peer peer, std::shared_ptr<tenant::SlotShare> slot,
+                  std::vector<tenant::Charge> charges);
+  void Watch(Connection& connection);
   static StatusOr<UniqueFd> Open(const SocketPlace& place);
   uint32_t ListenerEvents() const { return accepting_ ? uint32_t{EPOLLIN} : 0; }
   void AcceptSome(Listener& listener);
@@ -151,6 +171,8 @@ class AttachServer {
   AttachGate gate_;
   InheritedFds* inherited_ = nullptr;
   bool accepting_ = true;
+  bool reading_ = true;
+  bool watching_ = true;
   std::map<std::string, std::unique_ptr<Listener>> listeners_;  // by path
   // Shares of attach sockets with limits of their own, by path; held by their sessions.
   std::map<std::string, std::weak_ptr<tenant::SlotShare>> slots_;

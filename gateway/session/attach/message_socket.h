@@ -50,6 +50,7 @@ class MessageSocket final : public MessageSink {
   MessageSocket(const MessageSocket&) = delete;
   MessageSocket& operator=(const MessageSocket&) = delete;
 
+  int fd() const { return socket_.get(); }
   Received Receive();
   void Send(std::span<const uint8_t> message, int fd) override;
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/cm/cm_records.h"
 #include "gateway/session/commands/qp_attributes.h"
@@ -396,7 +397,27 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
   channel.events->Send(listener_handle, BytesOf(record));
 }
 
+void CmBinding::SetResting(bool rests) {
+  rests_ = rests;
+  if (!rests) return ArmTimer();
+  services_.loop.Cancel(std::exchange(timer_, 0));
+  timer_at_ = kNever;
+}
+
+const char* CmBinding::Unsettled() const {
+  if (reachability_ && !reachability_->idle()) return "an address is being resolved";
+  return waiting_.empty() ? nullptr : "a connection waits for the discovery of its peer";
+}
+
+void CmBinding::HandOver(hand_over::StateStream& state) {
+  state.Require(Unsettled() == nullptr && looped_.empty() && later_.empty(),
+                "commands of connections are in progress");
+  state(next_handle_);
+  engine_.HandOver(state, actions_);
+}
+
 void CmBinding::ArmTimer() {
+  if (rests_) return;
   const TimePoint deadline = engine_.deadline();
   // An early timer looks again: deadlines of single messages come and go all the time.
   if (timer_at_ <= deadline) return;

@@ -104,6 +104,15 @@ class CmBinding {
 
   void OnMad(const worker::MadReceived& mad);
 
+  // For a gateway that rests, or has not begun: no deadline runs.
+  void SetResting(bool rests);
+  // Returns why the state cannot be written now; nullptr: it can.
+  const char* Unsettled() const;
+  // Writes the state, or reads it into a binding that has done nothing. Call CarryOut then.
+  void HandOver(hand_over::StateStream& state);
+  // Carries out the engine's actions until there are none, then arms the timer.
+  void CarryOut();
+
   const cm::CmEngine& engine() const { return engine_; }
   // Returns the number of unused datagrams to QP1, by reason.
   uint64_t drops(metrics::DropReason reason) const { return drops_[static_cast<size_t>(reason)]; }
@@ -125,8 +134,6 @@ class CmBinding {
   void WhenSettled(const wire::Gid& peer, std::function<void()> then);
   void TellIfUnauthenticated(const wire::Gid& peer);
   void TellSilent(const cm::SilentPeer& silent);
-  // Carries out the engine's actions until there are none, then arms the timer.
-  void CarryOut();
   void Deliver(const cm::CmEvent& event);
   void DeliverRequest(ClientSession& session, uint32_t listener, const cm::CmEvent& event);
   void SendMad(const cm::SendMad& mad);
@@ -140,6 +147,7 @@ class CmBinding {
   cm::CmActions actions_;
   cm::CmActions carried_;  // actions in progress
   bool carrying_out_ = false;
+  bool rests_ = false;
   GrowingRing<cm::SendMad> looped_;   // datagrams to one of our own addresses
   GrowingRing<cm::CmCommand> later_;  // commands that the actions caused
   std::multimap<wire::Gid, std::function<void()>>

@@ -34,6 +34,7 @@ class Reachability {
   void Cancel(SessionId owner, cm::CmHandle id);
   void Cancel(SessionId owner);
   // Discards cached results after routes or addresses changed.
+  bool idle() const { return waiting_.empty(); }
   void Forget() { known_.clear(); }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/commands/link_configs.h"
 
 namespace rocegw::session {
 namespace {
@@ -119,18 +120,7 @@ void CreateCq(ClientSession& session, Request& request) {
   const uint32_t handle = objects.cqs.Add(std::move(cq));
   const rocegw_cq_reply reply = Describe(handle, made, workers);
   services.workers.Broadcast(
-      [&](WorkerIndex w) {
-        verbs::CqConfig config;
-        config.session = session.id();
-        config.cq_handle = handle;
-        config.cookie = made.cookie;
-        config.entries = made.entries;
-        config.worker_slot = w;
-        config.ring = made.rings.As<rocegw_cqe>() + size_t{w} * made.entries;
-        config.control = made.control.As<rocegw_cq_control>();
-        config.event_fd = channel == nullptr ? -1 : channel->ours.get();
-        return worker::LinkCq{config};
-      },
+      [&](WorkerIndex w) { return worker::LinkCq{CqConfigOf(session, handle, made, w)}; },
       [&session, handle, reply](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);
         DropCq(session, handle,

@@ -10,6 +10,7 @@
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/commands/link_configs.h"
 
 namespace rocegw::session {
 namespace {
@@ -20,10 +21,6 @@ constexpr uint32_t kAccessOnDemand = 1u << 6;
 constexpr uint32_t kAccessHugetlb = 1u << 7;
 // Bits that a provider may ignore (IBV_ACCESS_OPTIONAL_RANGE).
 constexpr uint32_t kAccessOptional = 0x3FF00000;
-
-constexpr uint32_t kDataPathAccess = verbs::kAccessLocalWrite | verbs::kAccessRemoteWrite |
-                                     verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic |
-                                     verbs::kAccessFlushGlobal;
 
 bool AccessIsValid(uint32_t access, bool placement) {
   constexpr uint32_t kKnown = kDataPathAccess | verbs::kAccessMwBind | verbs::kAccessZeroBased |
@@ -69,21 +66,6 @@ bool FitsAddressSpace(uint64_t start, uint64_t length) {
   return length <= std::numeric_limits<uint64_t>::max() - start;
 }
 
-// Part of a registration that lies in a remapped region.
-struct DirectPart {
-  uint8_t* bytes = nullptr;
-  uint64_t from = 0;  // offset in the registration
-  uint64_t length = 0;
-};
-
-// Both ranges end within the address space.
-DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t length) {
-  const uint64_t begin = std::max(address, region.address());
-  const uint64_t end = std::min(address + length, region.address() + region.length());
-  if (begin >= end) return {};
-  return {region.Find(begin, end - begin), begin - address, end - begin};
-}
-
 // Location of a requested region, and its cost.
 struct Place {
   Pd* pd = nullptr;
@@ -123,6 +105,7 @@ void Adopt(const Wish& wish, const Place& place, Mr& mr) {
   mr.pd = wish.pd;
   mr.address = wish.address;
   mr.length = wish.length;
+  mr.iova = wish.iova;
   mr.access = wish.access;
   mr.charged = place.charged;
   mr.region = wish.region;
@@ -131,24 +114,6 @@ void Adopt(const Wish& wish, const Place& place, Mr& mr) {
       (wish.access & verbs::kAccessMwBind) != 0 ? std::make_unique<verbs::BoundWindows>() : nullptr;
   ++place.pd->users;
   if (place.region != nullptr) ++place.region->users;
-}
-
-verbs::RegionConfig ConfigOf(const ClientSession& session, const Wish& wish, const Place& place,
-                             uint32_t handle, const Mr& mr) {
-  verbs::RegionConfig config;
-  config.key = mr.key;
-  config.session = session.id();
-  config.pd = wish.pd;
-  config.access = wish.access & kDataPathAccess;
-  config.iova = wish.iova;
-  config.length = wish.length;
-  config.address = wish.address;
-  config.direct = place.direct.bytes;
-  config.direct_from = place.direct.from;
-  config.direct_length = place.direct.length;
-  config.windows = mr.windows.get();
-  config.mr_handle = handle;
-  return config;
 }
 
 rocegw_mr_reply ReplyFor(const ClientSession& session, const Place& place,
@@ -208,7 +173,7 @@ void RegMr(ClientSession& session, Request& request) {
   mr.key = services.keys.Take();
   Adopt(wish, place, mr);
   const uint32_t handle = objects.mrs.Add(std::move(added));
-  const verbs::RegionConfig config = ConfigOf(session, wish, place, handle, mr);
+  const verbs::RegionConfig config = RegionConfigOf(session, handle, mr);
   const rocegw_mr_reply reply = ReplyFor(session, place, config);
   services.workers.Broadcast(
       [&](WorkerIndex) { return worker::LinkRegion{config}; },
@@ -241,7 +206,7 @@ void ReregMr(ClientSession& session, Request& request) {
   // Workers use the windows until all of them have the new region.
   const std::shared_ptr<verbs::BoundWindows> windows = std::move(mr->windows);
   Adopt(wish, place, *mr);
-  const verbs::RegionConfig config = ConfigOf(session, wish, place, asked.mr, *mr);
+  const verbs::RegionConfig config = RegionConfigOf(session, asked.mr, *mr);
   const rocegw_mr_reply reply = ReplyFor(session, place, config);
   session.services().workers.Broadcast(
       [&](WorkerIndex) { return worker::RelinkRegion{config}; },

@@ -11,6 +11,7 @@
 #include "gateway/session/client_session.h"
 #include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/commands/link_configs.h"
 #include "gateway/session/commands/qp_attributes.h"
 #include "gateway/session/commands/qp_moves.h"
 #include "gateway/session/objects/queue_memory.h"
@@ -88,54 +89,6 @@ bool TakeDoorbell(ClientSession& session, Qp& qp) {
   qp.doorbell_page = bit.page;
   qp.doorbell_bit = bit.bit;
   return true;
-}
-
-verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_reply& reply,
-                         const rocegw_create_qp& asked) {
-  verbs::QpConfig config = session.services().QpConfigOn(session.pool(), session.DeviceOf(qp));
-  config.type = qp.type;
-  config.qpn = qp.qpn;
-  config.session = session.id();
-  config.qp_handle = reply.handle;
-  config.cookie = qp.cookie;
-  config.pd = qp.pd;
-  config.send_cq = qp.send_cq;
-  config.recv_cq = qp.recv_cq;
-  config.signal_all = asked.signal_all != 0;
-  config.service_mode = static_cast<verbs::ServiceMode>(asked.service_mode);
-  config.any_completion_order = asked.any_completion_order != 0;
-  if (const EndpointGroup* const group = session.objects().groups.Find(qp.group)) {
-    config.group = group->number;
-    config.group_key = group->key;
-  }
-  config.give_up_ms = asked.give_up_ms == 0 ? kGiveUpMs : asked.give_up_ms;
-  config.sq_entries = qp.sq_entries;
-  config.rq_entries = qp.rq_entries;
-  config.max_send_sge = qp.max_send_sge;
-  config.max_recv_sge = qp.max_recv_sge;
-  config.max_inline = qp.max_inline;
-  config.sq_stride = rocegw_sq_stride(qp.max_send_sge);
-  config.rq_stride = rocegw_rq_stride(qp.max_recv_sge);
-  config.sq_payload_stride = reply.sq_payload_stride;
-  config.rq_payload_stride = reply.rq_payload_stride;
-  config.control = qp.control.As<rocegw_qp_control>();
-  config.status = qp.status.As<rocegw_qp_status>();
-  config.sq = qp.sq.address;
-  config.sq_payload = qp.sq_payload.address;
-  config.rq = qp.rq.address;
-  config.rq_payload = qp.rq_payload.address;
-  if (const Srq* const srq = session.objects().srqs.Find(qp.srq)) {
-    config.srq = qp.srq;
-    config.srq_pd = srq->pd;
-    config.rq_entries = srq->payload_slots;
-    config.max_recv_sge = srq->max_sge;
-    config.rq_stride = rocegw_rq_stride(srq->max_sge);
-    config.rq_payload_stride = srq->payload_stride;
-    config.rq_payload = srq->payload.address;
-  }
-  config.doorbell_page = qp.doorbell_page;
-  config.doorbell_bit = qp.doorbell_bit;
-  return config;
 }
 
 rocegw_qp_reply Describe(const Qp& qp, const shm::Block& doorbell_page) {
@@ -248,6 +201,13 @@ void CreateQp(ClientSession& session, Request& request) {
       std::max(asked.max_inline, std::min(sq_payload_stride, qp->max_send_sge * kListEntry));
   const uint32_t rq_payload_stride = has_rq ? PayloadStride(qp->rq_entries, kPayloadBudget) : 0;
 
+  qp->sq_payload_stride = sq_payload_stride;
+  qp->rq_payload_stride = rq_payload_stride;
+  qp->give_up_ms = asked.give_up_ms == 0 ? kGiveUpMs : asked.give_up_ms;
+  qp->service_mode = static_cast<verbs::ServiceMode>(asked.service_mode);
+  qp->signal_all = asked.signal_all != 0;
+  qp->any_completion_order = asked.any_completion_order != 0;
+
   if (!ready) {
     std::optional<WorkerIndex> on;
     if (srq != nullptr) on = srq->worker;
@@ -295,7 +255,7 @@ void CreateQp(ClientSession& session, Request& request) {
   session.CountSetUp(reply.handle, false);
   // Before a worker knows the queue pair, so that a capture sees its first packet.
   services.captures->QpAdded(session.pool().name(), kept.qpn);
-  const worker::LinkQp link{ConfigOf(session, kept, reply, asked)};
+  const worker::LinkQp link{QpConfigOf(session, reply.handle, kept)};
   const auto finish = [&session, reply](int error) {
     if (error == 0) return session.Reply(reply);
     session.CountSetUp(0, false);

@@ -10,6 +10,7 @@
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/commands/link_configs.h"
 #include "gateway/session/objects/queue_memory.h"
 #include "gateway/transport/queues/receive_queue.h"
 
@@ -163,28 +164,12 @@ void CreateSrq(ClientSession& session, Request& request) {
     ++cq->users;
   }
 
-  verbs::SrqConfig config;
-  config.session = session.id();
-  config.cookie = srq->cookie;
-  config.entries = srq->entries;
-  config.stride = rocegw_rq_stride(srq->max_sge);
-  config.limit = asked.limit;
-  config.control = srq->control.As<rocegw_srq_control>();
-  config.order = srq->order.address;
-  config.slots = srq->slots.address;
-  if (xrc) {
-    config.domain = xrcd->domain->id;
-    config.number = srq->number;
-    config.pd = srq->pd;
-    config.cq = srq->cq;
-    config.max_sge = srq->max_sge;
-    config.payload_slots = srq->payload_slots;
-    config.payload_stride = srq->payload_stride;
-    config.payload = srq->payload.address;
-  }
   const WorkerIndex worker = srq->worker;
   rocegw_srq_reply reply = Describe(*srq);
-  reply.handle = config.srq_handle = session.objects().srqs.Add(std::move(srq));
+  reply.handle = session.objects().srqs.Add(std::move(srq));
+  verbs::SrqConfig config =
+      SrqConfigOf(session, reply.handle, *session.objects().srqs.Find(reply.handle));
+  config.limit = asked.limit;
   services.workers.Send(
       worker, worker::LinkSrq{config}, [&session, reply](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);

@@ -32,6 +32,19 @@ Doorbells::Bit Doorbells::Take(WorkerIndex worker) {
   return {};
 }
 
+bool Doorbells::TakeAt(WorkerIndex worker, Bit bit) {
+  if (worker >= pages_.size() || bit.page >= pages_[worker].size() ||
+      bit.bit >= ROCEGW_DOORBELL_BITS)
+    return false;
+  Page& page = pages_[worker][bit.page];
+  uint64_t& word = page.taken[bit.bit / 64];
+  const uint64_t mask = uint64_t{1} << (bit.bit % 64);
+  if ((word & mask) != 0) return false;
+  word |= mask;
+  ++page.used;
+  return true;
+}
+
 void Doorbells::Give(WorkerIndex worker, Bit bit) {
   Page& page = pages_[worker][bit.page];
   page.taken[bit.bit / 64] &= ~(uint64_t{1} << (bit.bit % 64));

@@ -27,7 +27,10 @@ class Doorbells {
   // Adds a page and returns its index on that worker.
   uint32_t AddPage(WorkerIndex worker, const shm::Block& memory);
   Bit Take(WorkerIndex worker);
+  // Takes that bit. Returns false if there is none or it is taken.
+  [[nodiscard]] bool TakeAt(WorkerIndex worker, Bit bit);
   void Give(WorkerIndex worker, Bit bit);
+  size_t page_count(WorkerIndex worker) const { return pages_[worker].size(); }
 
   const shm::Block& page(WorkerIndex worker, uint32_t index) const {
     return pages_[worker][index].memory;

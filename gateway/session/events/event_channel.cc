@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "gateway/hand_over/state_stream.h"
+
 namespace rocegw::session {
 namespace {
 
@@ -121,6 +123,31 @@ uint32_t EventChannel::Forget(Subject subject) {
     std::erase_if(waiting_, [&](const Record& r) { return r.subject == subject; });
   CountWaiting();
   return counts.sent;
+}
+
+void EventChannel::HandOver(hand_over::StateStream& state, std::span<const Subject> subjects) {
+  constexpr uint32_t kMostWaiting = 1u << 22;
+  auto& [loop, backlog, counted, ours, client_cookie, watch, waiting, held, counts] = *this;
+  (void)loop, (void)backlog, (void)counted, (void)ours, (void)watch;  // links of this gateway
+  state.Require(!held, "events are being taken back");
+  uint64_t cookie = client_cookie.value_or(0);
+  state(cookie);
+  if (state.reading() && cookie != 0) client_cookie = cookie;
+  const uint32_t count = state.Count(waiting.size(), kMostWaiting);
+  if (state.reading()) waiting.resize(count);
+  for (auto& [subject, bytes] : waiting) {
+    state(subject);
+    bytes.resize(state.Count(bytes.size(), kLongestRecord));
+    state.Bytes(bytes);
+  }
+  for (const Subject subject : subjects) {
+    if (!state.Carry(counts.Find(subject) != nullptr)) continue;
+    auto& [sent, waits] = CountsOf(subject);
+    state(sent, waits);
+  }
+  if (!state.reading() || !state.ok()) return;
+  CountWaiting();
+  if (!waiting.empty()) Await();
 }
 
 bool EventChannel::IsClientEnd(int descriptor) const {

@@ -20,6 +20,10 @@
 #include "gateway/base/unique_fd.h"
 #include "gateway/loop/control_loop.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::session {
 
 // Number of one session's records that wait in the daemon, over all its channels. The requests of a
@@ -75,6 +79,11 @@ class EventChannel {
   // they fit.
   using Choice = std::function<bool(Subject, std::span<const uint8_t> record)>;
   void MoveWaiting(EventChannel& to, const Choice& chosen);
+
+  // Writes the state, or reads it into a new channel (gateway/hand_over). `subjects`: all that may
+  // have counts, the same at both ends. A reader sends nothing before the loop runs.
+  void HandOver(hand_over::StateStream& state, std::span<const Subject> subjects);
+  int fd() const { return ours_.get(); }
 
   size_t waiting() const { return waiting_.size(); }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gateway/base/containers/growing_ring.h"
+#include "gateway/hand_over/state_stream.h"
 
 namespace rocegw::session {
 
@@ -50,6 +51,30 @@ class HandleTable {
   }
 
   size_t size() const { return size_; }
+
+  // Hand-over to a gateway that takes over (gateway/hand_over): writes which handles are in use or
+  // rest, or reads them into an empty table, with each(handle, object) for every object. `most`
+  // limits the number of handles.
+  template <typename F>
+  void HandOver(hand_over::StateStream& state, uint32_t most, F&& each) {
+    const uint32_t count = state.Count(slots_.size(), most);
+    if (state.reading()) slots_.resize(count);
+    for (uint32_t i = 0; i < count && state.ok(); ++i) {
+      if (!state.Carry(slots_[i] != nullptr)) continue;
+      if (state.reading()) {
+        slots_[i] = std::make_unique<T>();
+        ++size_;
+      }
+      each(i + 1, *slots_[i]);
+    }
+    std::vector<bool> rests(slots_.size());
+    state.Ring(free_, most, [&](uint32_t& handle) {
+      state(handle);
+      const bool unused = handle != 0 && handle <= slots_.size() && !slots_[handle - 1];
+      if (state.Require(unused && !rests[handle - 1], "resting handle is in use"))
+        rests[handle - 1] = true;
+    });
+  }
 
   // Calls f(handle, object); f must not add or remove objects.
   template <typename F>

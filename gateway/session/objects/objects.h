@@ -107,6 +107,12 @@ struct Qp {
   uint32_t max_send_sge = 0;
   uint32_t max_recv_sge = 0;
   uint32_t max_inline = 0;
+  uint32_t sq_payload_stride = 0;
+  uint32_t rq_payload_stride = 0;
+  uint32_t give_up_ms = 0;
+  verbs::ServiceMode service_mode = verbs::ServiceMode::kByTarget;
+  bool signal_all = false;
+  bool any_completion_order = false;
   shm::Block control;
   shm::Block status;
   shm::Block sq;
@@ -154,6 +160,7 @@ struct Mr {
   MemoryKey key;
   uint64_t address = 0;
   uint64_t length = 0;
+  uint64_t iova = 0;
   uint32_t access = 0;
   uint64_t charged = 0;  // part of registered_bytes: bytes in a remapped region are charged there
   uint32_t region = 0;   // remapped region; 0: none

@@ -12,6 +12,10 @@
 #include "gateway/base/ids.h"
 #include "gateway/session/reserve/random.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::session {
 
 class KeyGenerator {
@@ -27,6 +31,12 @@ class KeyGenerator {
   // Frees a window by any of its keys.
   MemoryKey TakeForWindow();
   void GiveFromWindow(MemoryKey key);
+
+  // Writes the keys that rest, or reads them into a generator that has given none. The reader then
+  // adopts the keys in use.
+  void HandOver(hand_over::StateStream& state);
+  // Returns false if the key is in use.
+  bool Adopt(MemoryKey key) { return taken_.insert(key).second; }
 
   size_t in_use() const { return taken_.size() - resting_.size(); }
 

@@ -20,6 +20,10 @@
 #include "gateway/port/steering.h"
 #include "gateway/session/reserve/random.h"
 
+namespace rocegw::hand_over {
+class StateStream;
+}
+
 namespace rocegw::session {
 
 // Keyed permutation of 18-bit numbers (Feistel network of nine-bit halves).
@@ -28,6 +32,7 @@ class QpnPermutation {
   explicit QpnPermutation(Random& random);
   uint32_t Apply(uint32_t index) const;
   uint32_t Invert(uint32_t number) const;
+  void HandOver(hand_over::StateStream& state);
 
  private:
   static constexpr int kRounds = 6;
@@ -48,6 +53,11 @@ class QpnAllocator {
   // Keeps a number, used or resting, from being assigned before `until`, since a peer may still use
   // it.
   void RestUntil(Qpn qpn, TimePoint until, TimePoint now);
+
+  // Writes the state, or reads it into an allocator that has assigned nothing. The reader then
+  // names the numbers in use; others that were assigned begin to rest.
+  void HandOver(hand_over::StateStream& state);
+  void KeepOnly(const std::vector<Qpn>& used, TimePoint now);
 
   size_t in_use() const { return in_use_; }
   size_t resting_longer() const { return longer_rest_.size(); }

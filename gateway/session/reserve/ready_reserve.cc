@@ -109,7 +109,9 @@ bool ReadyReserve::RefillChunks() {
     if (chunks.size() == PairsWanted()) continue;
     short_ = true;
     if (pool_->Left(Resource::kSegmentBytes) < kChunk) continue;
-    auto memory = shm::Chunk::Create(kChunk, writer);
+    auto memory = shm::Chunk::Create(
+        kChunk, writer,
+        pool_->settings().trusted ? shm::Sealing::kForSuccessor : shm::Sealing::kForever);
     if (memory.ok() && (*memory)->Prefault().ok() &&
         !pool_->Take(Resource::kSegmentBytes, kChunk)) {
       short_ = false;

@@ -189,14 +189,45 @@ TEST_F(TakeOverTest, TwentyInARow_NoAttachIsRefused) {
   EXPECT_FALSE(fs::exists(Run() + "/take_over.sock"));
 }
 
-TEST_F(TakeOverTest, ProgramAttached_IsRefused_AndAgainPossibleLater) {
+// Asks for the device over a connection that may be older than the daemon. Returns the errno; -1:
+// no answer.
+int AskForDevice(const UniqueFd& session) {
+  rocegw_query_device query{};
+  query.header = {ROCEGW_MSG_QUERY_DEVICE, sizeof query, 7};
+  if (send(session.get(), &query, sizeof query, MSG_NOSIGNAL) != sizeof query) return -1;
+  rocegw_device_reply reply{};
+  do {
+    if (recv(session.get(), &reply, sizeof reply, 0) < static_cast<ssize_t>(sizeof reply.header))
+      return -1;
+  } while (reply.header.type != ROCEGW_MSG_QUERY_DEVICE);
+  return reply.header.error;
+}
+
+TEST_F(TakeOverTest, ProgramAttached_KeepsItsSession) {
+  StartFirst();
+  const UniqueFd session = Attach(AttachPath());
+  ASSERT_TRUE(session.valid());
+  for (int i = 0; i < 5; ++i) {
+    auto fresh = Start(config_, true);
+    EXPECT_EQ(daemon_->WaitExit(), 0) << daemon_->Log();
+    daemon_ = std::move(fresh);
+    ASSERT_TRUE(daemon_->WaitReady()) << daemon_->Log();
+    EXPECT_EQ(AskForDevice(session), 0) << daemon_->Log();
+  }
+  EXPECT_TRUE(Attach(AttachPath()).valid());
+}
+
+constexpr char kUntrusted[] = "metrics: {address: ''}\ndefault_pool: {trusted: false}";
+
+TEST_F(TakeOverTest, ProgramThatIsNotCovered_IsRefused_AndAgainPossibleLater) {
+  config_ = Config("untrusted", kUntrusted);
   StartFirst();
   {
     const UniqueFd session = Attach(AttachPath());
     ASSERT_TRUE(session.valid());
-    ExpectRefused(config_, "programs are attached, and sessions are not handed over: 1 program",
-                  "take-over: not done: programs are attached");
-    EXPECT_EQ(send(session.get(), "", 0, MSG_NOSIGNAL | MSG_DONTWAIT), 0) << "the session ended";
+    ExpectRefused(
+        config_, "an attached program cannot be handed over: ", "is of a pool that is not trusted");
+    EXPECT_EQ(AskForDevice(session), 0) << "the session ended";
   }
   auto fresh = Start(config_, true);
   EXPECT_EQ(daemon_->WaitExit(), 0) << daemon_->Log();
@@ -227,13 +258,13 @@ TEST_F(TakeOverTest, WhatDoesNotFit_IsRefusedByName) {
 }
 
 TEST_F(TakeOverTest, Signal_StartsTheProgramAgain) {
+  config_ = Config("untrusted", kUntrusted);
   StartFirst();
   {
     const UniqueFd session = Attach(AttachPath());
     ASSERT_TRUE(session.valid());
     daemon_->Signal(SIGUSR2);
-    EXPECT_TRUE(daemon_->Logs("take-over: not done: programs are attached")) << daemon_->Log();
-    EXPECT_TRUE(daemon_->Logs("take-over: this gateway goes on")) << daemon_->Log();
+    EXPECT_TRUE(daemon_->Logs("take-over: not done: an attached program")) << daemon_->Log();
   }
   daemon_->Signal(SIGUSR2);
   std::string said;
@@ -278,8 +309,11 @@ TEST_F(TakeOverTest, KilledAtAnyMoment_OneGatewayIsLeft) {
   StartFirst();
   int taken_over = 0;
   int gone_on = 0;
+  int kept = 0;
+  UniqueFd session;
   for (int i = 0; i < 200; ++i) {
     SCOPED_TRACE("kill " + std::to_string(i));
+    if (!session.valid()) session = Attach(AttachPath());
     auto fresh = Start(config_, true);
     const auto victim = random() % 5;  // 0, 1: old; 2, 3: new; 4: both
     Pause(std::chrono::microseconds(random() % 80000));
@@ -291,6 +325,7 @@ TEST_F(TakeOverTest, KilledAtAnyMoment_OneGatewayIsLeft) {
       EXPECT_FALSE(Attach(AttachPath()).valid());
       EXPECT_EQ(ReceiveSockets(), 0u);
       daemon_.reset();
+      session.Reset();
       StartFirst();
       continue;
     }
@@ -306,6 +341,7 @@ TEST_F(TakeOverTest, KilledAtAnyMoment_OneGatewayIsLeft) {
       EXPECT_EQ(other.WaitExit(), 0);
       EXPECT_NE(other.Log().find("is the gateway after a pause"), std::string::npos) << other.Log();
       daemon_.reset();
+      session.Reset();
       StartFirst();
       continue;
     } else {
@@ -313,9 +349,17 @@ TEST_F(TakeOverTest, KilledAtAnyMoment_OneGatewayIsLeft) {
     }
     ASSERT_TRUE(Attach(AttachPath()).valid()) << daemon_->Log();
     ASSERT_EQ(ReceiveSockets(), 1u);
+    // The program keeps its session, unless the old one died before it was handed over.
+    if (AskForDevice(session) == 0) {
+      ++kept;
+      continue;
+    }
+    ASSERT_LE(victim, 1u) << daemon_->Log();
+    session.Reset();
   }
   EXPECT_GT(taken_over, 0);
   EXPECT_GT(gone_on, 0);
+  EXPECT_GE(kept, gone_on);
 }
 
 }  // namespace

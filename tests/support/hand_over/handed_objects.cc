@@ -11,6 +11,7 @@
 #include "gateway/transport/endpoint/endpoint_tombstone.h"
 #include "tests/support/channel/channel_pair.h"
 #include "tests/support/hand_over/handed_connections.h"
+#include "tests/support/hand_over/handed_sessions.h"
 #include "tests/support/hand_over/handed_worker.h"
 #include "tests/support/qp/qp_host.h"
 
@@ -297,6 +298,8 @@ std::string_view NameOf(HandedObject object) {
       return "staged_carrier";
     case HandedObject::kWorker:
       return "worker";
+    case HandedObject::kSessions:
+      return "sessions";
     case HandedObject::kConnections:
       return "connections";
     case HandedObject::kMemoryWindow:
@@ -338,6 +341,8 @@ std::vector<uint8_t> ExampleOf(HandedObject object) {
       return ExampleOfStagedCarrier();
     case HandedObject::kWorker:
       return ExampleOfWorker();
+    case HandedObject::kSessions:
+      return ExampleOfSessions();
     case HandedObject::kConnections:
       return ExampleOfConnections();
     case HandedObject::kMemoryWindow: {
@@ -384,6 +389,8 @@ std::string ReadAndRun(HandedObject object, std::span<const uint8_t> state) {
       return RunStagedCarrier(state);
     case HandedObject::kWorker:
       return RunWorker(state);
+    case HandedObject::kSessions:
+      return RunSessions(state);
     case HandedObject::kConnections:
       return RunConnections(state);
     case HandedObject::kMemoryWindow: {

@@ -26,6 +26,7 @@ enum class HandedObject : uint8_t {
   kWorker = 10,
   kConnections = 11,
   kMemoryWindow = 12,
+  kSessions = 13,
   kCount,
 };
 

@@ -60,6 +60,15 @@ class GatewayHost(Host):
                                    self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
         return self
 
+    def take_over(self, timeout=60):
+        """A new daemon takes the place of the running one, which ends."""
+        old = self.daemon
+        self.daemon = start_daemon(self.lab, [os.path.join(self.binaries, "rocegwd"), "--config", self.config, "--take-over"], self.directory, f"rocegwd of {self.name}",
+                                   self.namespace, timeout)
+        status = old.wait(20)
+        if status != 0:
+            raise LabError(f"{self.name}: the old daemon ended with {status}:\n{old.output}")
+
     def stop_gateway(self):
         """Ends the daemon as systemd would; returns its exit status."""
         return self.daemon.stop(timeout=20)

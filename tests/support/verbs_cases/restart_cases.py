@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases in which a gateway is killed and started again under a program that goes on, as a storage target does. Both hosts are
-gateways."""
+"""Cases in which a gateway is killed and started again, or replaced, under a program that goes on, as a storage target does.
+Both hosts are gateways."""
 
 import re
 import signal
+import time
 
 from netlab.job import LabError
 
@@ -11,6 +12,7 @@ from .case import Case, CaseFailure, expect
 
 # The queue pairs give up (8 time-outs), the ids are told, and both programs try again every 100 ms.
 RECOVERY = 30
+_TAKE_OVERS = 10
 
 
 def _restart(host):
@@ -57,6 +59,54 @@ def _storage(listens_on_all):
     return run
 
 
+def _take_overs(pair):
+    """Gateways are replaced by new processes under rping, which compares every byte: neither end notices more than a pause."""
+    with open(pair.left.config, encoding="utf-8") as file:
+        if "mode: udp" not in file.read():
+            return _refused_take_over(pair)
+    port = str(pair.right.fresh_port())
+    common = ["-V", "-S", "4096", "-p", port, "-a", pair.right.address4]
+    server = pair.right.start(["rping", "-s", *common])
+    time.sleep(1)
+    client = pair.left.start(["rping", "-c", *common, "-C", "1000000"])
+    try:
+        time.sleep(0.5)
+        for host in (pair.right, pair.left) * (_TAKE_OVERS // 2):
+            try:
+                host.take_over()
+            except LabError as error:
+                raise CaseFailure(f"{error}\nserver:\n{server.output}\nclient:\n{client.output}") from error
+            expect(server.running and client.running, f"server:\n{server.output}\nclient:\n{client.output}")
+        before = pair.left.counters()
+        time.sleep(0.5)
+        sent, received = pair.left.moved(before, pair.left.counters())
+        expect(sent > 10 and received > 10, f"no traffic after the last take-over: {sent} sent, {received} received")
+        client.signal(signal.SIGTERM)
+        client.wait(20)
+        # The server sees the end of the connection as with a gateway that was never replaced.
+        expect(server.wait(20) == 0, f"the server ended with {server.returncode}:\n{server.output}")
+    finally:
+        for job in (client, server):
+            job.signal(signal.SIGKILL)
+            job.wait(10)
+    expect("DISCONNECT" in server.output, f"no end of the connection:\n{server.output}")
+    for host in (pair.left, pair.right):
+        host.expect_idle()
+    return f"{_TAKE_OVERS} take-overs"
+
+
+def _refused_take_over(pair):
+    running = pair.left.daemon
+    try:
+        pair.left.take_over()
+    except LabError as error:
+        expect("a port is not on kernel sockets" in str(error), f"another reason: {error}")
+        pair.left.daemon = running
+        return "refused on this port"
+    raise CaseFailure("a port that is not on kernel sockets was handed over")
+
+
 def restart_cases():
-    return [Case("restart.storage", 1500, _storage(listens_on_all=False), "gateway"),
+    return [Case("restart.take_over", 1500, _take_overs, "gateway"),
+            Case("restart.storage", 1500, _storage(listens_on_all=False), "gateway"),
             Case("restart.storage.all_addresses", 1500, _storage(listens_on_all=True), "gateway")]

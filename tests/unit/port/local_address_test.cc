@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/port/egress_offload.h"
 
 namespace rocegw::port {
@@ -91,6 +92,25 @@ TEST(GidTable_Update, IndicesNeverMove) {
   EXPECT_TRUE(table.Update({Address(9), Address(3), Address(1)}));
   EXPECT_EQ(table.IndexOf(Address(9).gid), 1) << "the hole is used again";
   EXPECT_EQ(table.IndexOf(Address(1).gid), 0);
+}
+
+// A gateway that takes over keeps the indices that programs know, whatever order the kernel has.
+TEST(GidTable_HandOver, IndicesStay) {
+  GidTable old;
+  old.Update({Address(1)});
+  old.Update({Address(1), Address(2), Address(3)});
+  old.Update({Address(1), Address(3), kLinkLocal});
+  std::vector<uint8_t> bytes;
+  const hand_over::StateVersions versions;
+  hand_over::StateStream out(bytes, TimePoint(), versions);
+  old.HandOver(out);
+  GidTable fresh;
+  hand_over::StateStream in(bytes, TimePoint());
+  fresh.HandOver(in);
+  ASSERT_TRUE(in.ok()) << in.failure();
+  EXPECT_FALSE(fresh.Update({kLinkLocal, Address(3), Address(1)})) << "order does not matter";
+  EXPECT_EQ(fresh.gids(), old.gids());
+  EXPECT_EQ(fresh.IndexOf(Address(1).gid), 0);
 }
 
 TEST(GidTable_Update, BeyondTheCapacityIsLeftOut) {

@@ -342,7 +342,7 @@ TEST_F(SegmentHandOver, BlocksAreTheSameMemory_AndFreeMemoryIsClear) {
   EXPECT_FALSE(fresh.Adopt(other, Writer::kClient));
   ASSERT_TRUE(fresh.Adopt(lines, Writer::kDaemon));
   EXPECT_EQ(lines.address[0], 3);
-  // Where the freed block was.
+  // The next block takes the place of the freed one.
   const Block next = fresh.Allocate(Writer::kClient, 4096).value();
   EXPECT_EQ(next.address[0], 0);
   EXPECT_EQ(next.address[4095], 0);

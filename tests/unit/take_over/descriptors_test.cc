@@ -4,8 +4,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 namespace rocegw::take_over {
 namespace {
@@ -22,6 +26,31 @@ TEST(JudgeFd, AcceptsWhatTheKindSays) {
   EXPECT_FALSE(JudgeFd(FdKind::kAttachListener, "a", listener.get()).ok()) << "does not listen";
   ASSERT_EQ(listen(listener.get(), 1), 0);
   EXPECT_TRUE(JudgeFd(FdKind::kAttachListener, "a", listener.get()).ok());
+}
+
+TEST(JudgeFd, KnowsDescriptorsOfPrograms) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  const UniqueFd ours(ends[0]);
+  const UniqueFd client(ends[1]);
+  const UniqueFd wake(eventfd(0, 0));
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  const UniqueFd memory(memfd_create("test", MFD_ALLOW_SEALING));
+  EXPECT_FALSE(JudgeFd(FdKind::kChunk, "1/0", memory.get()).ok()) << "it could become shorter";
+  ASSERT_EQ(fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  const struct {
+    FdKind kind;
+    int fd;
+  } right[] = {{FdKind::kClientSocket, ours.get()}, {FdKind::kEvents, ours.get()},
+               {FdKind::kWake, wake.get()},         {FdKind::kClientProcess, process.get()},
+               {FdKind::kChunk, memory.get()},      {FdKind::kRegion, memory.get()}};
+  for (const auto& one : right) {
+    EXPECT_TRUE(JudgeFd(one.kind, "1", one.fd).ok()) << static_cast<int>(one.kind);
+    for (const auto& other : right) {
+      const bool alike = JudgeFd(one.kind, "1", other.fd).ok();
+      EXPECT_EQ(alike, one.fd == other.fd) << static_cast<int>(one.kind);
+    }
+  }
 }
 
 TEST(JudgeFd, RefusesTheRest) {

@@ -44,6 +44,18 @@ TEST(Predecessor, NotQuiet_ResumesBehindTheRefusal) {
   EXPECT_TRUE(old.OnQuiet().actions.empty()) << "the answer came twice";
 }
 
+TEST(Predecessor, StateThatCannotBeWritten_IsRefused_AndTheGatewayGoesOn) {
+  Predecessor old;
+  (void)old.OnConnected();
+  (void)old.OnHello(std::nullopt);
+  (void)old.OnPrepared();
+  (void)old.OnQuiet();
+  const auto step = old.OnNotWritten(Refusal::kSessions);
+  EXPECT_EQ(step.actions, (OldActions{Old::kRefuse, Old::kClose, Old::kResume}));
+  EXPECT_EQ(step.refusal, Refusal::kSessions);
+  EXPECT_TRUE(old.is_gateway());
+}
+
 TEST(Predecessor, SuccessorDiesBehindCommit_IsTheGatewayAgain) {
   Predecessor old;
   (void)old.OnConnected();

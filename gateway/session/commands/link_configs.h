@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations with which workers link a session's objects: for new objects, and for those of a
+// gateway that this one replaces. Control thread.
+#pragma once
+
+#include "gateway/session/objects/objects.h"
+#include "gateway/verbs/completion_queue.h"
+#include "gateway/verbs/mr_table.h"
+#include "gateway/verbs/qp_config.h"
+
+namespace rocegw::session {
+
+class ClientSession;
+
+// Access flags of a region that workers check.
+inline constexpr uint32_t kDataPathAccess = verbs::kAccessLocalWrite | verbs::kAccessRemoteWrite |
+                                            verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic |
+                                            verbs::kAccessFlushGlobal;
+
+verbs::QpConfig QpConfigOf(ClientSession& session, uint32_t handle, const Qp& qp);
+verbs::CqConfig CqConfigOf(const ClientSession& session, uint32_t handle, const Cq& cq,
+                           WorkerIndex worker);
+verbs::SrqConfig SrqConfigOf(const ClientSession& session, uint32_t handle, const Srq& srq);
+verbs::RegionConfig RegionConfigOf(const ClientSession& session, uint32_t handle, const Mr& mr);
+
+// Part of a registration that lies in a remapped region. Both ranges end within the address space.
+struct DirectPart {
+  uint8_t* bytes = nullptr;
+  uint64_t from = 0;  // offset in the registration
+  uint64_t length = 0;
+};
+DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t length);
+
+}  // namespace rocegw::session

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/hand_over/objects_state.h"
+
+#include <memory>
+#include <utility>
+
+#include "gateway/cm/hand_over/values_state.h"
+#include "gateway/session/cm/cm_binding.h"
+#include "gateway/session/state/captures.h"
+
+namespace rocegw::session {
+
+using hand_over::StateStream;
+
+namespace {
+
+// Limit of handles of a kind; quotas bound objects otherwise.
+constexpr uint32_t kMostHandles = 1u << 22;
+constexpr uint32_t kMostEntries = 1u << 24;
+constexpr uint64_t kMostBytes = uint64_t{1} << 47;
+constexpr const char* kMissing = "object of a session is missing";
+// The reason is a static text of the other gateway.
+constexpr const char* kChosenBefore = "chosen before the gateway was replaced";
+
+// Hand-over of the objects of one session.
+class ObjectsInTransit {
+ public:
+  ObjectsInTransit(StateStream& state, ClientSession& session, InheritedFds* inherited)
+      : state_(state), session_(session), objects_(session.objects()), inherited_(inherited) {}
+
+  void All() {
+    Each(objects_.contexts, [&](uint32_t h, Context& object) { One(h, object); });
+    Each(objects_.pds, [&](uint32_t, Pd& object) { One(object); });
+    Each(objects_.channels, [&](uint32_t h, CompletionChannel& object) { One(h, object); });
+    Each(objects_.regions, [&](uint32_t h, RemappedRegion& object) { One(h, object); });
+    Each(objects_.cqs, [&](uint32_t, Cq& object) { One(object); });
+    Each(objects_.srqs, [&](uint32_t, Srq& object) { One(object); });
+    Each(objects_.qps, [&](uint32_t h, Qp& object) { One(h, object); });
+    Each(objects_.mrs, [&](uint32_t, Mr& object) { One(object); });
+    Each(objects_.cm_channels, [&](uint32_t h, CmChannel& object) { One(h, object); });
+    Each(objects_.cm_ids, [&](uint32_t h, CmId& object) { One(h, object); });
+    if (state_.reading() && state_.ok())
+      objects_.cm_ids.ForEach([&](uint32_t, const CmId& id) { CheckRequests(id); });
+  }
+
+ private:
+  template <typename T, typename F>
+  void Each(HandleTable<T>& table, F each) {
+    if (state_.ok()) table.HandOver(state_, kMostHandles, each);
+  }
+  // Hands over a handle of an object that must exist, and counts this user of it.
+  template <typename T>
+  T* Use(HandleTable<T>& table, uint32_t& handle, bool optional = false) {
+    state_(handle);
+    T* const found = table.Find(handle);
+    state_.Require(found != nullptr || (optional && handle == 0), kMissing);
+    if constexpr (requires { found->users; }) {
+      if (found != nullptr && state_.reading()) ++found->users;
+    }
+    return found;
+  }
+  void Block(shm::Writer writer, uint64_t bytes, shm::Block& block) {
+    HandOverBlock(state_, session_.segment(), writer, bytes, block);
+  }
+  void Charge(Resource resource, tenant::Charge& charge) {
+    Services::HandOver(state_, session_.pool(), resource, charge);
+  }
+  // Takes an amount that the object does not keep as a charge.
+  void Adopt(Resource resource, uint64_t amount = 1) {
+    if (state_.reading() && state_.ok() && amount != 0) session_.pool().Adopt(resource, amount);
+  }
+  UniqueFd Take(FdKind kind, const std::string& name) {
+    if (!state_.reading() || !state_.ok()) return {};
+    UniqueFd fd = inherited_ == nullptr ? UniqueFd() : inherited_->Take(kind, name);
+    state_.Require(fd.valid(), "descriptor of a session is missing");
+    return fd;
+  }
+  std::unique_ptr<EventChannel> MakeChannel(char kind, uint32_t handle) {
+    return std::make_unique<EventChannel>(
+        session_.services().loop, session_.event_backlog(),
+        Take(FdKind::kEvents, EventsName(session_.id(), kind, handle)));
+  }
+
+  void One(uint32_t handle, Context& object) {
+    auto& [device, descriptors, async_events] = object;
+    state_(device);
+    state_.Require(device < session_.services().devices.size(), "device is missing");
+    Charge(Resource::kDescriptors, descriptors);
+    if (state_.reading()) async_events = MakeChannel(kAsyncChannel, handle);
+  }
+  void One(Pd& object) {
+    auto& [context, users] = object;
+    (void)users;  // counted by them
+    Use(objects_.contexts, context);
+    Adopt(Resource::kPds);
+  }
+  void One(uint32_t handle, CompletionChannel& object) {
+    auto& [context, descriptors, ours, users] = object;
+    (void)users;
+    Use(objects_.contexts, context);
+    Charge(Resource::kDescriptors, descriptors);
+    if (state_.reading())
+      ours = Take(FdKind::kEvents, EventsName(session_.id(), kCompletionChannel, handle));
+  }
+  void One(uint32_t handle, RemappedRegion& object) {
+    auto& [charges, memory, users] = object;
+    (void)users;
+    constexpr Resource kCharged[] = {Resource::kRegisteredBytes, Resource::kRemappedBytes,
+                                     Resource::kDescriptors, Resource::kHeapBytes};
+    for (size_t i = 0; i < charges.size(); ++i) Charge(kCharged[i], charges[i]);
+    uint64_t address = memory == nullptr ? 0 : memory->address();
+    uint64_t length = memory == nullptr ? 0 : memory->length();
+    state_(address, length);
+    if (!state_.reading() || !state_.ok()) return;
+    auto adopted = memory::Region::Adopt(Take(FdKind::kRegion, FdName(session_.id(), handle)),
+                                         address, length);
+    if (!state_.Require(adopted.ok(), "remapped memory cannot be mapped")) return;
+    memory = *adopted;
+    session_.AddRegion(handle, memory);
+  }
+  void One(Cq& object) {
+    auto& [context, entries, channel, cookie, control, rings, moderation, users] = object;
+    (void)users;
+    state_.Require(moderation == nullptr, "a completion queue is moderated");
+    Use(objects_.contexts, context);
+    state_(cookie);
+    entries = state_.Carry(entries, kMostEntries);
+    Use(objects_.channels, channel, true);
+    const uint64_t workers = session_.services().workers.worker_count();
+    state_.Require(std::has_single_bit(entries), "size of a queue is impossible");
+    Block(shm::Writer::kClient, sizeof(rocegw_cq_control) + workers * ROCEGW_CACHE_LINE, control);
+    Block(shm::Writer::kDaemon, workers * entries * sizeof(rocegw_cqe), rings);
+    Adopt(Resource::kCqs);
+  }
+  void One(Srq& object) {
+    auto& [context, pd, worker, cookie, xrcd, cq, number, entries, capacity, payload_slots, max_sge,
+           payload_stride, control, order, slots, payload, heap, users] = object;
+    (void)users, (void)cq, (void)number;
+    state_.Require(xrcd == 0, "an XRC domain is open");
+    Use(objects_.contexts, context);
+    Use(objects_.pds, pd);
+    Worker(worker);
+    state_(cookie);
+    for (uint32_t* const size : {&entries, &capacity, &payload_slots})
+      *size = state_.Carry(*size, kMostEntries);
+    max_sge = state_.Carry(max_sge, session_.services().options.device.max_sge);
+    payload_stride = state_.Carry(payload_stride, uint32_t{UINT16_MAX});
+    state_.Require(std::has_single_bit(entries) && payload_slots <= entries,
+                   "size of a queue is impossible");
+    Block(shm::Writer::kClient, sizeof(rocegw_srq_control), control);
+    Block(shm::Writer::kClient, uint64_t{entries} * sizeof(uint32_t), order);
+    Block(shm::Writer::kClient, uint64_t{entries} * rocegw_rq_stride(max_sge), slots);
+    Block(shm::Writer::kDaemon, uint64_t{payload_slots} * payload_stride, payload);
+    Charge(Resource::kHeapBytes, heap);
+    Adopt(Resource::kSrqs);
+  }
+  void One(uint32_t handle, Qp& object) {
+    auto& [context, pd, send_cq, recv_cq, srq, group, xrcd, type, qpn, peer, worker, cookie,
+           sq_entries, rq_entries, max_send_sge, max_recv_sge, max_inline, sq_payload_stride,
+           rq_payload_stride, give_up_ms, service_mode, signal_all, any_completion_order, control,
+           status, sq, sq_payload, rq, rq_payload, doorbell_page, doorbell_bit, heap, setting_up,
+           now, ece_allowed, any_order, data_path, set_up, was_set_up, last] = object;
+    (void)last;
+    state_.Require(group == 0 && xrcd == 0, "queue pair of a kind that is not handed over");
+    state_.Enum(type, verbs::QpType::kUd);
+    Use(objects_.contexts, context);
+    Use(objects_.pds, pd);
+    Use(objects_.cqs, send_cq);
+    Use(objects_.cqs, recv_cq);
+    const Srq* const shared = Use(objects_.srqs, srq, true);
+    state_(qpn, peer, cookie, doorbell_page, doorbell_bit);
+    Worker(worker);
+    const auto& bounds = session_.services().options.device;
+    sq_entries = state_.Carry(sq_entries, uint32_t{1} << 15);
+    rq_entries = state_.Carry(rq_entries, uint32_t{1} << 15);
+    max_send_sge = state_.Carry(max_send_sge, bounds.max_sge);
+    max_recv_sge = state_.Carry(max_recv_sge, bounds.max_sge);
+    max_inline = state_.Carry(max_inline, uint32_t{UINT16_MAX});
+    sq_payload_stride = state_.Carry(sq_payload_stride, uint32_t{UINT16_MAX});
+    rq_payload_stride = state_.Carry(rq_payload_stride, uint32_t{UINT16_MAX});
+    const bool possible = std::has_single_bit(sq_entries) &&
+                          (rq_entries == 0 || std::has_single_bit(rq_entries)) &&
+                          (shared == nullptr || (rq_entries == 0 && shared->worker == worker));
+    state_.Require(possible && qpn != kInvalidQpn &&
+                       session_.services().steering.WorkerOf(port::BucketOf(qpn)) == worker,
+                   "queue pair is impossible");
+    state_.Enum(service_mode, verbs::ServiceMode::kUnordered);
+    state_(give_up_ms, signal_all, any_completion_order);
+    Block(shm::Writer::kClient, sizeof(rocegw_qp_control), control);
+    Block(shm::Writer::kDaemon, sizeof(rocegw_qp_status), status);
+    Block(shm::Writer::kClient, uint64_t{sq_entries} * rocegw_sq_stride(max_send_sge), sq);
+    Block(shm::Writer::kClient, uint64_t{sq_entries} * sq_payload_stride, sq_payload);
+    Block(shm::Writer::kClient, uint64_t{rq_entries} * rocegw_rq_stride(max_recv_sge), rq);
+    Block(shm::Writer::kDaemon, uint64_t{rq_entries} * rq_payload_stride, rq_payload);
+    Charge(Resource::kHeapBytes, heap);
+    state_.Enum(now, verbs::QpState::kError);
+    state_(setting_up, ece_allowed, any_order, set_up, was_set_up);
+    Adopt(Resource::kQps);
+    if (!state_.reading() || !state_.ok()) return;
+    state_.Require(session_.doorbells().TakeAt(worker, {doorbell_page, doorbell_bit}),
+                   "doorbell is taken");
+    state_.Require(objects_.qp_by_number.Insert(qpn.value, handle), "number of a queue pair twice");
+    if (was_set_up) data_path = kChosenBefore;
+    session_.services().captures->QpAdded(session_.pool().name(), qpn);
+  }
+  void One(Mr& object) {
+    auto& [context, pd, key, address, length, iova, access, charged, region, kept, windows] =
+        object;
+    Use(objects_.contexts, context);
+    Use(objects_.pds, pd);
+    Use(objects_.regions, region, true);
+    state_(key, address, length, iova, access, charged, kept);
+    const bool everything = length == Mr::kEverything && address == 0 && iova == 0;
+    state_.Require(charged <= kMostBytes && length != 0 &&
+                       (everything || (length <= kMostBytes && address <= kMostBytes &&
+                                       iova <= UINT64_MAX - length)),
+                   "memory region is impossible");
+    Adopt(Resource::kMrs);
+    Adopt(Resource::kRegisteredBytes, charged);
+    if (!state_.reading() || !state_.ok()) return;
+    if ((access & verbs::kAccessMwBind) != 0) windows = std::make_unique<verbs::BoundWindows>();
+    state_.Require(session_.services().keys.Adopt(key), "key of a memory region twice");
+  }
+  void One(uint32_t handle, CmChannel& object) {
+    auto& [descriptors, events, users] = object;
+    (void)users;
+    Charge(Resource::kDescriptors, descriptors);
+    if (state_.reading()) events = MakeChannel(kCmChannel, handle);
+  }
+  void One(uint32_t handle, CmId& object) {
+    auto& [engine, channel, qpn, cookie, port_space, listener, first_request, next_request,
+           previous_request, listens, events_moved] = object;
+    cm::HandOver(state_, engine);
+    Use(objects_.cm_channels, channel);
+    state_(qpn, cookie);
+    cm::HandOver(state_, port_space);
+    state_(listener, first_request, next_request, previous_request, listens, events_moved);
+    Adopt(Resource::kCmIds);
+    if (listens) Adopt(Resource::kListeners);
+    if (state_.reading() && qpn != kInvalidQpn) objects_.cm_id_by_qpn.Insert(qpn.value, handle);
+  }
+  void CheckRequests(const CmId& id) {
+    for (const uint32_t named :
+         {id.listener, id.first_request, id.next_request, id.previous_request})
+      state_.Require(named == 0 || objects_.cm_ids.Find(named) != nullptr, kMissing);
+  }
+  void Worker(WorkerIndex& worker) {
+    state_(worker);
+    state_.Require(worker < session_.services().workers.worker_count(), "worker is missing");
+  }
+
+  StateStream& state_;
+  ClientSession& session_;
+  Objects& objects_;
+  InheritedFds* const inherited_;
+};
+
+}  // namespace
+
+std::string FdName(SessionId session, uint32_t number) {
+  return std::to_string(session.value) + "/" + std::to_string(number);
+}
+
+std::string EventsName(SessionId session, char channel, uint32_t handle) {
+  return std::to_string(session.value) + "/" + channel + std::to_string(handle);
+}
+
+void HandOverBlock(StateStream& state, shm::Segment& segment, shm::Writer writer, uint64_t bytes,
+                   shm::Block& block) {
+  auto& [chunk, offset, length, address] = block;
+  (void)address;
+  state(chunk, offset, length);
+  if (!state.Require(length >= bytes, "shared memory of an object is too short")) return;
+  if (!state.reading() || length == 0) return;
+  state.Require(segment.Adopt(block, writer), "shared memory of an object is not there");
+}
+
+void HandOverObjects(StateStream& state, ClientSession& session, InheritedFds* inherited) {
+  ObjectsInTransit(state, session, inherited).All();
+}
+
+void OfferObjects(const ClientSession& session, OfferedFds& fds) {
+  const Objects& objects = session.objects();
+  const SessionId id = session.id();
+  objects.contexts.ForEach([&](uint32_t handle, const Context& one) {
+    fds.push_back({FdKind::kEvents, EventsName(id, kAsyncChannel, handle), one.async_events->fd()});
+  });
+  objects.channels.ForEach([&](uint32_t handle, const CompletionChannel& one) {
+    fds.push_back({FdKind::kEvents, EventsName(id, kCompletionChannel, handle), one.ours.get()});
+  });
+  objects.cm_channels.ForEach([&](uint32_t handle, const CmChannel& one) {
+    fds.push_back({FdKind::kEvents, EventsName(id, kCmChannel, handle), one.events->fd()});
+  });
+  objects.regions.ForEach([&](uint32_t handle, const RemappedRegion& one) {
+    fds.push_back({FdKind::kRegion, FdName(id, handle), one.memory->fd()});
+  });
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of a session for a gateway that takes over (gateway/hand_over/state_stream.h), and its
+// links to that gateway's workers.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gateway/session/attach/client_call_queue.h"
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands/link_configs.h"
+#include "gateway/session/hand_over/objects_state.h"
+#include "gateway/session/objects/session_costs.h"
+
+namespace rocegw::session {
+
+using hand_over::StateKind;
+using hand_over::StateRecord;
+using hand_over::StateStream;
+
+namespace {
+
+constexpr uint64_t kMostCharged = uint64_t{1} << 46;
+constexpr uint32_t kMostPages = 1u << 16;
+
+EventChannel::Subject SubjectOfEvents(rocegw_object_kind kind, uint32_t handle) {
+  return static_cast<uint64_t>(kind) << 32 | handle;
+}
+
+}  // namespace
+
+void Services::HandOver(StateStream& state, tenant::Pool& pool, Resource resource,
+                        tenant::Charge& charge) {
+  uint64_t amount = charge.amount();
+  state(amount);
+  const bool possible = state.Require(amount <= kMostCharged, "amount out of range");
+  if (!possible || !state.reading() || amount == 0) return;
+  pool.Adopt(resource, amount);
+  charge = {pool, resource, amount};
+}
+
+const char* ClientSession::Unsettled() const {
+  if (!greeted_) return "is attaching";
+  if (ending_) return "is ending";
+  if (busy() || blocking_ != 0) return "has a request in progress";
+  return call_queue_->held() != 0 ? "has a call in progress" : nullptr;
+}
+
+const char* ClientSession::NotHandedOver() const {
+  if (!trusted_) return "is of a pool that is not trusted";
+  if (slot_ != nullptr) return "has limits of its attach socket";
+  if (pool_.leaving()) return "is of a pool that was removed";
+  if (!segment_.for_successor()) return "has shared memory that is sealed for ever";
+  if (objects_.xrcds.size() != 0) return "has an XRC domain";
+  if (objects_.mws.size() != 0) return "has a memory window";
+  if (objects_.groups.size() != 0) return "has a group of endpoints";
+  if (objects_.peers.size() != 0) return "has peers of endpoints";
+  if (!objects_.multicast.empty()) return "is a member of a multicast group";
+  bool moderated = false;
+  objects_.cqs.ForEach([&](uint32_t, const Cq& cq) { moderated |= cq.moderation != nullptr; });
+  if (moderated) return "has a moderated completion queue";
+  bool endpoint = false;
+  objects_.qps.ForEach([&](uint32_t, const Qp& qp) { endpoint |= qp.type > verbs::QpType::kUd; });
+  return endpoint ? "has queue pairs of a kind that is not handed over" : nullptr;
+}
+
+void ClientSession::Offer(OfferedFds& fds) const {
+  if (descriptor_memory_ != nullptr && descriptor_memory_->fd() >= 0)
+    fds.push_back({FdKind::kClientMemory, std::to_string(id_.value), descriptor_memory_->fd()});
+  for (uint32_t c = 0; c < segment_.chunk_count(); ++c)
+    fds.push_back({FdKind::kChunk, FdName(id_, c), segment_.chunk(c).fd()});
+  for (uint32_t w = 0; w < wake_fds_.size(); ++w)
+    fds.push_back({FdKind::kWake, FdName(id_, w), wake_fds_[w].get()});
+  OfferObjects(*this, fds);
+}
+
+void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
+  const StateRecord record(state, StateKind::kSession);
+  auto& [ready_call, ended_call, id, services, pool, slot, trusted, peer, sink, call_queue,
+         blocking, attached_ns, greeted, library_minor, ending, ended, pending, request_began,
+         counted, end_waits, reserve, segment, segment_charged, segment_taken_over,
+         chunk_descriptors, chunks_announced, event_backlog, objects, doorbells, linked, lines,
+         wake_fds, memory_reachable, memory_way, memory_parts, memory, descriptor_memory, copier,
+         copier_remains, link_error] = *this;
+  // Links, and what the owner hands over.
+  (void)ready_call, (void)ended_call, (void)id, (void)services, (void)pool, (void)slot, (void)peer;
+  (void)sink, (void)call_queue, (void)reserve, (void)link_error;
+  // No request is in progress.
+  (void)blocking, (void)ending, (void)ended, (void)pending, (void)request_began, (void)counted;
+  (void)end_waits;
+  // Parts of the functions below.
+  (void)segment, (void)segment_charged, (void)segment_taken_over, (void)chunk_descriptors;
+  (void)chunks_announced, (void)event_backlog, (void)objects, (void)doorbells, (void)linked;
+  (void)lines, (void)wake_fds, (void)memory_reachable, (void)memory_way, (void)memory_parts;
+  (void)memory, (void)descriptor_memory;
+  // A session of a trusted pool has none.
+  (void)copier, (void)copier_remains;
+  if (!state.reading()) {
+    const char* const unsettled = Unsettled();
+    state.Require(unsettled == nullptr && NotHandedOver() == nullptr, "session is not at rest");
+  }
+  state(attached_ns, library_minor);
+  state.Require(state.Carry(trusted) == trusted, "trust in a pool changed");
+  greeted = true;
+  HandOverMemory(state, inherited);
+  if (state.ok()) HandOverLinks(state, inherited);
+  if (state.ok()) HandOverObjects(state, *this, inherited);
+  if (state.ok()) HandOverEvents(state);
+}
+
+void ClientSession::HandOverMemory(StateStream& state, InheritedFds* inherited) {
+  const auto take = [&](FdKind kind, const std::string& name) {
+    return inherited == nullptr ? UniqueFd() : inherited->Take(kind, name);
+  };
+  if (state.reading()) {
+    UniqueFd own = take(FdKind::kClientMemory, std::to_string(id_.value));
+    const bool possible = !own.valid() || memory::DescriptorMemory::Check(own.get()).ok();
+    if (!state.Require(possible, "descriptor is not a program's memory")) return;
+    SetUpMemory(std::move(own));
+  }
+  const auto way = static_cast<uint32_t>(memory_way_);
+  state.Require(state.Carry(way) == way && state.Carry(memory_reachable_) == memory_reachable_,
+                "access to a program's memory differs");
+  segment_.HandOver(state,
+                    [&](uint32_t chunk) { return take(FdKind::kChunk, FdName(id_, chunk)); });
+  segment_taken_over_ = state.Carry(segment_taken_over_, segment_.bytes());
+  const uint32_t chunks = state.Count(chunk_descriptors_.size(), kMostPages);
+  if (!state.Require(chunks == segment_.chunk_count(), "chunks differ")) return;
+  if (state.reading()) {
+    chunk_descriptors_.resize(chunks);
+    chunks_announced_ = chunks;
+  }
+  state.Require(chunks_announced_ == chunks, "the program does not know its memory yet");
+  for (tenant::Charge& charge : chunk_descriptors_)
+    Services::HandOver(state, pool_, Resource::kDescriptors, charge);
+  const uint64_t ahs = state.Carry(objects_.ahs, kMostCharged);
+  const uint64_t charged = state.Carry(segment_charged_, kMostCharged);
+  if (!state.reading() || !state.ok()) return;
+  objects_.ahs = ahs;
+  segment_charged_ = charged;
+  pool_.Adopt(Resource::kAhs, ahs);
+  pool_.Adopt(Resource::kSegmentBytes, charged);
+}
+
+void ClientSession::HandOverLinks(StateStream& state, InheritedFds* inherited) {
+  const bool linked = state.Carry(linked_);
+  if (!linked) return;
+  const size_t workers = services_.workers.worker_count();
+  HandOverBlock(state, segment_, shm::Writer::kDaemon, workers * sizeof(rocegw_worker_line),
+                lines_);
+  for (uint32_t w = 0; w < workers; ++w) {
+    if (state.reading()) {
+      wake_fds_.push_back(inherited == nullptr ? UniqueFd()
+                                               : inherited->Take(FdKind::kWake, FdName(id_, w)));
+      state.Require(wake_fds_.back().valid(), "descriptor of a session is missing");
+    }
+    const auto worker = static_cast<WorkerIndex>(w);
+    const uint32_t pages = state.Count(doorbells_.page_count(worker), kMostPages);
+    for (uint32_t p = 0; p < pages && state.ok(); ++p) {
+      shm::Block page = state.reading() ? shm::Block() : doorbells_.page(worker, p);
+      HandOverBlock(state, segment_, shm::Writer::kClient, sizeof(rocegw_doorbell_page), page);
+      if (state.reading()) doorbells_.AddPage(worker, page);
+    }
+  }
+  // A session that was not read needs no worker to close.
+  linked_ = state.ok();
+}
+
+void ClientSession::HandOverEvents(StateStream& state) {
+  objects_.contexts.ForEach([&](uint32_t handle, Context& context) {
+    std::vector<EventChannel::Subject> subjects = {SubjectOfEvents(ROCEGW_OBJECT_PORT, 1)};
+    const auto add = [&](rocegw_object_kind kind, const auto& table, bool all) {
+      table.ForEach([&](uint32_t h, const auto& object) {
+        if (all || object.context == handle) subjects.push_back(SubjectOfEvents(kind, h));
+      });
+    };
+    add(ROCEGW_OBJECT_QP, objects_.qps, false);
+    add(ROCEGW_OBJECT_CQ, objects_.cqs, false);
+    add(ROCEGW_OBJECT_SRQ, objects_.srqs, true);
+    context.async_events->HandOver(state, subjects);
+  });
+  std::vector<EventChannel::Subject> ids;
+  objects_.cm_ids.ForEach([&](uint32_t handle, const CmId&) { ids.push_back(handle); });
+  objects_.cm_channels.ForEach(
+      [&](uint32_t, CmChannel& channel) { channel.events->HandOver(state, ids); });
+}
+
+void ClientSession::LinkSessionAgain() {
+  const auto answered = [this](const worker::ControlReply& reply) {
+    if (reply.error != 0) link_error_ = reply.error;
+  };
+  services_.workers.Broadcast(
+      [this](WorkerIndex w) {
+        worker::LinkSession link;
+        link.session = id_;
+        link.space = memory_.get();
+        link.line = lines_.As<rocegw_worker_line>() + w;
+        link.wake_fd = wake_fds_[w].get();
+        link.share = &pool_.share();
+        link.slot = slot_.get();
+        return link;
+      },
+      answered);
+  for (size_t w = 0; w < services_.workers.worker_count(); ++w) {
+    const auto worker = static_cast<WorkerIndex>(w);
+    for (uint32_t page = 0; page < doorbells_.page_count(worker); ++page) {
+      services_.workers.Send(
+          worker,
+          worker::AddDoorbellPage{id_, page,
+                                  doorbells_.page(worker, page).As<rocegw_doorbell_page>()},
+          answered);
+    }
+  }
+}
+
+void ClientSession::LinkAgain() {
+  if (!linked_) return;
+  const auto answered = [this](const worker::ControlReply& reply) {
+    if (reply.error != 0) link_error_ = reply.error;
+  };
+  WorkerRequests& workers = services_.workers;
+  LinkSessionAgain();
+  objects_.cqs.ForEach([&](uint32_t handle, const Cq& cq) {
+    workers.Broadcast(
+        [&](WorkerIndex w) { return worker::LinkCq{CqConfigOf(*this, handle, cq, w)}; }, answered);
+  });
+  objects_.srqs.ForEach([&](uint32_t handle, const Srq& srq) {
+    workers.Send(srq.worker, worker::LinkSrq{SrqConfigOf(*this, handle, srq)}, answered);
+  });
+  objects_.qps.ForEach([&](uint32_t handle, const Qp& qp) {
+    workers.Send(qp.worker, worker::LinkQp{QpConfigOf(*this, handle, qp)}, answered);
+  });
+  objects_.mrs.ForEach([&](uint32_t handle, const Mr& mr) {
+    const verbs::RegionConfig config = RegionConfigOf(*this, handle, mr);
+    workers.Broadcast([&](WorkerIndex) { return worker::LinkRegion{config}; }, answered);
+  });
+}
+
+}  // namespace rocegw::session

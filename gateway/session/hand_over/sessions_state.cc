@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of all sessions, and of what they share, for a gateway that takes over
+// (gateway/hand_over/state_stream.h).
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gateway/hand_over/state_stream.h"
+#include "gateway/session/attach/attach_server.h"
+#include "gateway/session/session_server.h"
+
+namespace rocegw::session {
+
+using hand_over::StateKind;
+using hand_over::StateRecord;
+using hand_over::StateStream;
+
+namespace {
+
+constexpr uint32_t kMostSessions = 1u << 20;
+constexpr uint32_t kMostText = 4096;
+constexpr uint32_t kMostChannels = 1u << 16;
+
+void Text(StateStream& state, std::string& text) {
+  text.resize(state.Count(text.size(), kMostText));
+  state.Bytes({reinterpret_cast<uint8_t*>(text.data()), text.size()});
+}
+
+void HandOverPeer(StateStream& state, Peer& peer) {
+  auto& [pid, uid, gid, start_time, comm, cgroup, process] = peer;
+  (void)process;  // a descriptor
+  state(pid, uid, gid, start_time);
+  Text(state, comm);
+  Text(state, cgroup);
+}
+
+}  // namespace
+
+std::string AttachServer::Unsettled() const {
+  if (!blocked_.empty()) return "calls of programs that ended are in progress";
+  if (gate_.size() != 0) return "an attach waits for the agent's verdict";
+  for (const auto& [id, connection] : connections_) {
+    const char* reason = connection->session->Unsettled();
+    if (reason == nullptr && connection->socket.has_backlog()) reason = "does not read its answers";
+    if (reason != nullptr) return connection->session->peer().comm + " " + reason;
+  }
+  return "";
+}
+
+std::string AttachServer::NotHandedOver() const {
+  for (const auto& [id, connection] : connections_) {
+    if (const char* const reason = connection->session->NotHandedOver()) {
+      const Peer& peer = connection->session->peer();
+      return peer.comm + " (pid " + std::to_string(peer.pid) + ") " + reason;
+    }
+  }
+  return "";
+}
+
+void AttachServer::OfferSessions(OfferedFds& fds) const {
+  for (const auto& [id, connection] : connections_) {
+    const std::string name = std::to_string(id);
+    const Peer& peer = connection->session->peer();
+    fds.push_back({FdKind::kClientSocket, name, connection->socket.fd()});
+    if (peer.process.valid()) fds.push_back({FdKind::kClientProcess, name, peer.process.get()});
+    connection->session->Offer(fds);
+  }
+}
+
+void AttachServer::HandOver(StateStream& state) {
+  state(next_id_);
+  std::vector<uint32_t> ids;
+  for (const auto& [id, connection] : connections_) ids.push_back(id);
+  std::ranges::sort(ids);
+  const uint32_t count = state.Count(ids.size(), kMostSessions);
+  for (uint32_t i = 0; i < count && state.ok(); ++i) {
+    Connection* connection = state.reading() ? nullptr : connections_.at(ids[i]).get();
+    uint32_t id = state.reading() ? 0 : ids[i];
+    std::string pool, path;
+    Peer peer;
+    if (connection != nullptr) {
+      const Peer& known = connection->session->peer();
+      pool = connection->session->pool().name();
+      path = connection->path;
+      peer = {known.pid, known.uid, known.gid, known.start_time, known.comm, known.cgroup, {}};
+    }
+    state(id);
+    Text(state, pool);
+    Text(state, path);
+    HandOverPeer(state, peer);
+    tenant::Pool* const of = services_.pools.FindPool(pool);
+    if (!state.Require(of != nullptr, "pool of a session is missing")) return;
+    std::vector<tenant::Charge> fresh(2);
+    std::vector<tenant::Charge>& charges = connection == nullptr ? fresh : connection->charges;
+    Services::HandOver(state, *of, Resource::kSessions, charges[0]);
+    Services::HandOver(state, *of, Resource::kDescriptors, charges[1]);
+    if (connection == nullptr) {
+      UniqueFd socket, process;
+      if (inherited_ != nullptr) {
+        socket = inherited_->Take(FdKind::kClientSocket, std::to_string(id));
+        peer.process = inherited_->Take(FdKind::kClientProcess, std::to_string(id));
+      }
+      const bool possible =
+          socket.valid() && id != 0 && id < next_id_ && !connections_.contains(id);
+      if (!state.Require(possible, "session without a connection")) return;
+      connection =
+          &Add(id, std::move(socket), *of, path, std::move(peer), nullptr, std::move(fresh));
+    }
+    connection->session->HandOver(state, inherited_);
+    if (state.reading() && state.ok()) connection->session->LinkAgain();
+  }
+}
+
+int AttachServer::link_error() const {
+  int error = 0;
+  ForEach([&](const ClientSession& session) {
+    if (session.link_error() != 0) error = session.link_error();
+  });
+  return error;
+}
+
+void SessionServer::HandOverNumbers(StateStream& state) {
+  const StateRecord record(state, StateKind::kNumbers);
+  services_.qpns.HandOver(state);
+  services_.keys.HandOver(state);
+  const auto workers = static_cast<uint32_t>(services_.workers.worker_count());
+  const uint32_t count = state.Count(channel_numbers_.size(), workers);
+  state.Require(count == 0 || count == workers, "numbers of channels are missing");
+  if (state.reading()) channel_numbers_.resize(state.ok() ? count : 0);
+  for (ChannelNumbers& numbers : channel_numbers_) {
+    state(numbers.acceptor);
+    state.Vector(numbers.numbers, kMostChannels, [&](Qpn& number) { state(number); });
+  }
+  if (state.reading() && state.ok()) cm_->OfferChannels(Acceptors());
+  if (state.ok()) cm_->HandOver(state);
+  if (!state.reading() || !state.ok()) return;
+  if (services_.options.gateways.channels) UseChannels();
+  cm_->CarryOut();
+}
+
+void SessionServer::HandOverSessions(StateStream& state) {
+  const StateRecord record(state, StateKind::kSessions);
+  attach_.HandOver(state);
+  if (!state.reading() || !state.ok()) return;
+  std::vector<Qpn> used;
+  attach_.ForEach([&](const ClientSession& session) {
+    session.objects().qps.ForEach([&](uint32_t, const Qp& qp) { used.push_back(qp.qpn); });
+  });
+  for (const ChannelNumbers& numbers : channel_numbers_) {
+    used.push_back(numbers.acceptor);
+    used.insert(used.end(), numbers.numbers.begin(), numbers.numbers.end());
+  }
+  services_.qpns.KeepOnly(used, ControlLoop::Now());
+}
+
+}  // namespace rocegw::session
