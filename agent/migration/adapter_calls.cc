@@ -157,7 +157,7 @@ void AdapterCalls::Start(const MigrationCall& call, Part part) {
                         std::to_string(running_.size()) + " adapters run here already"));
   }
   if (call.command() != 0) {
-    auto book = books_.Open(IdOf(call));
+    auto book = books_.Open(IdOf(call), call.incarnation());
     if (!book.ok())
       return part(Failure(grpc::StatusCode::FAILED_PRECONDITION, book.status().text()));
     (void)(*book)->Admit(call.epoch(), call.command());
@@ -171,7 +171,7 @@ void AdapterCalls::Start(const MigrationCall& call, Part part) {
 }
 
 bool AdapterCalls::AnswerByBook(const MigrationCall& call, const Part& part) {
-  auto opened = books_.Open(IdOf(call));
+  auto opened = books_.Open(IdOf(call), call.incarnation());
   if (!opened.ok()) {
     part(Failure(grpc::StatusCode::FAILED_PRECONDITION, opened.status().text()));
     return true;
@@ -229,7 +229,7 @@ void AdapterCalls::OnReport(Place place, const MigrationReport& report) {
     spdlog::info("{}: {}: {} {}", call.migration(), call.call(), report.outcome(), report.text());
   bool kept = true;
   if (call.command() != 0) {
-    auto book = books_.Open(IdOf(call));
+    auto book = books_.Open(IdOf(call), call.incarnation());
     if (book.ok()) {
       (*book)->Finish(ResultOf(call, report));
       const Status saved = books_.Save(IdOf(call));

@@ -15,7 +15,17 @@ std::string CommandBooks::PathOf(const std::string& migration) const {
   return folder_ + "/" + migration + ".json";
 }
 
-StatusOr<migration::CommandBook*> CommandBooks::Open(const std::string& migration) {
+StatusOr<migration::CommandBook*> CommandBooks::Open(const std::string& migration,
+                                                     int64_t incarnation) {
+  auto book = Load(migration);
+  if (!book.ok()) return book;
+  if ((*book)->incarnation() > incarnation)
+    return Status(ESTALE, "a later migration of this name has run here");
+  if ((*book)->incarnation() < incarnation) **book = migration::CommandBook(incarnation);
+  return book;
+}
+
+StatusOr<migration::CommandBook*> CommandBooks::Load(const std::string& migration) {
   const auto known = books_.find(migration);
   if (known != books_.end()) return &known->second;
   auto text = ReadSmallFile(PathOf(migration));

@@ -20,12 +20,15 @@ class CommandBooks {
   // `folder` is made with the first book.
   explicit CommandBooks(std::string folder) : folder_(std::move(folder)) {}
 
-  // Returns the book of a migration, read from the disk the first time. EUCLEAN: the file is
-  // damaged; no command of this migration runs until a person removes it.
-  StatusOr<migration::CommandBook*> Open(const std::string& migration);
+  // Returns the book of a migration, read from the disk the first time; an empty one for a later
+  // incarnation than that of the book. EUCLEAN: the file is damaged; no command of this migration
+  // runs until a person removes it. ESTALE: the book is of a later incarnation.
+  StatusOr<migration::CommandBook*> Open(const std::string& migration, int64_t incarnation);
   Status Save(const std::string& migration);
 
  private:
+  // Returns the book as it is.
+  StatusOr<migration::CommandBook*> Load(const std::string& migration);
   std::string PathOf(const std::string& migration) const;
   void RemoveOldest();
 

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "controlplane/migrations/transition_audit.h"
@@ -125,6 +126,7 @@ void DrivenMigration::LookAtNodes(int64_t now) {
 fleet::v1::MigrationCall DrivenMigration::CallFor(uint32_t node, const std::string& call) const {
   fleet::v1::MigrationCall asked;
   asked.set_migration("migrations/" + stored_.id);
+  asked.set_incarnation(stored_.created);
   asked.set_epoch(stored_.record.epoch);
   asked.set_adapter(stored_.plan.adapter);
   asked.set_call(call);
@@ -150,6 +152,12 @@ void DrivenMigration::Ask(uint32_t node, fleet::v1::MigrationCall call, Purpose 
 }
 
 void DrivenMigration::SendCommands(int64_t now) {
+  std::set<uint64_t> pending;
+  for (const NodeRecord& node : stored_.record.nodes) {
+    if (node.pending.has_value()) pending.insert(node.pending->id);
+  }
+  // A command that is not waited for any more is not sent again.
+  std::erase_if(sent_, [&](const auto& sent) { return !pending.contains(sent.first); });
   for (uint32_t i = 0; i < stored_.record.nodes.size(); ++i) {
     const NodeRecord& node = stored_.record.nodes[i];
     if (!node.pending.has_value() || !node.reachable) continue;

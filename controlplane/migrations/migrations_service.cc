@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controlplane/api/calls/unary_call.h"
+#include "controlplane/migrations/delete_call.h"
 #include "controlplane/migrations/migration_message.h"
 #include "controlplane/migrations/order_call.h"
 #include "controlplane/model/resource_name.h"
@@ -243,6 +244,17 @@ grpc::ServerUnaryReactor* MigrationsService::SetMigrationLimits(
               [limits = request->limits()](const StoredMigration& stored) -> OrderOrError {
                 return Order{.verb = Verb::kSet, .knobs = KnobsOf(stored.record.knobs, limits)};
               });
+}
+
+grpc::ServerUnaryReactor* MigrationsService::DeleteMigration(
+    grpc::CallbackServerContext* context, const admin::v1::DeleteMigrationRequest* request,
+    admin::v1::DeleteMigrationResponse* /*response*/) {
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+    std::make_shared<DeleteCall>(backend_.store, request->name(), api::CallOf(admitted, *request),
+                                 reactor)
+        ->Start();
+  };
+  return api::WhenAdmitted(*context, *request, backend_.follower, serve);
 }
 
 }  // namespace rocegw::migrations

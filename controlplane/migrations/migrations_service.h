@@ -40,6 +40,9 @@ class MigrationsService final : public admin::v1::Migrations::CallbackService {
   grpc::ServerUnaryReactor* SetMigrationLimits(grpc::CallbackServerContext* context,
                                                const admin::v1::SetMigrationLimitsRequest* request,
                                                admin::v1::Migration* response) override;
+  grpc::ServerUnaryReactor* DeleteMigration(grpc::CallbackServerContext* context,
+                                            const admin::v1::DeleteMigrationRequest* request,
+                                            admin::v1::DeleteMigrationResponse* response) override;
 
  private:
   template <typename Request>

@@ -71,24 +71,44 @@ void OrderCall::OnRows(const StatusOr<store::RangeResult>& rows) {
 }
 
 void OrderCall::Write(StoredMigration stored) {
+  if (carried_out_) return Answer(stored);
   OrderOrError made = order_(stored);
   if (const auto* error = std::get_if<api::ApiError>(&made)) return Refuse(*error);
   auto& order = std::get<migration::Order>(made);
   order.who = call_.principal;
   order.request_id = call_.request_id;
+  const bool revives = HasEnded(stored.record);
   StoredStep step = StepAfter(stored, order, SecondsNow());
   if (!step.transition.refusal.empty()) return RefuseOrAnswer(stored, step.transition.refusal);
   store::Transaction transaction = std::move(step.transaction);
   AddRecords(call_, id_, step.transition, transaction);
+  // An aborted migration that goes back needs its cluster, which may have a later migration.
+  if (revives)
+    transaction.compares.push_back(store::Compare::HasValue(ClusterKey(stored.plan.cluster), id_));
   stored.record = std::move(step.after);
+  transaction.otherwise = {store::Operation::Get(api::RequestKey(call_))};
   const auto shared = std::make_shared<StoredMigration>(std::move(stored));
-  store_.TxnAsync(std::move(transaction), [self = shared_from_this(), shared](const auto& written) {
-    if (!written.ok()) return self->Refuse(api::FromStore(written.status()));
-    if (written.value().succeeded) return self->Answer(*shared);
-    // The driver was faster, or the same call came twice.
-    if (++self->tries_ == kMostTries) return self->Refuse(api::TooManyConflicts());
-    self->Start();
-  });
+  store_.TxnAsync(std::move(transaction),
+                  [self = shared_from_this(), shared, revives](const auto& written) {
+                    if (!written.ok()) return self->Refuse(api::FromStore(written.status()));
+                    if (written.value().succeeded) return self->Answer(*shared);
+                    self->OnConflict(written.value().results.at(0).entry, revives);
+                  });
+}
+
+void OrderCall::OnConflict(const std::optional<store::Entry>& request, bool revives) {
+  controlplane::v1::RequestRecord record;
+  if (request.has_value() && record.ParseFromString(request->value)) {
+    if (const auto reused = api::RequestIdReused(call_, record)) return Refuse(*reused);
+    // The same call was carried out before; its answer is the migration as it is now.
+    carried_out_ = true;
+    return Start();
+  }
+  // The driver was faster: the order is given to the newest record.
+  if (++tries_ < kMostTries) return Start();
+  if (!revives) return Refuse(api::TooManyConflicts());
+  Refuse(api::FailedPrecondition("CLUSTER_IN_MIGRATION",
+                                 "the cluster of " + name_ + " has a later migration"));
 }
 
 void OrderCall::RefuseOrAnswer(const StoredMigration& stored, const std::string& refusal) {

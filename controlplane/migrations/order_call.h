@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -29,6 +30,9 @@ class OrderCall : public std::enable_shared_from_this<OrderCall> {
  private:
   void OnRows(const StatusOr<store::RangeResult>& rows);
   void Write(StoredMigration stored);
+  // `request`: record of this call's request_id, if there is one. `revives`: the migration had
+  // ended, and its cluster may have a later one.
+  void OnConflict(const std::optional<store::Entry>& request, bool revives);
   // Answers a call that was carried out before under its request_id; else with the refusal.
   void RefuseOrAnswer(const StoredMigration& stored, const std::string& refusal);
   void Answer(const StoredMigration& stored);
@@ -42,6 +46,7 @@ class OrderCall : public std::enable_shared_from_this<OrderCall> {
   grpc::ServerUnaryReactor* const reactor_;
   admin::v1::Migration* const response_;
   int tries_ = 0;
+  bool carried_out_ = false;  // by an earlier call with the same request_id
 };
 
 // Creates a migration from a plan that was read.

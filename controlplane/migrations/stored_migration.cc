@@ -62,6 +62,7 @@ StoredMigration ReadMigration(const std::string& id, const std::vector<store::En
     if (entry.key == HeadKey(id)) {
       head = &entry.value;
       stored.revision = entry.mod_revision;
+      stored.created = entry.create_revision;
     } else if (entry.key == plan_key) {
       plan = &entry.value;
     } else if (entry.key == RowKey(id, static_cast<uint32_t>(rows.size()))) {
@@ -116,6 +117,16 @@ store::Transaction CreationOf(const StoredMigration& stored,
         store::Operation::Put(RowKey(stored.id, row), migration::NodeRowJson(stored.record, row)));
   }
   AddEvents(stored.id, stored.record, transition.changes, transaction);
+  return transaction;
+}
+
+store::Transaction DeletionOf(const StoredMigration& stored) {
+  store::Transaction transaction;
+  transaction.compares = {store::Compare::ModifiedAt(HeadKey(stored.id), stored.revision)};
+  transaction.then = {store::Operation::Delete(HeadKey(stored.id)),
+                      store::Operation::Delete(PrefixOf(stored.id) + "plan")};
+  for (uint32_t row = 0; row < migration::RowsFor(stored.record.nodes.size()); ++row)
+    transaction.then.push_back(store::Operation::Delete(RowKey(stored.id, row)));
   return transaction;
 }
 

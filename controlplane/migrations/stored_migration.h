@@ -27,6 +27,7 @@ struct StoredMigration {
   migration::Plan plan;
   migration::Record record;
   store::Revision revision = 0;  // the head's
+  store::Revision created = 0;   // revision of the creation; tells migrations of one name apart
 };
 
 // "migration/M/": prefix of all rows but the events.
@@ -62,6 +63,9 @@ StoredStep StepAfter(const StoredMigration& stored, const migration::Event& even
 // Makes the transaction of a new migration, whose revision is 0.
 store::Transaction CreationOf(const StoredMigration& stored,
                               const migration::Transition& transition);
+
+// Makes the transaction that deletes an ended migration but for its events.
+store::Transaction DeletionOf(const StoredMigration& stored);
 
 std::string ChangesJson(const std::vector<migration::Change>& changes);
 // Reads a row of events; a row that is not understood gives none.

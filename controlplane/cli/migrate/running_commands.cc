@@ -124,6 +124,19 @@ int Order(Program& program, const RunningQuery& query, admin::v1::MigrationVerb 
   return Show(program, migration);
 }
 
+int Delete(Program& program, const RunningQuery& query) {
+  if (auto result = program.OpenController(); !result.ok()) return Fail(result);
+  admin::v1::DeleteMigrationRequest request;
+  request.set_name(FullNameOf(query.migration));
+  admin::v1::DeleteMigrationResponse response;
+  if (auto result = program.objects().Write(std::string(kMigrations) + "DeleteMigration", request,
+                                            program.options.write, response);
+      !result.ok())
+    return Fail(result);
+  std::cout << request.name() << (program.is_table() ? " deleted\n" : "\n");
+  return kOk;
+}
+
 int RollBack(Program& program, const RunningQuery& query) {
   const int chosen =
       (query.all ? 1 : 0) + (query.node.empty() ? 0 : 1) + (query.wave.empty() ? 0 : 1);
@@ -292,6 +305,13 @@ int Report(Program& program, const RunningQuery& query) {
   return kOk;
 }
 
+void AddRequestId(CLI::App* command, Program& program) {
+  command
+      ->add_option("--request-id", program.options.write.request_id,
+                   "repeats the call of that id: nothing is done twice")
+      ->type_name("UUID");
+}
+
 void AddMigrationName(CLI::App* command, const std::shared_ptr<RunningQuery>& query) {
   command->add_option("MIGRATION", query->migration, "its name")->required();
 }
@@ -314,6 +334,9 @@ void AddOrders(CLI::App& migrate, Program& program, const std::shared_ptr<Runnin
                     [&program, query, verb = plain.verb] { return Order(program, *query, verb); }),
         query);
   }
+  AddMigrationName(program.Add(migrate, "delete", "forget a migration that has ended", "",
+                               [&program, query] { return Delete(program, *query); }),
+                   query);
   for (const Plain& plain : {Plain{"retry", "try a node again", admin::v1::RETRY},
                              Plain{"skip", "take charge of a node yourself", admin::v1::SKIP}}) {
     CLI::App* const command =
@@ -356,6 +379,8 @@ void AddRunningCommands(CLI::App& migrate, Program& program) {
                   "max-unavailable, soak, step-deadline, retry-after, lost-after, "
                   "preflight-valid, approve")
       ->required();
+  AddRequestId(set, program);
+  AddRequestId(approve, program);
   CLI::App* const status =
       program.Add(migrate, "status", "where it is, what it waits for, what would stop it",
                   "  rocegwctl migrate status\n  rocegwctl migrate status tcp-to-gateway --watch",

@@ -25,6 +25,11 @@ class CommandBook {
   // Results that are kept; older ones were received, since a node has one command at a time.
   static constexpr size_t kKept = 16;
 
+  CommandBook() = default;
+  // `incarnation`: tells migrations of one name apart; a later one is greater.
+  explicit CommandBook(int64_t incarnation) : incarnation_(incarnation) {}
+  int64_t incarnation() const { return incarnation_; }
+
   Admission Admit(uint64_t epoch, uint64_t command);
   void Finish(const StepResult& result);
   const StepResult* ResultOf(uint64_t command) const;
@@ -40,6 +45,7 @@ class CommandBook {
   static CommandBook Read(std::string_view json, std::string& problem);
 
  private:
+  int64_t incarnation_ = 0;
   uint64_t epoch_ = 0;
   std::optional<uint64_t> running_;
   uint64_t newest_ = 0;

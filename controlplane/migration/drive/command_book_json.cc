@@ -71,6 +71,7 @@ std::string CommandBook::Json() const {
   nlohmann::json results = nlohmann::json::array();
   for (const auto& [command, result] : results_) results.push_back(ResultJson(result));
   const nlohmann::json book = {{"format", kBookFormat},
+                               {"incarnation", incarnation_},
                                {"epoch", epoch_},
                                {"newest", newest_},
                                {"results", std::move(results)}};
@@ -83,6 +84,7 @@ CommandBook CommandBook::Read(std::string_view text, std::string& problem) {
     const nlohmann::json json = nlohmann::json::parse(text);
     CommandBook book;
     if (json.at("format").get<int>() != kBookFormat) throw std::out_of_range("an unknown format");
+    json.at("incarnation").get_to(book.incarnation_);
     json.at("epoch").get_to(book.epoch_);
     json.at("newest").get_to(book.newest_);
     for (const nlohmann::json& row : json.at("results")) {

@@ -104,6 +104,7 @@ class World {
     EXPECT_TRUE(IsEnd(simulation.record().state))
         << "after " << orders << " orders " << WordOf(simulation.record().state) << " "
         << simulation.record().reason;
+    EXPECT_EQ(simulation.unread(), "");
     for (const Violation& violation : simulation.violations()) {
       ADD_FAILURE() << "invariant " << violation.invariant << " at " << violation.time << ": "
                     << violation.text;

@@ -211,6 +211,19 @@ TEST_F(AdapterCallsTest, CallsThatAreNotUnderstoodAreRefused) {
   EXPECT_EQ(CallsMade(), 0U);
 }
 
+// A migration was deleted, and another one has its name: its numbers and epochs begin anew.
+TEST_F(AdapterCallsTest, ALaterMigrationOfTheSameNameBeginsItsOwnBook) {
+  EXPECT_EQ(Outcome(Command(3, 7)), "done");
+  MigrationCall later = Command(1, 1);
+  later.set_incarnation(50);
+  EXPECT_EQ(Outcome(later), "done");
+  Restart();
+  EXPECT_EQ(Outcome(later), "done");
+  EXPECT_EQ(CallsMade(), 2U);
+  EXPECT_EQ(Ask(Command(4, 8)).code(), grpc::StatusCode::FAILED_PRECONDITION) << "the deleted one";
+  EXPECT_EQ(CallsMade(), 2U);
+}
+
 TEST_F(AdapterCallsTest, ADamagedBookStopsTheMigrationOnThisHost) {
   EXPECT_EQ(Outcome(Command(1, 7)), "done");
   std::ofstream(folder_ + "/state/migrations/m.json") << "{}";

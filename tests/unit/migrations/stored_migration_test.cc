@@ -86,6 +86,18 @@ TEST(StoredMigration, MissingAndForeignRowsAreProblems) {
   }
 }
 
+TEST(StoredMigration, ADeletionLeavesNoRow) {
+  const auto store = store::NewMemoryStore();
+  StoredMigration stored = NewMigration(130);
+  const auto transition =
+      migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
+  stored.revision = store->Txn(CreationOf(stored, transition))->revision;
+  EXPECT_TRUE(store->Txn(DeletionOf(stored))->succeeded);
+  EXPECT_TRUE(RowsOf(*store).empty());
+  // The name is free again, and so is the cluster.
+  EXPECT_TRUE(store->Txn(CreationOf(stored, transition))->succeeded);
+}
+
 TEST(StoredMigration, OldEventsAreRemoved) {
   StoredMigration stored = NewMigration(3);
   stored.record.transitions = kKeptTransitions;
