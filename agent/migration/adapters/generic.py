@@ -6,6 +6,7 @@ Reads one request line, writes one answer line (docs/operate/migration_adapters.
 CLUSTER.json below /etc/rocegw/migration, or below ROCEGW_GENERIC_DIR; the file is the same on all hosts. Backups lie
 below /var/lib/rocegw/migration, or below ROCEGW_GENERIC_STATE."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -137,18 +138,29 @@ class Step:
             os.fsync(file.fileno())
         os.replace(fresh, path)
 
-    def take_backup(self):
-        """Once: a backup after a change must not replace the one before it."""
-        whole = os.path.join(self.backup, "complete")
-        if os.path.exists(whole):
-            return
-        os.makedirs(self.backup, mode=0o700, exist_ok=True)
-        for number, file in enumerate(self.files()):
-            self.place(file["path"], os.path.join(self.backup, str(number)))
-        with open(whole, "w", encoding="utf-8") as mark:
-            mark.write(self.config_hash() + "\n")
+    def write_mark(self, name, text):
+        with open(os.path.join(self.backup, name), "w", encoding="utf-8") as mark:
+            mark.write(text + "\n")
             mark.flush()
             os.fsync(mark.fileno())
+
+    def is_switched(self):
+        """This migration has changed the files since the backup was taken, and not brought them back."""
+        try:
+            with open(os.path.join(self.backup, "switched"), encoding="utf-8") as mark:
+                return mark.read().split() == [self.before, self.after]
+        except OSError:
+            return False
+
+    def take_backup(self):
+        """A backup after the change must not replace the one before it; one of an earlier migration is replaced."""
+        if self.is_switched():
+            return
+        shutil.rmtree(self.backup, ignore_errors=True)
+        os.makedirs(self.backup, mode=0o700)
+        for number, file in enumerate(self.files()):
+            self.place(file["path"], os.path.join(self.backup, str(number)))
+        self.write_mark("complete", self.config_hash())
 
     def backup_hash(self):
         try:
@@ -161,11 +173,16 @@ class Step:
         self.backup_hash()
         for number, file in enumerate(self.files()):
             self.place(os.path.join(self.backup, str(number)), file["path"])
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(self.backup, "switched"))
 
     def write_config(self, transport):
         for file in self.files():
             if transport not in file:
                 raise failed(f"{file['path']} has no content for {transport}")
+        self.backup_hash()
+        self.write_mark("switched", f"{self.before} {self.after}")
+        for file in self.files():
             self.place(file[transport], file["path"])
 
     # Evidence ---------------------------------------------------------------------------------------------------------

@@ -163,5 +163,80 @@ TEST_F(ConformanceTest, AHangingAdapterIsEndedAtItsDeadline) {
   EXPECT_NE(FirstFailed("hangs").find("no answer within 1 s"), std::string::npos);
 }
 
+// A cluster of one node whose transport is the word in its configuration file.
+class GenericAdapterTest : public ::testing::Test {
+ protected:
+  GenericAdapterTest() {
+    char pattern[] = "/tmp/rocegw_generic_XXXXXX";
+    folder_ = mkdtemp(pattern);
+    Write("n1.conf", "tcp");
+    Write("tcp", "tcp");
+    Write("gateway", "gateway");
+    Write("count", "0 0");
+    Write("exercise", "cd " + folder_ + R"sh(
+read r t < count
+if [ "$(cat n1.conf)" = gateway ]; then r=$((r+9)); else t=$((t+9)); fi
+echo $r $t > count)sh");
+    Write("c1.json",
+          R"({"class":"dual-path","nodes":[{"name":"n1","transport":"tcp"}],"files":[{"path":")" +
+              folder_ + R"(/{node}.conf","tcp":")" + folder_ + R"(/tcp","gateway":")" + folder_ +
+              R"(/gateway"}],"questions":{"transport":["cat",")" + folder_ +
+              R"(/n1.conf"],"bytes":["cat",")" + folder_ + R"(/count"],"exercise":["sh",")" +
+              folder_ + R"(/exercise"],"journal":["true"],"outstanding":["echo","0"]}})");
+  }
+  ~GenericAdapterTest() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + "/" + name) << text << "\n";
+  }
+  std::string Config() const {
+    std::ifstream file(folder_ + "/n1.conf");
+    std::string text;
+    std::getline(file, text);
+    return text;
+  }
+  std::vector<std::string> Words() const {
+    return {"env", "ROCEGW_GENERIC_DIR=" + folder_, "ROCEGW_GENERIC_STATE=" + folder_ + "/state",
+            GENERIC_ADAPTER};
+  }
+  Outcome Call(const std::string& call) const {
+    const AdapterRequest request{.call = call, .id = "1", .cluster = "c1", .node = "n1"};
+    return Adapter(Words()).Call(request).outcome;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(GenericAdapterTest, Conforms) {
+  std::string failed;
+  TestAdapter(Words(), {.cluster = "c1", .change_node = "n1"}, [&](const ConformanceCheck& check) {
+    if (!check.passed) failed += check.name + ": " + check.text + "\n";
+  });
+  EXPECT_EQ(failed, "");
+}
+
+TEST_F(GenericAdapterTest, ABackupIsOfTheMigrationThatChangesTheFile) {
+  EXPECT_EQ(Call("backup"), Outcome::kDone);
+  // The node was blocked, and an administrator repaired its file.
+  Write("n1.conf", "repaired");
+  EXPECT_EQ(Call("backup"), Outcome::kDone);
+  EXPECT_EQ(Call("switch"), Outcome::kDone);
+  EXPECT_EQ(Config(), "gateway");
+  // A backup that is sent again must not save the changed file.
+  EXPECT_EQ(Call("backup"), Outcome::kDone);
+  EXPECT_EQ(Call("restore"), Outcome::kDone);
+  EXPECT_EQ(Config(), "repaired");
+  Write("n1.conf", "edited between two migrations");
+  EXPECT_EQ(Call("backup"), Outcome::kDone);
+  EXPECT_EQ(Call("switch"), Outcome::kDone);
+  EXPECT_EQ(Call("restore"), Outcome::kDone);
+  EXPECT_EQ(Config(), "edited between two migrations");
+}
+
+TEST_F(GenericAdapterTest, NothingIsSwitchedWithoutABackup) {
+  EXPECT_EQ(Call("switch"), Outcome::kFailed);
+  EXPECT_EQ(Config(), "tcp");
+}
+
 }  // namespace
 }  // namespace rocegw::migration
