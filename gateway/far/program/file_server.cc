@@ -368,8 +368,10 @@ struct FuseCalls {
         listing->entries.push_back({name, each, server.tree_.Find(each)->mode});
       }
     }
-    handle->fh = reinterpret_cast<uintptr_t>(listing.get());
-    if (fuse_reply_open(request, handle) == 0) listing.release();
+    // The handle owns the listing, unless the kernel does not want the reply any more.
+    Listing* owned = listing.release();
+    handle->fh = reinterpret_cast<uintptr_t>(owned);
+    if (fuse_reply_open(request, handle) != 0) delete owned;
   }
 
   static void ReadDirectory(fuse_req_t request, fuse_ino_t /*number*/, size_t size, off_t offset,
