@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of rocegw_memory_map.h.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "gateway/far/session/rocegw_memory_map.h"
+#include "gateway/far/session/session_handle.h"
+#include "gateway/far/session/window.h"
+
+using rocegw::far::Window;
+
+struct rocegw_memory_map {
+  Window window;
+};
+
+int rocegw_memory_map_open(rocegw_memory_session* session, uint64_t offset, uint64_t size,
+                           uint64_t resident_bytes, rocegw_memory_map** window, char* why,
+                           size_t why_size) {
+  constexpr uint64_t kFewestResident = 1 << 20;
+  auto& dispatcher = session->session->dispatcher();
+  rocegw::Status status;
+  if (offset % Window::kPage != 0 || size % Window::kPage != 0 || size == 0 ||
+      offset > dispatcher.size() || size > dispatcher.size() - offset) {
+    status = {EINVAL, "offset and size are multiples of 4096, within the space"};
+  } else if (resident_bytes < kFewestResident) {
+    status = {EINVAL, "resident_bytes: at least 1 MiB"};
+  } else {
+    std::unique_ptr<rocegw_memory_map> opened(
+        new rocegw_memory_map{{dispatcher, offset, size, resident_bytes}});
+    status = opened->window.Open();
+    if (status.ok()) *window = opened.release();
+  }
+  if (!status.ok() && why != nullptr && why_size != 0) {
+    std::snprintf(why, why_size, "%s", status.text().c_str());
+  }
+  return -status.error();
+}
+
+void* rocegw_memory_map_address(rocegw_memory_map* window) { return window->window.address(); }
+
+int rocegw_memory_map_sync(rocegw_memory_map* window) { return window->window.Synchronize(); }
+
+int rocegw_memory_map_close(rocegw_memory_map* window) {
+  const int result = window->window.Synchronize();
+  delete window;
+  return result;
+}
+
+void rocegw_memory_map_get_statistics(rocegw_memory_map* window,
+                                      rocegw_memory_map_statistics* statistics,
+                                      size_t statistics_size) {
+  const rocegw_memory_map_statistics known = window->window.Statistics();
+  std::memset(statistics, 0, statistics_size);
+  std::memcpy(statistics, &known, std::min(statistics_size, sizeof known));
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Window onto a session's space: resolves faults of threads that touch pages which are not
+// resident. One thread handles faults, evicts and writes back; reads complete on the session's
+// pollers. One lock guards the state of the pages and every change of the mapping.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gateway/far/session/dispatcher.h"
+#include "gateway/far/session/rocegw_memory_map.h"
+#include "gateway/far/window/fault_fd.h"
+#include "gateway/far/window/resident_pages.h"
+
+namespace rocegw::far {
+
+class Window {
+ public:
+  static constexpr uint64_t kPage = 4096;
+
+  // The dispatcher outlives the window; the range is within its space.
+  Window(Dispatcher& dispatcher, uint64_t offset, uint64_t bytes, uint64_t resident_bytes);
+  ~Window();  // unmaps; does not synchronize
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  Status Open();
+  uint8_t* address() const { return memory_; }
+  // Writes dirty pages back. Not by the handling thread.
+  int Synchronize();
+  rocegw_memory_map_statistics Statistics();
+
+ private:
+  struct Read;
+  struct WriteBack;
+
+  void Handle();
+  void OnFault(const FaultFd::Fault& fault);
+  void Fetch(uint64_t page, uint64_t most, bool store);
+  static void OnRead(void* argument, int status);
+  void MakeRoom(uint64_t pages);
+  // Writes the pages, which are write-protected, and waits. Returns those that failed.
+  std::vector<uint64_t> WriteBackPages(const std::vector<uint64_t>& pages);
+  int WriteDirty();
+  uint8_t* At(uint64_t page) const { return memory_ + page * kPage; }
+  uintptr_t AddressOf(uint64_t page) const { return reinterpret_cast<uintptr_t>(At(page)); }
+  void WakeHandler();
+
+  Dispatcher& dispatcher_;
+  const uint64_t offset_;
+  const uint64_t bytes_;
+  const uint64_t most_resident_;  // pages
+  uint8_t* memory_ = nullptr;
+  uint8_t* outgoing_ = nullptr;  // copies of pages that are written back
+  FaultFd faults_;
+  UniqueFd wake_fd_;
+  std::thread handler_;
+
+  std::mutex mutex_;  // guards the following
+  std::condition_variable changed_;
+  ResidentPages pages_;
+  std::deque<std::pair<uint64_t, bool>> single_;  // pages to read alone, and whether to store to
+  uint64_t reads_ = 0;                            // in progress
+  bool stop_ = false;
+  uint64_t sync_asked_ = 0, sync_done_ = 0;
+  int sync_result_ = 0;
+  rocegw_memory_map_statistics counts_{};
+};
+
+}  // namespace rocegw::far

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// userfaultfd(2) for one stretch of memory: faults of missing and of write-protected pages are
+// reported, and resolved by calls of this object. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+
+namespace rocegw::far {
+
+class FaultFd {
+ public:
+  struct Fault {
+    uintptr_t address = 0;
+    bool protection = false;  // a store to a write-protected page; otherwise the page is missing
+    bool store = false;
+  };
+
+  // The memory is anonymous and private. ENOSYS, EPERM: the kernel lacks or refuses something.
+  Status Open(void* memory, size_t bytes);
+
+  int get() const { return fd_.get(); }
+  // Takes the faults that wait, none at all without waiting.
+  std::vector<Fault> Take();
+  // Fills missing pages and wakes their threads. Stores to them are reported when `protect`.
+  void Fill(uintptr_t address, const void* data, size_t bytes, bool protect);
+  // Loads and stores of the page raise SIGBUS from now on.
+  void Poison(uintptr_t address);
+  // Stores to present pages are reported, or proceed.
+  void Protect(uintptr_t address, size_t bytes);
+  void Unprotect(uintptr_t address, size_t bytes);
+  // Threads that wait try again.
+  void Wake(uintptr_t address, size_t bytes);
+
+ private:
+  void SetProtection(uintptr_t address, size_t bytes, uint64_t mode);
+
+  UniqueFd fd_;
+};
+
+}  // namespace rocegw::far

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/window/resident_pages.h"
+
+#include <algorithm>
+
+namespace rocegw::far {
+
+uint64_t ResidentPages::Fetch(uint64_t page) {
+  read_ahead_ = page == expected_ ? std::min(read_ahead_ * 2, kMostReadAhead) : 1;
+  uint64_t pages = 0;
+  while (pages < read_ahead_ && page + pages < states_.size() &&
+         states_[page + pages] == State::kAbsent) {
+    states_[page + pages] = State::kReading;
+    pages++;
+  }
+  used_ += pages;
+  expected_ = page + pages;
+  return pages;
+}
+
+void ResidentPages::Arrived(uint64_t page, bool dirty) {
+  states_[page] = dirty ? State::kDirty : State::kClean;
+  arrivals_.push_back(page);
+}
+
+void ResidentPages::Lost(uint64_t page) {
+  states_[page] = State::kLost;
+  used_--;
+}
+
+void ResidentPages::Abandoned(uint64_t page) {
+  states_[page] = State::kAbsent;
+  used_--;
+}
+
+std::vector<uint64_t> ResidentPages::TakeVictims(size_t most) {
+  const size_t count = std::min(most, arrivals_.size());
+  std::vector<uint64_t> victims(arrivals_.begin(), arrivals_.begin() + static_cast<long>(count));
+  arrivals_.erase(arrivals_.begin(), arrivals_.begin() + static_cast<long>(count));
+  std::sort(victims.begin(), victims.end());
+  return victims;
+}
+
+void ResidentPages::Evicted(uint64_t page) {
+  states_[page] = State::kAbsent;
+  used_--;
+}
+
+std::vector<uint64_t> ResidentPages::NextDirty(uint64_t from, size_t most) const {
+  std::vector<uint64_t> dirty;
+  for (uint64_t page = from; page < states_.size() && dirty.size() < most; page++) {
+    if (states_[page] == State::kDirty) dirty.push_back(page);
+  }
+  return dirty;
+}
+
+}  // namespace rocegw::far

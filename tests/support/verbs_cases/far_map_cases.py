@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of the window onto remote memory (rocegw_memory_map.h): far_window loads and stores on the left."""
+
+import signal
+
+from .case import Case, expect
+from .far_cases import MIB, far_donors, load_report
+
+
+def _start(pair, donors, *options):
+    words = [pair.left.program("far_window")]
+    for donor in donors:
+        words += ["--donor", f"{donor.host.address4},{donor.port}"]
+    job = pair.left.start([*words, "--slab", str(MIB), *map(str, options)])
+    job.expect("^ready", 60)
+    return job
+
+
+def _load_store(pair):
+    with far_donors(pair.right, 2) as donors:
+        report = load_report(_start(pair, donors, "--size", 16 * MIB, "--resident", 2 * MIB, "--steps", 8000))
+        expect(report["resident"] <= 2 * MIB // 4096, f"more pages are resident than may be: {report}")
+        expect(report["evicted"] > 0 and report["written_back"] > 0 and report["faults"] > 0, f"nothing was evicted: {report}")
+        expect(report["write_back_failures"] == 0, f"write back failed: {report}")
+        donors[0].expect_free()
+    return f"fault p50 {report['fault_p50_us']} us, read {report['read_p50_us']} us, scan {report['scan_mib_per_s']} MiB/s"
+
+
+def _donor_killed(replicas):
+    def run(pair):
+        # The first donor that connects gets the first leases; the others have room for what is stored later.
+        with far_donors(pair.right, replicas + 1) as donors:
+            options = ["--size", 16 * MIB, "--resident", 2 * MIB, "--steps", 6000, "--pause", "--replicas", replicas,
+                       "--timeout", 3000]
+            job = _start(pair, donors, *options, *(["--expect-lost"] if replicas == 1 else []))
+            try:
+                job.expect("^halfway", 120)
+                donors[0].kill()
+                job.signal(signal.SIGUSR1)
+                report = load_report(job)
+            finally:
+                job.signal(signal.SIGKILL)
+                job.wait(10)
+        expect((report["lost"] > 0) == (replicas == 1), f"lost pages: {report}")
+        return f"{report['lost']} pages lost"
+    return Case(f"far.map.donor_killed.replicas{replicas}", 4200, run)
+
+
+def far_map_cases():
+    return [Case("far.map.load_store", 4200, _load_store), _donor_killed(1), _donor_killed(2)]

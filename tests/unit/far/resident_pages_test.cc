@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/window/resident_pages.h"
+
+#include <gtest/gtest.h>
+
+namespace rocegw::far {
+namespace {
+
+using State = ResidentPages::State;
+
+void Arrive(ResidentPages& pages, uint64_t first, uint64_t count) {
+  for (uint64_t page = first; page < first + count; page++) pages.Arrived(page, false);
+}
+
+TEST(ResidentPages, ReadAheadGrowsWhileFaultsAreSequential) {
+  ResidentPages pages(1000);
+  EXPECT_EQ(pages.Fetch(500), 1u);
+  EXPECT_EQ(pages.Fetch(100), 1u);
+  EXPECT_EQ(pages.Fetch(101), 2u);
+  EXPECT_EQ(pages.Fetch(103), 4u);
+  EXPECT_EQ(pages.Fetch(107), 8u);
+  EXPECT_EQ(pages.Fetch(300), 1u);
+  EXPECT_EQ(pages.used(), 17u);
+}
+
+TEST(ResidentPages, ReadAheadEndsAtResidentPagesAndAtTheEnd) {
+  ResidentPages pages(16);
+  Arrive(pages, 6, pages.Fetch(6));
+  EXPECT_EQ(pages.Fetch(3), 1u);
+  EXPECT_EQ(pages.Fetch(4), 2u);
+  EXPECT_EQ(pages.Fetch(14), 1u);
+  EXPECT_EQ(pages.Fetch(15), 1u);
+}
+
+TEST(ResidentPages, TheFirstThatArrivedAreEvicted) {
+  ResidentPages pages(16);
+  for (const uint64_t page : {9u, 3u, 12u}) Arrive(pages, page, pages.Fetch(page));
+  EXPECT_EQ(pages.TakeVictims(2), (std::vector<uint64_t>{3, 9}));
+  pages.Evicted(3);
+  pages.Kept(9);
+  EXPECT_EQ(pages.state(3), State::kAbsent);
+  EXPECT_EQ(pages.used(), 2u);
+  EXPECT_EQ(pages.TakeVictims(9), (std::vector<uint64_t>{9, 12}));
+}
+
+TEST(ResidentPages, PagesThatAreReadAreNoVictims) {
+  ResidentPages pages(16);
+  pages.Fetch(5);
+  EXPECT_TRUE(pages.TakeVictims(1).empty());
+  pages.Abandoned(5);
+  EXPECT_EQ(pages.state(5), State::kAbsent);
+  EXPECT_EQ(pages.used(), 0u);
+}
+
+TEST(ResidentPages, ALostPageIsNeitherUsedNorEvicted) {
+  ResidentPages pages(16);
+  pages.Fetch(5);
+  pages.Lost(5);
+  EXPECT_EQ(pages.used(), 0u);
+  EXPECT_TRUE(pages.TakeVictims(1).empty());
+  EXPECT_EQ(pages.state(5), State::kLost);
+}
+
+TEST(ResidentPages, DirtyPagesAreFoundInOrder) {
+  ResidentPages pages(16);
+  for (const uint64_t page : {9u, 3u, 12u}) {
+    pages.Fetch(page);
+    pages.Arrived(page, true);
+  }
+  EXPECT_EQ(pages.NextDirty(0, 2), (std::vector<uint64_t>{3, 9}));
+  pages.Cleaned(9);
+  EXPECT_EQ(pages.NextDirty(4, 2), (std::vector<uint64_t>{12}));
+  pages.Dirtied(9);
+  EXPECT_EQ(pages.NextDirty(4, 2), (std::vector<uint64_t>{9, 12}));
+}
+
+}  // namespace
+}  // namespace rocegw::far
