@@ -30,7 +30,7 @@ struct WaitParameters {
   Duration yield_after = Microseconds(8);   // before a yield, and between two
   Duration sleep_after = Microseconds(50);  // before it sleeps
   bool may_yield = true;                    // false: spinning threads cannot outnumber cores
-  bool may_sleep = true;                    // false: nothing would wake the thread
+  bool may_sleep = true;                    // false: nothing would wake it, so it yields instead
   // The thread keeps its core although it yields, as a real-time thread does. It sleeps instead.
   bool keeps_core = false;
   LateYields late_yields{};
@@ -44,7 +44,8 @@ class WaitPolicy {
   WaitStep Next(TimePoint now, bool found_work) {
     if (found_work) last_work_ = last_rest_ = now;
     const WaitStep step = Choose(now, found_work);
-    return step == WaitStep::kSleep && !parameters_.may_sleep ? WaitStep::kPoll : step;
+    if (step != WaitStep::kSleep || parameters_.may_sleep) return step;
+    return parameters_.may_yield ? WaitStep::kYield : WaitStep::kPoll;
   }
 
   // Records a yield that began at `before` and ended at `after`.

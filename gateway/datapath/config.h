@@ -108,7 +108,7 @@ struct WaitingConfig {
   WaitMode mode = WaitMode::kAdaptive;
   uint32_t yield_after_us = 8;
   uint32_t sleep_after_us = 50;
-  uint32_t slice_us = 100;
+  uint32_t slice_us = 0;
   uint32_t realtime_priority = 0;
   bool keep_processors_awake = false;
   bool operator==(const WaitingConfig&) const = default;

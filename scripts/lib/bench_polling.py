@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How workers and polling programs wait: the modes that RDMAbox (section IV-B) compares, in alternating rounds. Each mode has a pair
-of gateways with waiting.mode of that name, and programs with ROCEGW_POLL of that name. Measured are ib_write_lat (both ends spin on
-their memory), ib_send_lat (both ends poll) and storage_io with 32 requests of 4 KiB. CPU is of both gateways and both programs. Needs
-root and perftest."""
+"""How workers and polling programs wait: the modes that RDMAbox (section IV-B) compares, in alternating rounds. Each mode has a
+pair of gateways with waiting.mode of that name, and programs with ROCEGW_POLL of that name. Measured are ib_write_lat (both ends
+spin on their memory), ib_send_lat (both ends poll) and storage_io with 32 requests of 4 KiB. CPU is of both gateways and both
+programs. Needs root and perftest."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ MODES = {
     "event batch": ("{mode: event_batch}", "ROCEGW_POLL=event"),
     "hybrid": ("{mode: hybrid}", "ROCEGW_POLL=hybrid"),
     "adaptive": ("{mode: adaptive}", "ROCEGW_POLL=adaptive"),
-    "adaptive, slice of the kernel": ("{mode: adaptive, slice_us: 0}", "ROCEGW_POLL=adaptive"),
+    "adaptive, slice of 0.1 ms": ("{mode: adaptive, slice_us: 100}", "ROCEGW_POLL=adaptive"),
     "adaptive, awake": ("{mode: adaptive, keep_processors_awake: true}", "ROCEGW_POLL=adaptive"),
     "adaptive, real-time": ("{mode: adaptive, realtime_priority: 1}", "ROCEGW_POLL=adaptive"),
     "adaptive, real-time, awake": ("{mode: adaptive, realtime_priority: 1, keep_processors_awake: true}",
@@ -79,8 +79,8 @@ def run_program(pair, program, environment, arguments):
         words = ["env", environment, os.path.join(arguments.binaries, STORAGE)]
         options = ["--port", port, "--depth", "32"]
         output = run_pair(pair, [*words, "target", address, *options], "^listening",
-                          [*words, "initiator", address, *options, "--writes", "0", "--milliseconds", str(arguments.milliseconds)],
-                          False)
+                          [*words, "initiator", address, *options, "--writes", "0",
+                           "--milliseconds", str(arguments.milliseconds)], False)
         found = REQUESTS.search(output)
         if not found:
             raise LabError(output)

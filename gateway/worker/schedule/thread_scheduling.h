@@ -15,8 +15,9 @@ namespace rocegw::worker {
 
 struct SchedulingParameters {
   // Time slice that the thread asks of the scheduler (sched(7), Linux 6.12 and later; no privilege
-  // needed). A thread that wakes up preempts threads with longer slices. 0: the kernel's default.
-  Duration slice = Microseconds(100);
+  // needed). A thread that wakes up preempts threads with longer slices, and they preempt it when
+  // its slice ends. 0: the kernel's default.
+  Duration slice{};
   // Priority of SCHED_FIFO, 1 to 99; needs CAP_SYS_NICE. 0: not a real-time thread.
   uint32_t realtime_priority = 0;
   // Keeps idle processors of the machine from halting while the worker has something to do; needs

@@ -107,14 +107,25 @@ TEST(WaitPolicy, NearDeadline_IsAwaitedAwakeUnlessOthersWantTheCore) {
   EXPECT_EQ(Make(WaitMode::kEvent).ShortestSleep(kStart), WaitPolicy::kShortestSleepIfCrowded);
 }
 
+TEST(WaitPolicy, NothingWouldWakeTheThread_YieldsInsteadOfSleeping) {
+  for (const WaitMode mode : {WaitMode::kEvent, WaitMode::kEventBatch, WaitMode::kHybrid}) {
+    WaitParameters parameters;
+    parameters.mode = mode;
+    parameters.may_sleep = false;
+    WaitPolicy policy(parameters);
+    policy.OnSleep(kStart);
+    EXPECT_EQ(NextAfter(policy, Seconds(1)), WaitStep::kYield);
+  }
+}
+
 class RandomSchedules : public ::testing::TestWithParam<WaitMode> {};
 INSTANTIATE_TEST_SUITE_P(Modes, RandomSchedules,
                          ::testing::Values(WaitMode::kBusy, WaitMode::kEvent, WaitMode::kEventBatch,
                                            WaitMode::kHybrid, WaitMode::kAdaptive));
 
-// However work, turns and yields follow each other: only adaptive threads yield, a thread that
-// nothing would wake never sleeps, work is followed by a sleep in mode event only, and a thread
-// without work sleeps in time.
+// However work, turns and yields follow each other: only adaptive threads and those that nothing
+// would wake yield, the latter never sleep, work is followed by a sleep in mode event only, and a
+// thread without work sleeps in time.
 TEST_P(RandomSchedules, KeepThePromisesOfTheMode) {
   const WaitMode mode = GetParam();
   for (uint32_t seed = 0; seed < 105; ++seed) {
@@ -134,7 +145,8 @@ TEST_P(RandomSchedules, KeepThePromisesOfTheMode) {
       if (found_work) awake_since = now;
       const WaitStep step = policy.Next(now, found_work);
       if (step == WaitStep::kYield) {
-        ASSERT_EQ(mode, WaitMode::kAdaptive) << seed;
+        ASSERT_NE(mode, WaitMode::kBusy) << seed;
+        ASSERT_TRUE(mode == WaitMode::kAdaptive || !parameters.may_sleep) << seed;
         ASSERT_TRUE(parameters.may_yield) << seed;
         ASSERT_FALSE(parameters.keeps_core && parameters.may_sleep) << seed;
         const TimePoint before = now;

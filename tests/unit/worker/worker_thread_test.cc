@@ -16,9 +16,20 @@
 namespace rocegw::testing {
 namespace {
 
-class WorkerThreads : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Guests, WorkerThreads, ::testing::Values(false, true),
-                         [](const auto& test) { return test.param ? "Guests" : "Alone"; });
+struct Waiting {
+  const char* name;
+  WaitMode mode;
+  bool guests;
+};
+
+class WorkerThreads : public ::testing::TestWithParam<Waiting> {};
+INSTANTIATE_TEST_SUITE_P(Modes, WorkerThreads,
+                         ::testing::Values(Waiting{"Alone", WaitMode::kAdaptive, false},
+                                           Waiting{"Guests", WaitMode::kAdaptive, true},
+                                           Waiting{"Event", WaitMode::kEvent, false},
+                                           Waiting{"EventBatch", WaitMode::kEventBatch, false},
+                                           Waiting{"Hybrid", WaitMode::kHybrid, false}),
+                         [](const auto& test) { return test.param.name; });
 
 // With guests, a waiting thread runs the workers' rounds for every other message, and another
 // thread does so all the time; otherwise the workers' own threads must notice that they are needed
@@ -27,7 +38,8 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
   GatewayPairOptions options;
   options.workers[0] = options.workers[1] = 2;
   options.threads = true;
-  options.waiting.guests = GetParam();
+  options.waiting.guests = GetParam().guests;
+  options.waiting.policy.mode = GetParam().mode;
   GatewayPair gateways(options);
   struct Pair {
     RingEnd* ends[2];
@@ -55,7 +67,7 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
     ASSERT_TRUE(end.PostSend(wqe, {{0, 8, 0}}, &bytes));
     gateways.Ring(side, end);
   };
-  std::atomic<bool> guests_come{GetParam()};
+  std::atomic<bool> guests_come{GetParam().guests};
   const auto come = [&] {
     for (int side = 0; side < 2; ++side)
       for (size_t w = 0; w < 2; ++w) gateways.thread(side, w).RunGuestRound();
@@ -84,7 +96,7 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
   };
   uint32_t sends[2][2] = {};
   for (uint64_t round = 1; round <= 300; ++round) {
-    guests_come.store(GetParam() && round % 2 == 0);
+    guests_come.store(GetParam().guests && round % 2 == 0);
     for (size_t p = 0; p < pairs.size(); ++p) {
       for (int side = 0; side < 2; ++side) {
         RingEnd& end = *pairs[p].ends[side];
