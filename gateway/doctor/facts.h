@@ -50,8 +50,8 @@ struct SocketFile {
 struct GatewayFacts {
   std::string gateway;  // "gateways/G"
   std::string version;
-  std::vector<Duration> workers;  // per worker: how long it has owed an answer
-  uint64_t sessions = 0;          // limit; UINT64_MAX: none
+  std::vector<Duration> workers;   // per worker: how long it has owed an answer
+  uint64_t sessions = 0;           // limit; UINT64_MAX: none
   uint64_t chargeable_memory = 0;  // bytes that all programs together may cause; UINT64_MAX: any
   bool remap_allowed = false;
   std::vector<std::string> pools;          // names
@@ -102,7 +102,8 @@ struct HostFacts {
   uint64_t open_files = 0;
   uint64_t open_files_limit = 0;  // UINT64_MAX: none
   uint64_t locked_memory_limit = 0;
-  uint64_t memory_limit = UINT64_MAX;  // least of the control groups of the process; UINT64_MAX: none
+  uint64_t memory_limit =
+      UINT64_MAX;           // least of the control groups of the process; UINT64_MAX: none
   uint32_t processors = 0;  // usable by this process
   uint64_t huge_pages = 0;
   uint64_t free_huge_page_bytes = 0;

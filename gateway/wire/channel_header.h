@@ -175,8 +175,8 @@ struct ChannelControl {
   uint32_t peer_epoch = 0;  // the receiver's epoch as the sender knows it; open: 0, or the cookie
                             // of a retry. Its low half is also the 16-bit epoch at the front of the
                             // extension
-  uint32_t probe = 0;     // probe: probe number, never 0
-  uint32_t instance = 0;  // random, new at every start of the gateway
+  uint32_t probe = 0;       // probe: probe number, never 0
+  uint32_t instance = 0;    // random, new at every start of the gateway
   // Set in open and opened only, else 0.
   Psn initial_psn;            // first PSN that the sender of this packet will use
   uint8_t traffic_class = 0;  // DSCP and ECN

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many programs attached to a gateway, each with a queue pair, which go on after the gateway's restart: each waits until its device
-// has told that it is gone, closes it and opens it again. They are children of one process, which prints "open", "gone" and
-// "open again" when all have come so far.
-// Usage: many_sessions PROGRAMS
+// Many programs attached to a gateway, each with a queue pair, which go on after the gateway's
+// restart: each waits until its device has told that it is gone, closes it and opens it again. They
+// are children of one process, which prints "open", "gone" and "open again" when all have come so
+// far. Usage: many_sessions PROGRAMS
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -40,10 +40,11 @@ static int open_session(struct session* s) {
   s->pd = ibv_alloc_pd(s->context);
   s->cq = ibv_create_cq(s->context, 16, NULL, NULL, 0);
   if (s->pd == NULL || s->cq == NULL) fail("pd or cq");
-  struct ibv_qp_init_attr attributes = {.send_cq = s->cq,
-                                        .recv_cq = s->cq,
-                                        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
-                                        .qp_type = IBV_QPT_RC};
+  struct ibv_qp_init_attr attributes = {
+      .send_cq = s->cq,
+      .recv_cq = s->cq,
+      .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
+      .qp_type = IBV_QPT_RC};
   s->qp = ibv_create_qp(s->pd, &attributes);
   if (s->qp == NULL) fail("qp");
   return 1;
@@ -93,7 +94,8 @@ static void run_program(int pipe_end) {
   close_session(&s);
 }
 
-// Prints `what` when each of the programs has told this step. Steps of different programs may come in any order.
+// Prints `what` when each of the programs has told this step. Steps of different programs may come
+// in any order.
 static void await_step(int pipe_end, int* counts, char step, int programs, const char* what) {
   while (counts[(int)step] < programs) {
     char told;
