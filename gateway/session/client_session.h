@@ -269,6 +269,7 @@ class ClientSession {
   int64_t attached_ns_;
   bool greeted_ = false;
   uint32_t library_minor_ = 0;
+  int link_error_ = 0;
   bool ending_ = false;
   bool ended_ = false;
   std::optional<Pending> pending_;
@@ -299,7 +300,6 @@ class ClientSession {
   memory::DescriptorMemory* descriptor_memory_ = nullptr;  // memory_, if it is of this kind
   std::unique_ptr<memory::Copier> copier_;                 // only for untrusted sessions
   std::shared_ptr<CopierRemains> copier_remains_;
-  int link_error_ = 0;
 };
 
 }  // namespace rocegw::session
