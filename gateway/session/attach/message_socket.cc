@@ -44,7 +44,7 @@ bool HasManyDescriptors(int socket, const std::shared_ptr<ClientCallQueue>& call
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  header.msg_controllen = CMSG_LEN(sizeof(int));  // the space has room for two
   if (::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) return false;
   size_t taken = 0;
   for (cmsghdr* message = CMSG_FIRSTHDR(&header); message != nullptr;
