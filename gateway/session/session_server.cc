@@ -146,7 +146,7 @@ void SessionServer::UseChannels() {
     if (window != 0)
       options.window = std::clamp(window / kReceiveBufferOfPacket, kLeastWindow, kMostWindow);
     options.secret = {services_.random.Next64(), services_.random.Next64()};
-    services_.workers.Tell(options.worker, worker::UseChannels{std::move(options)});
+    services_.workers.Tell(static_cast<WorkerIndex>(i), worker::UseChannels{std::move(options)});
   }
 }
 

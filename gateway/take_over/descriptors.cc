@@ -17,19 +17,19 @@ enum class Network : uint8_t { kUnix, kInternet };
 struct SocketRule {
   FdKind kind;
   Network network;
-  int type;
   bool listens;
+  int type;
 };
 
 constexpr SocketRule kSocketRules[] = {
-    {FdKind::kInstanceLock, Network::kUnix, SOCK_STREAM, true},
-    {FdKind::kUdpReceive, Network::kInternet, SOCK_DGRAM, false},
-    {FdKind::kAttachListener, Network::kUnix, SOCK_SEQPACKET, true},
-    {FdKind::kGrpcListener, Network::kUnix, SOCK_STREAM, true},
-    {FdKind::kMetricsListener, Network::kInternet, SOCK_STREAM, true},
-    {FdKind::kTakeOverListener, Network::kUnix, SOCK_SEQPACKET, true},
-    {FdKind::kClientSocket, Network::kUnix, SOCK_SEQPACKET, false},
-    {FdKind::kEvents, Network::kUnix, SOCK_SEQPACKET, false},
+    {FdKind::kInstanceLock, Network::kUnix, true, SOCK_STREAM},
+    {FdKind::kUdpReceive, Network::kInternet, false, SOCK_DGRAM},
+    {FdKind::kAttachListener, Network::kUnix, true, SOCK_SEQPACKET},
+    {FdKind::kGrpcListener, Network::kUnix, true, SOCK_STREAM},
+    {FdKind::kMetricsListener, Network::kInternet, true, SOCK_STREAM},
+    {FdKind::kTakeOverListener, Network::kUnix, true, SOCK_SEQPACKET},
+    {FdKind::kClientSocket, Network::kUnix, false, SOCK_SEQPACKET},
+    {FdKind::kEvents, Network::kUnix, false, SOCK_SEQPACKET},
 };
 
 int Option(int fd, int option) {

@@ -26,6 +26,10 @@ void MemoryExecutor::AddSession(WorkerSession& session) {
 }
 
 void MemoryExecutor::RemoveSession(WorkerSession& session) {
+  // The last frames of its queue pairs may have been queued in this round. A packet whose payload
+  // was not read must not leave with what is in its buffer: Flush voids it.
+  if (session.link.copier == nullptr)
+    while (!session.ops.empty()) FlushTrusted(session);
   std::erase(with_ops_, &session);
   std::erase(with_copier_, &session);
   for (const CopierBatch& batch : session.submitted)

@@ -144,6 +144,31 @@ TEST(Worker, UnlinkQp_Unreliable_WhatWasPostedHasLeft) {
   EXPECT_EQ(std::count(gateways.memory(1).begin(), gateways.memory(1).end(), uint8_t{0x5C}), 10000);
 }
 
+// A program that is killed: its queue pairs and its session go in one round. Packets of that round
+// must carry what the program had, or nothing, and never what their buffers had before.
+TEST(Worker, UnlinkQpAndSessionInOneRound_NoPacketHasBytesOfOthers) {
+  GatewayPair gateways({});
+  RingOptions ring;
+  ring.type = verbs::QpType::kUc;
+  ring.qpn = 77;
+  RingEnd& local = gateways.AddQp(0, ring);
+  ring.qpn = 78;
+  RingEnd& remote = gateways.AddQp(1, ring);
+  gateways.Connect(local, remote);
+  std::fill(gateways.memory(0).begin(), gateways.memory(0).end(), uint8_t{0x5C});
+  std::fill(gateways.memory(1).begin(), gateways.memory(1).end(), uint8_t{0xA1});
+  rocegw_send_wqe wqe = WriteTo(1);
+  wqe.flags = 0;
+  ASSERT_TRUE(local.PostSend(wqe, {{GatewayPair::kBase, 10000, GatewayPair::kKey[0]}}));
+  ASSERT_TRUE(gateways.Tell(0, 0, {0, worker::UnlinkQp{SessionId{1}, Qpn{77}}}));
+  ASSERT_TRUE(gateways.Tell(0, 0, {0, worker::UnlinkSession{SessionId{1}}}));
+  for (int i = 0; i < 10; ++i) gateways.Step();
+  const auto& memory = gateways.memory(1);
+  EXPECT_EQ(std::count(memory.begin(), memory.end(), uint8_t{0x5C}), 10000);
+  EXPECT_EQ(std::count(memory.begin(), memory.end(), uint8_t{0xA1}),
+            static_cast<ptrdiff_t>(memory.size()) - 10000);
+}
+
 INSTANTIATE_TEST_SUITE_P(, QueuePairThatGoes, ::testing::Bool(),
                          [](const auto& one) { return one.param ? "OnChannel" : "Native"; });
 
