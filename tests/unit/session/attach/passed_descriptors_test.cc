@@ -90,7 +90,7 @@ TEST(PassedDescriptors, OfManyPrograms_TakeFewNumbers) {
     MessageSocket socket(std::move(pair.daemon), call_queues.back()->call_queue);
     EXPECT_EQ(socket.Receive().outcome, MessageSocket::Outcome::kBroken);
   }
-  // One of each further message is looked at.
+  // The look at a further message takes one number.
   EXPECT_LE(OpenDescriptors(), before + 3 * kPrograms + 3 * kMost);
   call_queues.clear();
   pairs.clear();
