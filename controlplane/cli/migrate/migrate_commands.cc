@@ -241,7 +241,7 @@ void AddSimulate(CLI::App& migrate, Program& program) {
 
 void AddMigrateCommands(CLI::App& app, Program& program) {
   CLI::App* const migrate =
-      program.Add(app, "migrate", "plan, rehearse and run the migration of a storage cluster",
+      program.Add(app, "migrate", "plan, rehearse and run migrations of a storage cluster",
                   "  rocegwctl migrate plan cluster.json --to gateway -f plan.json\n"
                   "  rocegwctl migrate simulate plan.json --fail node=3,step=switch",
                   nullptr);

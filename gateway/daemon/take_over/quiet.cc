@@ -10,8 +10,9 @@ namespace {
 using take_over::Refusal;
 using take_over::Refuse;
 
-// Longest wait for requests in progress and for programs that attach or end. Attaches wait as long.
-constexpr Duration kSettledWithin = Milliseconds(250);
+// Longest wait for requests in progress and for programs that attach or end. Attaches wait as long,
+// while attached programs go on. On a busy host a program may need half a second to attach.
+constexpr Duration kSettledWithin = Seconds(1);
 constexpr Duration kWorkersRestWithin = Milliseconds(500);
 constexpr Duration kLookAgain = Milliseconds(1);
 constexpr Duration kRestAgain = Microseconds(50);
@@ -75,7 +76,9 @@ void Quiet::AwaitWorkers() {
   if (parts_.data_path.RestWorkers()) {
     const std::string unsettled = parts_.data_path.sessions()->attach().Unsettled();
     if (unsettled.empty()) return Answer(std::nullopt);
-    return Answer(Refuse{Refusal::kSessions, unsettled});
+    // What arrived just before the workers were parked is settled first.
+    UnparkWorkers();
+    return Look();
   }
   if (ControlLoop::Now() - parked_at_ > kWorkersRestWithin)
     return Answer(Refuse{Refusal::kWorkers, ""});
@@ -93,13 +96,16 @@ void Quiet::End() {
   ++number_;
   done_ = nullptr;
   parts_.loop.Cancel(std::exchange(timer_, 0));
-  session::SessionServer& sessions = *parts_.data_path.sessions();
-  if (std::exchange(workers_parked_, false)) {
-    parts_.data_path.UnparkWorkers();
-    sessions.SetConnectionsResting(false);
-    sessions.attach().SetWatching(true);
-  }
+  UnparkWorkers();
   Accept(true);
+}
+
+void Quiet::UnparkWorkers() {
+  if (!std::exchange(workers_parked_, false)) return;
+  session::SessionServer& sessions = *parts_.data_path.sessions();
+  parts_.data_path.UnparkWorkers();
+  sessions.SetConnectionsResting(false);
+  sessions.attach().SetWatching(true);
 }
 
 }  // namespace rocegw::daemon

@@ -46,6 +46,7 @@ class Quiet {
   void Accept(bool accepts);
   void Look();
   void ParkWorkers();
+  void UnparkWorkers();
   void AwaitWorkers();
   void Answer(std::optional<take_over::Refuse> refuse);
   std::optional<take_over::Refuse> Busy() const;

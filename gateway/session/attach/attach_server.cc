@@ -188,6 +188,8 @@ const std::shared_ptr<ClientCallQueue>& AttachServer::StrangersOf(const tenant::
 }
 
 void AttachServer::AcceptSome(Listener& listener) {
+  // The loop may still have an event from before SetAccepting.
+  if (!accepting_) return;
   const tenant::Pool& pool = *services_.pools.FindPool(listener.pool);
   for (int i = 0; i < kAcceptsPerRound; ++i) {
     if (StrangersOf(pool)->held() >= kMostClosing) {

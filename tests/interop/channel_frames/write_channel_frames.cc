@@ -227,7 +227,7 @@ void AddDamaged(Pcap& pcap) {
   ack[20] = 0xFF;
   pcap.Add(Opcode::kChannelAck, ack);
   Bytes control = ControlBody(ControlKind::kOpen);
-  control[0] = 0x17;
+  control[0] = 0x18;
   pcap.Add(Opcode::kChannelControl, control);
   control.push_back(0);
   pcap.Add(Opcode::kChannelControl, control);
