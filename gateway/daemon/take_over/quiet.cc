@@ -76,7 +76,7 @@ void Quiet::AwaitWorkers() {
   if (parts_.data_path.RestWorkers()) {
     const std::string unsettled = parts_.data_path.sessions()->attach().Unsettled();
     if (unsettled.empty()) return Answer(std::nullopt);
-    // What arrived just before the workers were parked is settled first.
+    // A message that arrived just before the workers were parked is settled first.
     UnparkWorkers();
     return Look();
   }
