@@ -5,6 +5,7 @@
 SILENT_PANELS = {
     ("rocegw-control-plane", "Addresses refused", "{{reason}}"): "no host of the scenarios names another one's addresses",
     ("rocegw-channels", "Half-open ones ended", "{{node}}"): "only when all numbers of channels are taken",
+    ("rocegw-channels", "Half-open ones ended", "{{node}} to prove their address first"): "only when many channels are half open",
     ("rocegw-gateway", "Programs' faults", "{{node}} refused work requests"): "the client library lets none through",
     ("rocegw-gateway", "The network takes nothing", "{{node}}"): "the taps of the scenarios take everything",
     ("rocegw-transport", "Suspicious packets", "{{node}} IP ID far from others"): "one damaged packet in 65,536 passes the CRC",
