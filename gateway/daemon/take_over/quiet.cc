@@ -48,9 +48,10 @@ std::optional<Refuse> Quiet::Busy() const {
 void Quiet::Look() {
   timer_ = 0;
   auto busy = Busy();
-  const std::string never = parts_.data_path.sessions()->attach().NotHandedOver();
-  if (!busy && never.empty()) return ParkWorkers();
-  if (!busy) return Answer(Refuse{Refusal::kSessions, never});
+  if (!busy) {
+    const std::string never = parts_.data_path.sessions()->attach().NotHandedOver();
+    return never.empty() ? ParkWorkers() : Answer(Refuse{Refusal::kSessions, never});
+  }
   if (ControlLoop::Now() - since_ > kSettledWithin) return Answer(std::move(busy));
   timer_ = parts_.loop.At(ControlLoop::Now() + kLookAgain, [this] { Look(); });
 }
