@@ -94,7 +94,8 @@ void LogSessionLine(session::Severity severity, const std::string& line) {
 
 }  // namespace
 
-Gateway::Gateway(Config config, std::optional<Predecessor> predecessor)
+Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> descriptors,
+                 std::optional<Predecessor> predecessor)
     : config_(std::move(config)),
       inherited_(predecessor ? &predecessor->fds : nullptr),
       identity_(MakeIdentity(config_)),
@@ -105,7 +106,8 @@ Gateway::Gateway(Config config, std::optional<Predecessor> predecessor)
                          const port::SteeringTable& steering) {
                     return OpenDpdk(port, config_.dpdk, interface_mtu, steering);
                   },
-                  [this](const session::Device& device) { UpdateSysfs(device); }, inherited_}),
+                  [this](const session::Device& device) { UpdateSysfs(device); }, inherited_,
+                  std::move(descriptors)}),
       sysfs_counters_(
           loop_, sysfs_.root(),
           [this](size_t device) { return data_path_.ports().TrafficOf(device); },

@@ -46,8 +46,10 @@ class Gateway final : private service::StateSource,
     InheritedFds& fds;
     const std::vector<uint8_t>& state;
   };
-  // `predecessor`: what it refers to outlives this object; nothing: the process replaces none.
-  explicit Gateway(Config config, std::optional<Predecessor> predecessor = std::nullopt);
+  // `descriptors`: receives the descriptors that programs pass. `predecessor`: what it refers to
+  // outlives this object; nothing: the process replaces none.
+  Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> descriptors,
+          std::optional<Predecessor> predecessor);
   ~Gateway() override { Stop(); }
 
   // Returns what must be the same in a process that replaces this gateway, a line each.

@@ -33,6 +33,7 @@
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
 #include "gateway/process/stop_deadline.h"
+#include "gateway/session/attach/receiver_process.h"
 
 namespace rocegw::daemon {
 namespace {
@@ -239,7 +240,7 @@ int Begin(const Arguments& arguments, Gateway& gateway, TakeOverClient* client, 
 }
 
 int Serve(const Arguments& arguments, const Invocation& invocation, const Config& config,
-          Detached& detached) {
+          std::shared_ptr<session::DescriptorReceiver> descriptors, Detached& detached) {
   process::RaiseDescriptorLimit();
   const ServiceManager manager = ServiceManager::FromEnvironment();
   auto signals = process::BlockSignals({SIGUSR2});
@@ -267,9 +268,9 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
   int begun = kEnvironment;
   const TimePoint patience = MonotonicNow() + kLocksFreeWithin;
   do {
-    started.emplace(config, takes_over
-                                ? std::optional(Gateway::Predecessor{client.fds(), client.state()})
-                                : std::nullopt);
+    started.emplace(config, descriptors,
+                    takes_over ? std::optional(Gateway::Predecessor{client.fds(), client.state()})
+                               : std::nullopt);
     begun =
         Begin(arguments, *started, takes_over ? &client : nullptr, patience, invocation, detached);
   } while (begun == kAgain);
@@ -345,9 +346,14 @@ int Main(int argc, char** argv) {
   if (arguments.detach) {
     if (const int code = detached.Fork(); code != Detached::kGoOn) return code;
   }
+  auto descriptors = session::ReceiverProcess::Start();  // before there are threads
   StartLogging("rocegwd", arguments.log_level.value_or(loaded.config.log_level));
   process::RouteGrpcLog();
-  return Serve(arguments, invocation, loaded.config, detached);
+  if (!descriptors.ok()) {
+    spdlog::error(descriptors.status().text());
+    return kEnvironment;
+  }
+  return Serve(arguments, invocation, loaded.config, std::move(*descriptors), detached);
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ void DataPath::StartSessions(session::Options options) {
       [this](const wire::Gid& destination, uint32_t interface_index) {
         return ports_->SourceFor(destination, interface_index);
       });
+  sessions_->services().descriptors = outside_.descriptors;
   sessions_->services().cm->WaitForNeighbours();
   sessions_->services().multicast.membership = [this](size_t device, const wire::Gid& group,
                                                       bool joined) {

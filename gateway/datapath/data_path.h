@@ -29,6 +29,9 @@ class DataPath {
     std::function<void(const session::Device& device)> on_device_change;
     // Sockets of another process; outlives StartPorts; nullptr: none.
     InheritedFds* inherited = nullptr;
+    // Receives the descriptors that programs pass.
+    std::shared_ptr<session::DescriptorReceiver> descriptors =
+        std::make_shared<session::ReceiverHere>();
   };
 
   DataPath(const Config& config, ControlLoop& loop, Outside outside);

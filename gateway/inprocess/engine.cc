@@ -13,10 +13,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "gateway/base/descriptor_message.h"
 #include "gateway/inprocess/own_descriptors.h"
 #include "gateway/loop/control_loop.h"
 
@@ -225,42 +227,16 @@ bool Engine::Send(Order order, int descriptor) const {
       about.st_ino != orders_inode_) {
     return false;
   }
-  iovec part{&order, sizeof order};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (descriptor >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
-  }
-  ssize_t sent = 0;
-  do {
-    sent = ::sendmsg(orders_.get(), &message, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent == sizeof order;
+  const std::span bytes(reinterpret_cast<const uint8_t*>(&order), sizeof order);
+  return SendDescriptors(orders_.get(), bytes, std::span(&descriptor, descriptor >= 0 ? 1 : 0),
+                         0) == sizeof order;
 }
 
 bool Engine::Receive(int orders, Order& order, UniqueFd& descriptor) {
-  iovec part{&order, sizeof order};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (::recvmsg(orders, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != sizeof order) return false;
-  const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
-    descriptor.Reset(fd);
-  }
+  const std::span bytes(reinterpret_cast<uint8_t*>(&order), sizeof order);
+  DescriptorMessage message = ReceiveDescriptors(orders, bytes, MSG_DONTWAIT);
+  if (message.length != sizeof order) return false;
+  if (!message.fds.empty()) descriptor = std::move(message.fds.front());
   return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/client_session.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -86,10 +87,10 @@ uint64_t ClientSession::Peak(Resource resource) const {
   return resource == Resource::kQps && slot_ != nullptr ? std::min(pool, slot_->MostQps()) : pool;
 }
 
-void ClientSession::OnMessage(std::span<const uint8_t> bytes, ClientFd fd) {
+void ClientSession::OnMessage(std::span<const uint8_t> bytes, int passing) {
   if (ending_) return;
   if (const char* const wrong = CheckForm(bytes)) return End(wrong);
-  Request request{DecodeAs<rocegw_request>(bytes), bytes, std::move(fd)};
+  Request request{DecodeAs<rocegw_request>(bytes), bytes, passing};
   if (!greeted_ && request.header.type != ROCEGW_MSG_HELLO) {
     return End("first message was not a greeting");
   }
@@ -102,6 +103,7 @@ void ClientSession::OnMessage(std::span<const uint8_t> bytes, ClientFd fd) {
   } else {
     ReplyError(ENOSYS);
   }
+  if (request.passing >= 0 && !ending_) End("a descriptor with a request that takes none");
 }
 
 void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
@@ -273,21 +275,29 @@ void ClientSession::RunBlocking(std::function<void()> call, std::function<void()
       });
 }
 
-void ClientSession::JudgeMemory(ClientFd memory,
-                                std::function<void(StatusOr<UniqueFd> memory)> judged) {
-  const bool needed = memory.valid() && services_.options.memory_way != MemoryWay::kOwn;
-  if (!needed) return judged(UniqueFd());
-  struct Judgement {
-    ClientFd memory;
-    Status status;
+void ClientSession::TakeDescriptor(Request& request, const WantedDescriptor& wanted,
+                                   std::function<void(PassedDescriptor passed)> done) {
+  const int passing = std::exchange(request.passing, -1);
+  if (passing < 0) return done({Status(EBADF, "a request without its descriptor"), {}});
+  struct Taken {
+    UniqueFd connection;
+    PassedDescriptor passed;
+    std::vector<UniqueFd> left;  // for the call queue only
   };
-  auto judgement = std::make_shared<Judgement>(Judgement{std::move(memory), OkStatus()});
+  auto taken = std::make_shared<Taken>();
+  taken->connection.Reset(::fcntl(passing, F_DUPFD_CLOEXEC, 0));
+  // The message would stay the next one.
+  if (!taken->connection.valid()) {
+    ReplyError(EMFILE);
+    return End("the daemon has no descriptor left to read from it");
+  }
   RunBlocking(
-      [judgement] { judgement->status = memory::DescriptorMemory::Check(judgement->memory.get()); },
-      [judgement, judged = std::move(judged)] {
-        if (!judgement->status.ok()) return judged(judgement->status);
-        judged(judgement->memory.Release());
-      });
+      [taken, wanted, receiver = services_.descriptors] {
+        taken->passed = receiver->Take(taken->connection.get(), wanted, taken->left);
+        taken->connection.Reset();
+      },
+      [taken, done = std::move(done)] { done(std::move(taken->passed)); });
+  call_queue_->Run([taken, receiver = services_.descriptors] { receiver->Finish(taken->left); });
 }
 
 void ClientSession::SetUpMemory(UniqueFd memory) {

@@ -58,8 +58,9 @@ class ClientSession {
   tenant::Pool& pool() const { return pool_; }
   const std::shared_ptr<tenant::SlotShare>& slot() const { return slot_; }
 
-  // Handles a message of the client. Must not be called while busy.
-  void OnMessage(std::span<const uint8_t> bytes, ClientFd fd);
+  // Handles a message of the client. `passing`: the connection, if the message passes a descriptor
+  // and is still the next one there; else -1. Must not be called while busy.
+  void OnMessage(std::span<const uint8_t> bytes, int passing);
   bool busy() const { return pending_.has_value(); }
   bool greeted() const { return greeted_; }
 
@@ -157,8 +158,10 @@ class ClientSession {
   // Runs a call that the program may block on the session's call queue, then `done` on the control
   // thread, unless the session ends before. `done` answers the current request.
   void RunBlocking(std::function<void()> call, std::function<void()> done);
-  // Checks a memory descriptor. `judged` gets the descriptor, or the error.
-  void JudgeMemory(ClientFd memory, std::function<void(StatusOr<UniqueFd> memory)> judged);
+  // Receives the request's descriptor, then runs `done` on the control thread, unless the session
+  // ends before. `done` answers the current request. Without a descriptor: `done` gets EBADF now.
+  void TakeDescriptor(Request& request, const WantedDescriptor& wanted,
+                      std::function<void(PassedDescriptor passed)> done);
   // Chooses the access mode of client memory. `memory` was checked, or is invalid.
   void SetUpMemory(UniqueFd memory);
   Status ReplaceMemory(UniqueFd memory);

@@ -15,6 +15,7 @@
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/attach/client_call_queue.h"
+#include "gateway/session/attach/descriptor_receiver.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/heap_return.h"
 #include "gateway/session/objects/multicast_groups.h"
@@ -65,6 +66,8 @@ struct Services {
 
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
+  // Receives what programs pass; set before the first program attaches.
+  std::shared_ptr<DescriptorReceiver> descriptors = std::make_shared<ReceiverHere>();
   const std::shared_ptr<ReturnedCalls> returned_calls = std::make_shared<ReturnedCalls>();
   // Called when a copier of an ended session has released client memory; for the attach server.
   std::function<void()> on_copier_ended;

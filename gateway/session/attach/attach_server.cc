@@ -382,7 +382,7 @@ void AttachServer::ReadRequests(Connection& connection) {
       case MessageSocket::Outcome::kMessage:
         break;
     }
-    session.OnMessage(received.bytes, std::move(received.fd));
+    session.OnMessage(received.bytes, received.passes ? connection.socket.fd() : -1);
   }
 }
 

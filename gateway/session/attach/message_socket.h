@@ -2,10 +2,8 @@
 // Attach connection: bounded messages with at most one descriptor each, in both directions, without
 // blocking. Messages that do not fit the socket wait here in order. So does a message whose
 // descriptor the kernel refuses because too many descriptors of the daemon's user are in unread
-// sockets (ETOOMANYREFS, unix(7)). Received descriptors are never closed here, nor by the kernel in
-// a call made here: the program's call queue closes them. While call queues have many calls, a
-// message with more than one descriptor stays in its socket, so that messages cannot use up the
-// daemon's descriptor numbers. Control thread.
+// sockets (ETOOMANYREFS, unix(7)). Descriptors are not received here: a message that passes some
+// stays the next one in its socket (passed_descriptor.h). Control thread.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +24,9 @@ class MessageSink {
   virtual void Send(std::span<const uint8_t> message, int fd) = 0;
 };
 
-// Closes a connection to a program. Unread messages may hold descriptors, so the call queue reads
-// them and closes the socket. Their descriptors get no numbers in the daemon.
+// Closes a connection to a program, whoever else has it open. Unread messages may hold descriptors,
+// so the call queue reads them and closes the socket. Their descriptors get no numbers in the
+// daemon.
 void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientCallQueue>& call_queue);
 
 class MessageSocket final : public MessageSink {
@@ -36,12 +35,12 @@ class MessageSocket final : public MessageSink {
     kMessage,
     kNothing,  // no message now
     kClosed,   // the client has closed
-    kBroken,   // the client broke the rules: message too long, or more than one descriptor
+    kBroken,   // the client broke the rules: message too long
   };
   struct Received {
     Outcome outcome = Outcome::kNothing;
     std::span<const uint8_t> bytes;  // valid until the next Receive
-    ClientFd fd;
+    bool passes = false;             // the message passes descriptors and stays in the socket
     const char* reason = "";
   };
 

@@ -115,6 +115,23 @@ void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
   session.ReplyDone();
 }
 
+// Takes back what the program has not read of the channel, then moves the id's events.
+void TakeBackEvents(ClientSession& session, const rocegw_cm_migrate& asked, EventChannel& from,
+                    UniqueFd client_end) {
+  struct Taken {
+    UniqueFd client_end;
+    EventChannel::Unread unread;
+  };
+  auto taken = std::make_shared<Taken>(Taken{std::move(client_end), {}});
+  from.Hold();
+  session.RunBlocking(
+      [taken] { taken->unread = EventChannel::ReadUnread(taken->client_end.get()); },
+      [&session, asked, &from, taken] {
+        from.TakeBack(std::move(taken->unread), SubjectOf);
+        MoveEvents(session, asked);
+      });
+}
+
 }  // namespace
 
 void CmCreateChannel(ClientSession& session, Request&) {
@@ -310,21 +327,14 @@ void CmMigrate(ClientSession& session, Request& request) {
   if (id->channel == asked.channel) return session.ReplyDone();
   EventChannel& from = *objects.cm_channels.Find(id->channel)->events;
   // An older client passes no descriptor of its end, and keeps its unread events.
-  if (!request.fd.valid() || !from.IsClientEnd(request.fd.get())) return MoveEvents(session, asked);
-  struct Taken {
-    ClientFd client_end;
-    EventChannel::Unread unread;
-  };
-  auto taken = std::make_shared<Taken>(Taken{std::move(request.fd), {}});
-  from.Hold();
-  session.RunBlocking(
-      [taken] { taken->unread = EventChannel::ReadUnread(taken->client_end.get()); },
-      [&session, asked, channel = id->channel, taken] {
-        // No other request ran meanwhile, so the channel still exists.
-        session.objects().cm_channels.Find(channel)->events->TakeBack(std::move(taken->unread),
-                                                                      SubjectOf);
-        MoveEvents(session, asked);
-      });
+  if (request.passing < 0) return MoveEvents(session, asked);
+  // No other request runs before the answer, so the channel exists until then.
+  session.TakeDescriptor(request, {PassedKind::kEventChannel, from.client_cookie()},
+                         [&session, asked, &from](PassedDescriptor client_end) {
+                           client_end.fd.valid()
+                               ? TakeBackEvents(session, asked, from, std::move(client_end.fd))
+                               : MoveEvents(session, asked);
+                         });
 }
 
 void CmQueryId(ClientSession& session, Request& request) {

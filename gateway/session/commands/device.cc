@@ -80,6 +80,16 @@ void Welcome(ClientSession& session, const rocegw_hello& hello, UniqueFd memory)
   session.Reply(reply, userfaultfd.get());
 }
 
+// Takes the descriptor of the program's memory. In the program's own process it is ignored.
+void TakeMemory(ClientSession& session, Request& request,
+                std::function<void(PassedDescriptor memory)> done) {
+  const bool ignored = session.services().options.memory_way == MemoryWay::kOwn;
+  session.TakeDescriptor(request, {PassedKind::kProcessMemory},
+                         [ignored, done = std::move(done)](PassedDescriptor memory) {
+                           done(ignored ? PassedDescriptor{} : std::move(memory));
+                         });
+}
+
 }  // namespace
 
 void Hello(ClientSession& session, Request& request) {
@@ -91,19 +101,19 @@ void Hello(ClientSession& session, Request& request) {
     return session.End("library speaks version " + std::to_string(hello.major) +
                        " of the attach protocol, this daemon " + std::to_string(ROCEGW_ABI_MAJOR));
   }
-  session.JudgeMemory(std::move(request.fd), [&session, hello](StatusOr<UniqueFd> memory) {
-    if (memory.ok()) return Welcome(session, hello, std::move(*memory));
+  if (request.passing < 0) return Welcome(session, hello, UniqueFd());
+  TakeMemory(session, request, [&session, hello](PassedDescriptor memory) {
+    if (memory.status.ok()) return Welcome(session, hello, std::move(memory.fd));
     session.pool().CountAttach(tenant::AttachOutcome::kFailed);
-    session.ReplyError(memory.status().error());
-    session.End(memory.status().text());
+    session.ReplyError(memory.status.error());
+    session.End(memory.status.text());
   });
 }
 
 void SetMemory(ClientSession& session, Request& request) {
-  if (!request.fd.valid()) return session.ReplyError(EBADF);
-  session.JudgeMemory(std::move(request.fd), [&session](StatusOr<UniqueFd> memory) {
-    if (!memory.ok()) return session.ReplyError(memory.status().error());
-    session.Answer(session.ReplaceMemory(std::move(*memory)).error());
+  TakeMemory(session, request, [&session](PassedDescriptor memory) {
+    if (!memory.status.ok()) return session.ReplyError(memory.status.error());
+    session.Answer(session.ReplaceMemory(std::move(memory.fd)).error());
   });
 }
 

@@ -11,7 +11,6 @@
 #include <type_traits>
 
 #include "gateway/abi/rocegw_abi.h"
-#include "gateway/session/attach/client_call_queue.h"
 
 namespace rocegw::session {
 
@@ -30,7 +29,9 @@ const char* CheckForm(std::span<const uint8_t> bytes);
 struct Request {
   rocegw_request header{};
   std::span<const uint8_t> bytes;  // the whole message; valid while the command runs
-  ClientFd fd;                     // descriptor that came with it
+  // Connection whose next message is this one, because it passes a descriptor; -1: it passes none.
+  // ClientSession::TakeDescriptor takes both.
+  int passing = -1;
 
   template <typename T>
   T As() const {

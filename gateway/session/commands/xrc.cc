@@ -50,20 +50,12 @@ rocegw_qp_reply Describe(const Qp& qp, uint32_t handle) {
   return reply;
 }
 
-}  // namespace
-
-void OpenXrcd(ClientSession& session, Request& request) {
-  const auto asked = request.As<rocegw_open_xrcd>();
+void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescriptor file) {
   Services& services = session.services();
   const Context* const context = session.objects().contexts.Find(asked.context);
-  if (context == nullptr || (asked.flags & ~(ROCEGW_XRCD_CREATE | ROCEGW_XRCD_EXCLUSIVE)) != 0)
-    return session.ReplyError(EINVAL);
-  if (asked.named != 0 && !request.fd.valid()) return session.ReplyError(EBADF);
-  if (asked.named == 0) request.fd.Reset();
   if (const int error = session.Take(Resource::kPds)) return session.ReplyError(error);
-  auto opened =
-      services.xrc.Open({&session.pool(), context->device, std::move(request.fd), asked.flags},
-                        services.NextWorker());
+  auto opened = services.xrc.Open({&session.pool(), context->device, std::move(file), asked.flags},
+                                  services.NextWorker());
   if (!opened.ok()) {
     session.Give(Resource::kPds);
     return session.ReplyError(opened.status().error());
@@ -83,6 +75,20 @@ void OpenXrcd(ClientSession& session, Request& request) {
                           .slot = domain.slot.get(),
                           .xrc_domain = true},
       [&session, handle](const worker::ControlReply&) { session.ReplyObject(handle, 0); });
+}
+
+}  // namespace
+
+void OpenXrcd(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_open_xrcd>();
+  if (session.objects().contexts.Find(asked.context) == nullptr ||
+      (asked.flags & ~(ROCEGW_XRCD_CREATE | ROCEGW_XRCD_EXCLUSIVE)) != 0)
+    return session.ReplyError(EINVAL);
+  if (asked.named == 0) return Open(session, asked, {});
+  session.TakeDescriptor(request, {PassedKind::kFile}, [&session, asked](PassedDescriptor file) {
+    if (!file.status.ok()) return session.ReplyError(file.status.error());
+    Open(session, asked, std::move(file));
+  });
 }
 
 void CloseXrcd(ClientSession& session, Request& request) {

@@ -150,10 +150,6 @@ void EventChannel::HandOver(hand_over::StateStream& state, std::span<const Subje
   if (!waiting.empty()) Await();
 }
 
-bool EventChannel::IsClientEnd(int descriptor) const {
-  return client_cookie_ && CookieOf(descriptor) == client_cookie_;
-}
-
 EventChannel::Unread EventChannel::ReadUnread(int client_end) {
   Unread unread;
   std::array<uint8_t, kLongestRecord> buffer;

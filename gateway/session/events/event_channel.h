@@ -64,8 +64,8 @@ class EventChannel {
   // client could read.
   uint32_t Forget(Subject subject);
 
-  // Returns true if the descriptor is the client's end of this channel.
-  bool IsClientEnd(int descriptor) const;
+  // Returns the SO_COOKIE of the client's end; 0: unknown, which no socket has.
+  uint64_t client_cookie() const { return client_cookie_.value_or(0); }
   // Take back the records that the client has not read, from its end, in front of those that wait
   // already. No reader may be active meanwhile, or the order of the rest changes. ReadUnread may
   // block while the program reads there into memory that blocks it: not for the control thread.

@@ -8,8 +8,9 @@
 
 namespace rocegw::session {
 
-// Descriptors of a session: the connection, the process, its memory, and one that comes with a
-// request; per worker the wake descriptor and its duplicate that waits to be sent.
+// Descriptors of a session: the connection, the process, its memory, and for one that comes with a
+// request itself, a duplicate of the connection, and two ends of a socket pair; per worker the wake
+// descriptor and its duplicate that waits to be sent.
 constexpr uint64_t DescriptorsOfSession(size_t workers) { return 8 + 2 * uint64_t{workers}; }
 // Descriptors of an event channel, a chunk of shared memory or a remapped region: the daemon's own
 // and the duplicate that waits to be sent.

@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/objects/xrc_domains.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <cerrno>
-#include <optional>
+#include <utility>
 
 namespace rocegw::session {
-namespace {
-
-// Asks only for attributes that the kernel has cached, so that no file system of the program is
-// asked.
-std::optional<std::pair<uint64_t, uint64_t>> InodeOf(int fd) {
-  struct statx known {};
-  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &known) != 0)
-    return std::nullopt;
-  return std::pair{uint64_t{known.stx_dev_major} << 32 | known.stx_dev_minor, known.stx_ino};
-}
-
-}  // namespace
 
 StatusOr<XrcDomains::Opened> XrcDomains::Open(Wanted wanted, WorkerIndex worker) {
-  std::pair<uint64_t, uint64_t> inode;
-  if (wanted.file.valid()) {
-    const auto found = InodeOf(wanted.file.get());
-    if (!found.has_value()) return Status(EBADF, "not a file");
-    inode = *found;
+  const std::pair inode(wanted.file.device, wanted.file.inode);
+  if (wanted.file.fd.valid()) {
     for (const auto& [id, domain] : domains_) {
       if (!domain->file.valid() || domain->inode != inode || domain->pool != wanted.pool ||
           domain->device != wanted.device) {
@@ -48,7 +30,7 @@ StatusOr<XrcDomains::Opened> XrcDomains::Open(Wanted wanted, WorkerIndex worker)
   domain->device = wanted.device;
   domain->worker = worker;
   domain->openers = 1;
-  domain->file = std::move(wanted.file);
+  domain->file = std::move(wanted.file.fd);
   domain->inode = inode;
   XrcDomain* const made = domain.get();
   domains_.emplace(made->id.value, std::move(domain));

@@ -4,8 +4,10 @@
   disk       the file system of the runtime directory is full while the gateway runs, and when it starts
   interface  the interface of a port is deleted and made anew
   namespace  the name of the gateway's network namespace is deleted
-  restart    the gateway is killed under hundreds of programs, all of which attach to the next one at once"""
+  restart    the gateway is killed under hundreds of programs, all of which attach to the next one at once
+  unanswered the gateway is killed while a program has passed files of a file system that answers nothing"""
 
+import glob
 import os
 import sys
 import time
@@ -13,6 +15,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
+from netlab.fuse_connections import end_file_systems  # noqa: E402
 from netlab.gateway_host import gateway_pair, http_get  # noqa: E402
 from netlab.job import LabError, run  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
@@ -21,6 +24,7 @@ _METRICS_PORT = 7474
 _PORT = 18600
 _PROGRAMS = 300
 _ATTACH_S = 5
+_NOBODY = 65534
 
 
 def _expect(holds, what):
@@ -133,7 +137,46 @@ def _restart(_, left, right):
     left.expect_idle()
 
 
-_PARTS = {"disk": _full_disk, "interface": _interface, "namespace": _namespace, "restart": _restart}
+def _receivers():
+    """The processes that receive descriptors for gateways."""
+    names = []
+    for path in glob.glob("/proc/[0-9]*/comm"):
+        try:
+            with open(path, encoding="ascii") as file:
+                names.append(file.read().strip())
+        except OSError:
+            pass
+    return names.count("rocegw-receive")
+
+
+def _unanswered(_, left, right):
+    for host in (left, right):
+        host.start_gateway()
+    before = _receivers()
+    program = left.start([left.program("hostile"), "unanswered_file", left.attach_socket], user=_NOBODY)
+    deadline = time.monotonic() + 20
+    while _receivers() < before + 5:
+        _expect(program.running and time.monotonic() < deadline, f"files were not passed:\n{program.output}")
+        time.sleep(0.1)
+    _exchange(left, right)
+    left.daemon.signal(9)
+    left.daemon.wait(30)
+    began = time.monotonic()
+    left.start_gateway()
+    took = time.monotonic() - began
+    _expect(took < _ATTACH_S, f"the next gateway started after {took:.1f} s")
+    _exchange(left, right)
+    program.signal(9)
+    end_file_systems(_NOBODY)
+    program.wait(10)
+    deadline = time.monotonic() + 20
+    while _receivers() > before:
+        _expect(time.monotonic() < deadline, "processes that received files did not end with the file system")
+        time.sleep(0.1)
+
+
+_PARTS = {"disk": _full_disk, "interface": _interface, "namespace": _namespace, "restart": _restart,
+          "unanswered": _unanswered}
 
 
 def main():

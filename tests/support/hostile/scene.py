@@ -8,6 +8,7 @@ import os
 from netlab.daemon import start_daemon
 from netlab.fleet import Controller
 from netlab.footprint import Footprint, GrowthPoller, LivenessPoller
+from netlab.fuse_connections import end_file_systems
 from netlab.gateway_host import GatewayHost
 from netlab.job import LabError, LocalJob, run
 from netlab.neighbours import POOLS, Program, pool_socket
@@ -19,8 +20,6 @@ USER = 65534  # nobody
 # The noise's pool may have as much queue memory as growth_mib of catalogue.py says.
 _POOLS = POOLS.replace("slots: 1, memory", "slots: 1, quota: {peak: {sessions: 32, segment_bytes: 536870912}}, memory")
 _CONNECTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
-# The kernel's list of FUSE file systems.
-_FUSE_CONNECTIONS = "/sys/fs/fuse/connections"
 _GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, "packaging", "nftables", "rocegw-egress.nft")
 _MTU = 4200
 # Open files of a gateway, few enough that a hoard reaches the limit within a short trial.
@@ -196,17 +195,6 @@ class _Connected:
             raise LabError("a connection of rdma_cm ended")
 
 
-def _end_file_systems():
-    """Ends FUSE file systems that attackers have mounted, as an operator can: a process that has open files of its own file
-    system cannot end by itself, since the kernel waits for its answer to the close of each."""
-    if not os.path.ismount(_FUSE_CONNECTIONS):
-        run(["mount", "-t", "fusectl", "none", _FUSE_CONNECTIONS])
-    for connection in os.scandir(_FUSE_CONNECTIONS):
-        if connection.stat().st_uid == USER:
-            with open(os.path.join(connection.path, "abort"), "w", encoding="ascii") as abort:
-                abort.write("1")
-
-
 class _Attacker:
     def __init__(self, words, namespace, user):
         self.job = LocalJob(words, namespace=namespace, user=user)
@@ -214,8 +202,7 @@ class _Attacker:
 
     def kill(self):
         self.job.signal(9)
-        if os.path.exists(_FUSE_CONNECTIONS):
-            _end_file_systems()
+        end_file_systems(USER)
         try:
             self.job.wait(30)
         except LabError as error:

@@ -11,6 +11,8 @@ from .case import CaseFailure
 
 # A link that dies oftener than that in one run is not the test equipment's whim.
 _LINK_FAULTS_BORNE = 6
+# More failures than that in one run are no accident of timing.
+_TRIED_AGAIN = 3
 
 
 def select(cases, patterns):
@@ -30,33 +32,49 @@ def undocumented(cases, document):
 
 def run_cases(cases, pair, after_failure=None):
     """Returns the number of cases that failed. Cases of one link MTU run together, since changing it restarts hosts. A case
-    whose link died by itself is reported and judged by a second run."""
-    failed = 0
-    link_faults = 0
+    whose link died by itself is reported and judged by a second run. A few others that failed are tried once more at the
+    end, beside less of what else runs on the machine; the report names them."""
     start = time.monotonic()
-    for case in sorted(cases, key=lambda one: -one.mtu):
+    judge = _Judge(pair, after_failure)
+    failed = [case for case in sorted(cases, key=lambda one: -one.mtu) if not judge.passes(case)]
+    again = failed if len(failed) <= _TRIED_AGAIN else []
+    if again:
+        print(f"tried again: {', '.join(case.id for case in again)}", flush=True)
+        failed = [case for case in again if not judge.passes(case)]
+    dead = f", {judge.link_faults} after the link had died" if judge.link_faults else ""
+    tries = f", {len(again)} tried again" if again else ""
+    print(f"{len(cases)} cases, {len(failed)} failed{tries}{dead} ({time.monotonic() - start:.0f} s)", flush=True)
+    return len(failed)
+
+
+class _Judge:
+    """Runs cases and prints a line for each. pair: the two hosts; after_failure(case): what else to print of a failure."""
+
+    def __init__(self, pair, after_failure):
+        self.link_faults = 0
+        self._pair = pair
+        self._after_failure = after_failure
+
+    def passes(self, case):
         began = time.monotonic()
-        verdict, note = _attempt(case, pair)
+        verdict, note = _attempt(case, self._pair)
+        hosts = (self._pair.left, self._pair.right)
         if verdict == "FAIL":
-            faults = [fault for fault in (host.link_fault() for host in (pair.left, pair.right)) if fault]
-            link_faults += len(faults)
+            faults = [fault for fault in (host.link_fault() for host in hosts) if fault]
+            self.link_faults += len(faults)
             if faults:
                 print(f"link {case.id} ({time.monotonic() - began:.1f} s) is run again:", *faults, note, sep="\n", flush=True)
-                if link_faults <= _LINK_FAULTS_BORNE:
+                if self.link_faults <= _LINK_FAULTS_BORNE:
                     began = time.monotonic()
-                    verdict, note = _attempt(case, pair)
-        failed += verdict == "FAIL"
+                    verdict, note = _attempt(case, self._pair)
         # A host that did not survive the case spoils it, whatever the case itself saw; the next one gets a fresh host.
-        stories = [story for story in (host.revive() for host in (pair.left, pair.right)) if story]
+        stories = [story for story in (host.revive() for host in hosts) if story]
         if stories:
-            failed += verdict == "pass"
             verdict, note = "FAIL", "\n".join([note, *stories])
         print(f"{verdict} {case.id} ({time.monotonic() - began:.1f} s) {note}", flush=True)
-        if verdict == "FAIL" and after_failure:
-            after_failure(case)
-    dead = f", {link_faults} after the link had died" if link_faults else ""
-    print(f"{len(cases)} cases, {failed} failed{dead} ({time.monotonic() - start:.0f} s)", flush=True)
-    return failed
+        if verdict == "FAIL" and self._after_failure:
+            self._after_failure(case)
+        return verdict == "pass"
 
 
 def _attempt(case, pair):

@@ -161,18 +161,14 @@ TEST_F(Channel, TakeBack_ANumberThatIsUsedAgain_TheLatestRecordsAreItsOwn) {
   EXPECT_EQ(other.Forget(1), 1u);
 }
 
-TEST_F(Channel, IsClientEnd_OfThisPairAlone_ByWhicheverDescriptor) {
+TEST_F(Channel, ClientCookie_IsThatOfTheClientsEnd) {
   auto pair = MakeEventPair();
-  const int ours = pair->ours.get();
-  EventChannel other(loop, backlog, std::move(pair->ours), pair->client.get());
-  const UniqueFd again(::dup(pair->client.get()));
-  EXPECT_TRUE(other.IsClientEnd(pair->client.get()));
-  EXPECT_TRUE(other.IsClientEnd(again.get()));
-  EXPECT_FALSE(other.IsClientEnd(ours));
-  EXPECT_FALSE(other.IsClientEnd(client.get()));
-  EXPECT_FALSE(other.IsClientEnd(STDIN_FILENO));
-  EXPECT_FALSE(other.IsClientEnd(-1));
-  EXPECT_FALSE(channel->IsClientEnd(client.get())) << "nobody said which it is";
+  const EventChannel other(loop, backlog, std::move(pair->ours), pair->client.get());
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  ASSERT_EQ(::getsockopt(pair->client.get(), SOL_SOCKET, SO_COOKIE, &cookie, &size), 0);
+  EXPECT_EQ(other.client_cookie(), cookie);
+  EXPECT_EQ(channel->client_cookie(), 0u) << "nobody said which it is";
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receives descriptors of programs. The daemon uses a process of its own for it
+// (receiver_process.h); in a program's own process the call itself receives.
+#pragma once
+
+#include <vector>
+
+#include "gateway/base/unique_fd.h"
+#include "gateway/session/attach/passed_descriptor.h"
+
+namespace rocegw::session {
+
+class DescriptorReceiver {
+ public:
+  virtual ~DescriptorReceiver() = default;
+
+  // Receives the next message of a program's connection, without its bytes, and judges its
+  // descriptor. May block, as long as the program likes: called on the thread of the program's call
+  // queue only. Call Finish on the same thread with what Take has added to `left`, after the answer
+  // was used: it may block, too.
+  virtual PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
+                                std::vector<UniqueFd>& left) = 0;
+  virtual void Finish(std::vector<UniqueFd>& left) = 0;
+};
+
+// Receives in the calling thread.
+class ReceiverHere final : public DescriptorReceiver {
+ public:
+  PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
+                        std::vector<UniqueFd>& left) override {
+    ReceivedDescriptor received = ReceiveAndJudge(socket, wanted);
+    left = std::move(received.others);
+    return std::move(received.passed);
+  }
+  void Finish(std::vector<UniqueFd>& left) override { left.clear(); }
+};
+
+}  // namespace rocegw::session

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/attach/passed_descriptor.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "gateway/base/descriptor_message.h"
+#include "gateway/memory/descriptor.h"
+
+namespace rocegw::session {
+namespace {
+
+PassedDescriptor JudgeMemory(UniqueFd& fd) {
+  PassedDescriptor passed;
+  passed.status = memory::DescriptorMemory::Check(fd.get());
+  if (passed.status.ok()) passed.fd = std::move(fd);
+  return passed;
+}
+
+PassedDescriptor JudgeEventChannel(UniqueFd& fd, uint64_t wanted) {
+  PassedDescriptor passed;
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 && cookie == wanted)
+    passed.fd = std::move(fd);
+  return passed;
+}
+
+// A descriptor with O_PATH keeps the inode, so that its number names no other file, and closing it
+// asks no file system. The inode is what the kernel has cached.
+PassedDescriptor JudgeFile(const UniqueFd& fd) {
+  PassedDescriptor passed;
+  struct statx known {};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
+  passed.fd.Reset(::open(link.c_str(), O_PATH | O_CLOEXEC));
+  if (!passed.fd.valid() ||
+      statx(passed.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &known) != 0) {
+    passed.status = Status(EBADF, "not a file");
+    passed.fd.Reset();
+    return passed;
+  }
+  passed.device = uint64_t{known.stx_dev_major} << 32 | known.stx_dev_minor;
+  passed.inode = known.stx_ino;
+  return passed;
+}
+
+PassedDescriptor Judge(UniqueFd& fd, const WantedDescriptor& wanted) {
+  switch (wanted.kind) {
+    case PassedKind::kProcessMemory:
+      return JudgeMemory(fd);
+    case PassedKind::kEventChannel:
+      return JudgeEventChannel(fd, wanted.cookie);
+    case PassedKind::kFile:
+      return JudgeFile(fd);
+  }
+  return {};
+}
+
+}  // namespace
+
+ReceivedDescriptor ReceiveAndJudge(int socket, const WantedDescriptor& wanted) {
+  std::array<uint8_t, 1> byte{};
+  DescriptorMessage message = ReceiveDescriptors(socket, byte, MSG_DONTWAIT);
+  ReceivedDescriptor received;
+  if (message.fds.size() == 1) {
+    received.passed = Judge(message.fds.front(), wanted);
+  } else {
+    received.passed.status = Status(EINVAL, "a request has not exactly one descriptor");
+  }
+  received.others = std::move(message.fds);
+  return received;
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/attach/receiver_process.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "gateway/base/descriptor_message.h"
+
+namespace rocegw::session {
+namespace {
+
+// Descriptors of an order: the program's connection, and the socket for the answer.
+constexpr size_t kDescriptorsOfOrder = 2;
+constexpr int kForkAgainMs = 10;
+// Time for which an order waits while too many descriptors of the daemon's user are in unread
+// sockets (ETOOMANYREFS, unix(7)).
+constexpr int kOrderAgainMs = 20;
+constexpr int kOrderTries = 250;
+
+struct Answer {
+  int32_t error = 0;
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  std::array<char, 160> reason{};  // ends with 0
+};
+
+template <typename T>
+std::span<const uint8_t> BytesOf(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
+}
+template <typename T>
+std::span<uint8_t> BytesOf(T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return {reinterpret_cast<uint8_t*>(&value), sizeof value};
+}
+
+// News from the process of one message to its parent.
+enum class News : uint8_t { kOrdered, kDaemonEnded };
+
+void Tell(UniqueFd& parent, News news) {
+  (void)!::write(parent.get(), &news, sizeof news);
+  parent.Reset();
+}
+
+// Receives one order and carries it out. The kernel closes what came with the message when the
+// process ends, and the socket for the answer after that.
+[[noreturn]] void ServeOne(const UniqueFd& orders, UniqueFd parent) {
+  WantedDescriptor wanted;
+  const DescriptorMessage order = ReceiveDescriptors(orders.get(), BytesOf(wanted), 0);
+  if (order.length <= 0) {
+    Tell(parent, News::kDaemonEnded);
+    ::_exit(0);
+  }
+  Tell(parent, News::kOrdered);
+  if (order.length != sizeof wanted || order.fds.size() != kDescriptorsOfOrder) ::_exit(0);
+  ReceivedDescriptor received = ReceiveAndJudge(order.fds[0].get(), wanted);
+  const PassedDescriptor& passed = received.passed;
+  Answer answer{passed.status.error(), passed.device, passed.inode, {}};
+  passed.status.text().copy(answer.reason.data(), answer.reason.size() - 1);
+  const std::array<int, 1> fd{passed.fd.get()};
+  (void)SendDescriptors(order.fds[1].get(), BytesOf(answer),
+                        std::span(fd).first(passed.fd.valid() ? 1 : 0), 0);
+  ::_exit(0);
+}
+
+// Returns true if the process of a message has an order, or has failed.
+bool AwaitOrder(const UniqueFd& orders) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return true;
+  const UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) ServeOne(orders, std::move(theirs));
+  theirs.Reset();
+  if (child < 0) {
+    (void)::poll(nullptr, 0, kForkAgainMs);
+    return true;
+  }
+  News news = News::kOrdered;
+  ssize_t got = 0;
+  do {
+    got = ::read(ours.get(), &news, sizeof news);
+  } while (got < 0 && errno == EINTR);
+  return news == News::kOrdered;
+}
+
+[[noreturn]] void Run(UniqueFd orders) {
+  ::prctl(PR_SET_NAME, "rocegw-receive");
+  // A service manager ends the daemon, whose end ends this process. Nobody waits for the children.
+  for (const int ignored : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE})
+    ::signal(ignored, SIG_IGN);
+  // The daemon's output ends with the daemon.
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null.get(), number);
+  const auto kept = static_cast<unsigned>(orders.get());
+  if (kept > 3) ::close_range(3, kept - 1, 0);
+  ::close_range(kept + 1, ~0U, 0);
+  while (AwaitOrder(orders)) {
+  }
+  ::_exit(0);
+}
+
+// Sends an order, which waits in the socket until a process takes it.
+Status SendOrder(const UniqueFd& orders, const WantedDescriptor& wanted, std::span<const int> fds) {
+  for (int i = 0; i < kOrderTries; ++i) {
+    if (SendDescriptors(orders.get(), BytesOf(wanted), fds, 0) >= 0) return OkStatus();
+    if (errno != ETOOMANYREFS) break;
+    (void)::poll(nullptr, 0, kOrderAgainMs);
+  }
+  return {errno, std::string("the process that receives descriptors: ") + std::strerror(errno)};
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<ReceiverProcess>> ReceiverProcess::Start() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return Status(errno, std::string("socketpair: ") + std::strerror(errno));
+  UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return Status(errno, std::string("fork: ") + std::strerror(errno));
+  if (child == 0) {
+    ours.Reset();
+    Run(std::move(theirs));
+  }
+  return std::shared_ptr<ReceiverProcess>(new ReceiverProcess(std::move(ours)));
+}
+
+PassedDescriptor ReceiverProcess::Take(int socket, const WantedDescriptor& wanted,
+                                       std::vector<UniqueFd>& left) {
+  PassedDescriptor passed;
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    passed.status = Status(errno, std::string("socketpair: ") + std::strerror(errno));
+    return passed;
+  }
+  UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  passed.status = SendOrder(orders_, wanted, std::array{socket, theirs.get()});
+  if (!passed.status.ok()) return passed;
+  theirs.Reset();
+  Answer answer;
+  DescriptorMessage message = ReceiveDescriptors(ours.get(), BytesOf(answer), 0);
+  left.push_back(std::move(ours));
+  if (message.length != sizeof answer) {
+    passed.status = Status(EIO, "the process that receives descriptors has failed");
+    return passed;
+  }
+  answer.reason.back() = 0;
+  if (answer.error != 0) passed.status = Status(answer.error, answer.reason.data());
+  if (!message.fds.empty()) passed.fd = std::move(message.fds.front());
+  passed.device = answer.device;
+  passed.inode = answer.inode;
+  return passed;
+}
+
+void ReceiverProcess::Finish(std::vector<UniqueFd>& left) {
+  uint8_t ignored = 0;
+  // The process sends nothing more: the call returns at its end.
+  for (const UniqueFd& answer : left) {
+    while (::recv(answer.get(), &ignored, sizeof ignored, 0) < 0 && errno == EINTR) {
+    }
+  }
+  left.clear();
+}
+
+}  // namespace rocegw::session

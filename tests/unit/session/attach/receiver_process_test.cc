@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process that receives descriptors: what it gives to the daemon, and when it ends. The test
+// has no threads, as the daemon has none when it starts the process.
+#include "gateway/session/attach/receiver_process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gateway/base/descriptor_message.h"
+
+namespace rocegw::session {
+namespace {
+
+struct Pair {
+  Pair() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+    program.Reset(ends[0]);
+    daemon.Reset(ends[1]);
+  }
+  UniqueFd program;
+  UniqueFd daemon;
+};
+
+class ReceiverProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = ReceiverProcess::Start();
+    ASSERT_TRUE(started.ok()) << started.status().text();
+    receiver_ = std::move(*started);
+  }
+
+  // Passes descriptors, and takes them.
+  PassedDescriptor Pass(std::span<const int> fds, const WantedDescriptor& wanted) {
+    const std::array<uint8_t, 2> bytes{1, 2};
+    EXPECT_EQ(SendDescriptors(pair_.program.get(), bytes, fds, 0), 2);
+    std::vector<UniqueFd> left;
+    PassedDescriptor passed = receiver_->Take(pair_.daemon.get(), wanted, left);
+    receiver_->Finish(left);
+    EXPECT_TRUE(left.empty());
+    return passed;
+  }
+  PassedDescriptor PassOne(int fd, const WantedDescriptor& wanted) {
+    return Pass(std::span(&fd, 1), wanted);
+  }
+
+  Pair pair_;
+  std::shared_ptr<ReceiverProcess> receiver_;
+};
+
+TEST_F(ReceiverProcessTest, MemoryOfAProcess_IsGiven) {
+  const UniqueFd memory(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+  const PassedDescriptor passed = PassOne(memory.get(), {PassedKind::kProcessMemory});
+  ASSERT_TRUE(passed.status.ok()) << passed.status.text();
+  // The memory is that of the test, not of the process that received it.
+  const int value = 4711;
+  int read = 0;
+  EXPECT_EQ(pread(passed.fd.get(), &read, sizeof read, reinterpret_cast<off_t>(&value)),
+            static_cast<ssize_t>(sizeof read));
+  EXPECT_EQ(read, value);
+}
+
+TEST_F(ReceiverProcessTest, OtherDescriptor_IsRefusedAndNotGiven) {
+  const UniqueFd event(eventfd(0, EFD_CLOEXEC));
+  const PassedDescriptor passed = PassOne(event.get(), {PassedKind::kProcessMemory});
+  EXPECT_EQ(passed.status.error(), EINVAL);
+  EXPECT_EQ(passed.status.text(), "memory descriptor is not a file of proc");
+  EXPECT_FALSE(passed.fd.valid());
+}
+
+TEST_F(ReceiverProcessTest, FileIsGivenAsAName) {
+  const std::string path = ::testing::TempDir() + "receiver_process_test";
+  const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  (void)std::remove(path.c_str());
+  struct stat about {};
+  ASSERT_EQ(fstat(file.get(), &about), 0);
+  const PassedDescriptor passed = PassOne(file.get(), {PassedKind::kFile});
+  ASSERT_TRUE(passed.status.ok()) << passed.status.text();
+  EXPECT_EQ(passed.inode, about.st_ino);
+  EXPECT_NE(fcntl(passed.fd.get(), F_GETFL) & O_PATH, 0);
+}
+
+TEST_F(ReceiverProcessTest, EventChannel_OnlyThatOne) {
+  const Pair channel;
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  ASSERT_EQ(getsockopt(channel.program.get(), SOL_SOCKET, SO_COOKIE, &cookie, &size), 0);
+  const WantedDescriptor wanted{PassedKind::kEventChannel, cookie};
+  EXPECT_TRUE(PassOne(channel.program.get(), wanted).fd.valid());
+  const PassedDescriptor other = PassOne(channel.daemon.get(), wanted);
+  EXPECT_TRUE(other.status.ok());
+  EXPECT_FALSE(other.fd.valid());
+}
+
+TEST_F(ReceiverProcessTest, ManyDescriptors_AreRefused) {
+  const UniqueFd event(eventfd(0, EFD_CLOEXEC));
+  const std::vector<int> copies(kMostDescriptors, event.get());
+  EXPECT_EQ(Pass(copies, {PassedKind::kFile}).status.error(), EINVAL);
+}
+
+TEST_F(ReceiverProcessTest, TakesOnlyTheNextMessage) {
+  const UniqueFd event(eventfd(0, EFD_CLOEXEC));
+  for (int i = 0; i < 3; ++i) (void)PassOne(event.get(), {PassedKind::kFile});
+  ASSERT_EQ(send(pair_.program.get(), "next", 4, 0), 4);
+  (void)PassOne(event.get(), {PassedKind::kFile});  // takes the one before its own
+  std::array<uint8_t, 4> bytes{};
+  const DescriptorMessage message = ReceiveDescriptors(pair_.daemon.get(), bytes, MSG_DONTWAIT);
+  EXPECT_EQ(message.fds.size(), 1u);
+}
+
+TEST_F(ReceiverProcessTest, EndsWithTheDaemon) {
+  receiver_.reset();
+  int status = 0;
+  EXPECT_GT(wait(&status), 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_F(ReceiverProcessTest, SignalsToTheWholeServiceDoNotEndIt) {
+  const UniqueFd event(eventfd(0, EFD_CLOEXEC));
+  EXPECT_TRUE(PassOne(event.get(), {PassedKind::kFile}).status.ok());
+  std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
+  pid_t process = 0;
+  ASSERT_TRUE(children >> process);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ASSERT_EQ(kill(process, signal), 0);
+  EXPECT_TRUE(PassOne(event.get(), {PassedKind::kFile}).status.ok());
+}
+
+}  // namespace
+}  // namespace rocegw::session
