@@ -22,8 +22,8 @@ flow::CcKind ChannelSet::CcFor(uint32_t common) const {
 bool ChannelSet::LookAtCongestion(TimePoint now) {
   if (!class_) return false;
   bool changed = false;
-  class_->ChangeSome(slots_.size(), [&](size_t place) {
-    Channel* const channel = slots_[place].get();
+  class_->ChangeSome(table_.size(), [&](size_t place) {
+    Channel* const channel = table_.At(static_cast<uint32_t>(place));
     if (channel == nullptr || channel->state() != ChannelState::kOpen) return;
     channel->SwitchCc(CcFor(channel->common()), now);
     // The new algorithm may allow sending now.
@@ -33,10 +33,10 @@ bool ChannelSet::LookAtCongestion(TimePoint now) {
   if (!class_->DueToLook(now)) return changed;
   counts_.losses = counters_.channel_resent_packets.Read();
   const auto rtt_of = [&](size_t place) {
-    const Channel* const channel = slots_[place].get();
+    const Channel* const channel = table_.At(static_cast<uint32_t>(place));
     return channel != nullptr ? &channel->rtt() : nullptr;
   };
-  if (!class_->Look(counts_, slots_.size(), rtt_of, now)) return changed;
+  if (!class_->Look(counts_, table_.size(), rtt_of, now)) return changed;
   counters_.congestion_switch_events.Add();
   return true;
 }

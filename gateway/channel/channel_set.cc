@@ -2,10 +2,8 @@
 #include "gateway/channel/channel_set.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "gateway/port/steering.h"
 #include "gateway/wire/authentication.h"
 
 namespace rocegw::channel {
@@ -21,9 +19,6 @@ namespace {
 constexpr uint8_t kNotReadyTimer = 14;
 // Waiting queue pairs released at once when window opens; the next follow when these have sent.
 constexpr int kTurnsAtOnce = 8;
-// Grace time of a stranger's channel that no queue pair here uses, before it may be closed for
-// others.
-constexpr Duration kIdleGrace = Seconds(5);
 }  // namespace
 
 void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
@@ -35,125 +30,55 @@ void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
   shared_.window = options.window;
   if (policy.count != 0) class_.emplace(policy, flow::CcKind::kCount, now);
   random_ = SecretSequence(options.secret);
-  by_key_ = ChannelIndex(random_.Next());
-  by_peer_ = ChannelIndex(random_.Next());
-  cookies_ = OpenCookies({random_.Next(), random_.Next()});
-  const size_t most = std::min<size_t>(options.numbers.size(), ChannelIndex::kNoSlot);
-  numbers_.assign(options.numbers.begin(), options.numbers.begin() + static_cast<ptrdiff_t>(most));
-  number_count_ = numbers_.size();
+  const uint64_t key_secret = random_.Next();
+  const uint64_t peer_secret = random_.Next();
+  table_.Use(options.numbers, key_secret, peer_secret);
+  limits_.SetBounds({.half_open = options.half_open_limit, .idle = options.idle_limit});
+  const uint64_t cookie_low = random_.Next();
+  const uint64_t cookie_high = random_.Next();
+  answers_.Use(options.acceptor, options.reset_rate, OpenCookies({cookie_low, cookie_high}));
   options_.numbers = {};
-}
-
-void ChannelSet::SetMember(const wire::Gid& peer, bool member) {
-  if (member)
-    members_.insert(peer);
-  else
-    members_.erase(peer);
-}
-
-// Counts limits per network where one host may own all addresses of it: an IPv6 subnet, except
-// link-local addresses.
-uint32_t ChannelSet::PlaceOf(const wire::Gid& peer) const {
-  wire::Gid prefix = peer;
-  if (!peer.IsV4() && !(peer.bytes[0] == 0xFE && (peer.bytes[1] & 0xC0) == 0x80))
-    std::fill(prefix.bytes.begin() + 8, prefix.bytes.end(), uint8_t{0});
-  return HashOf(prefix, {});
 }
 
 ChannelBytes ChannelSet::MeasureBytes() const {
   ChannelBytes bytes{.awake = shared_.awake.bytes_used()};
-  for (const auto& channel : slots_) {
+  for (const auto& channel : table_.slots()) {
     if (channel == nullptr) continue;
     ++bytes.channels;
     bytes.awake += channel->wait_queue_bytes();
   }
   bytes.objects = bytes.channels * sizeof(Channel);
   const ChannelLists& lists = shared_.lists;
-  const size_t listed =
-      lists.due.capacity() + lists.waiting.capacity() + running_.capacity() + free_.capacity();
-  bytes.tables = slots_.capacity() * sizeof(slots_[0]) + listed * sizeof(uint16_t) +
-                 by_number_.bytes() + by_key_.bytes() + by_peer_.bytes() + shared_.sources.bytes();
+  const size_t listed = lists.due.capacity() + lists.waiting.capacity() + running_.capacity();
+  bytes.tables = table_.bytes() + listed * sizeof(uint16_t) + shared_.sources.bytes();
   const flow::LedgerPool& ledgers = shared_.ledgers;
   bytes.in_flight = ledgers.bytes_used();
   bytes.pooled = ledgers.bytes_held() - ledgers.bytes_used() + shared_.awake.bytes_kept();
   return bytes;
 }
 
-Channel* ChannelSet::ByNumber(Qpn number) {
-  const int64_t slot =
-      by_number_.Find(number.value, [&](uint32_t at) { return slots_[at]->number() == number; });
-  return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
-}
-
-uint32_t ChannelSet::HashOf(const ChannelKey& key) const {
-  return by_key_.Hash(
-      key.source, key.peer,
-      uint64_t{key.peer_worker} << 16 | uint64_t{key.traffic_class} << 8 | key.path);
-}
-
-uint32_t ChannelSet::PeerHashOf(const Channel& channel) const {
-  return HashOf(channel.peer(), channel.peer_number());
-}
-
-uint32_t ChannelSet::HashOf(const wire::Gid& peer, Qpn number) const {
-  return by_peer_.Hash({}, peer, number.value);
-}
-
-template <typename Good>
-Channel* ChannelSet::ByKey(const ChannelKey& key, Good good) {
-  Channel* settled = nullptr;
-  Channel* half_open = nullptr;
-  by_key_.Find(HashOf(key), [&](uint32_t at) {
-    Channel& channel = *slots_[at];
-    if (channel.key() != key || channel.state() == ChannelState::kGone || !good(channel))
-      return false;
-    (channel.half_open() ? half_open : settled) = &channel;
-    return settled != nullptr;
-  });
-  return settled != nullptr ? settled : half_open;
-}
-
-template <typename Good>
-Channel* ChannelSet::ByPeer(const wire::Gid& peer, Qpn number, Good good) {
-  const int64_t slot = by_peer_.Find(HashOf(peer, number), [&](uint32_t at) {
-    const Channel& channel = *slots_[at];
-    return channel.peer() == peer && channel.peer_number() == number &&
-           channel.state() != ChannelState::kGone && good(channel);
-  });
-  return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
-}
-
 Channel* ChannelSet::Make(const ChannelKey& key, bool authenticated, uint32_t device,
                           TimePoint now) {
   // A channel stores its device in one byte.
-  if (!enabled() || numbers_.empty() || device > UINT8_MAX) return nullptr;
+  if (!enabled() || table_.free_count() == 0 || device > UINT8_MAX) return nullptr;
   constexpr size_t kUnit = Channel::kPayloadUnit;
   constexpr size_t kOverhead = wire::kMaxPayloadHeaderLength + wire::kIcrcLength;
   const size_t room = std::min<size_t>(
       std::max(owner_.MaxDatagram(device, key.peer), kOverhead + kUnit) - kOverhead,
       wire::kMaxPayload);
-  const Channel::Options options{.number = numbers_.front(),
+  const Channel::Options options{.number = table_.NextNumber(),
                                  .epoch = Random(),
                                  .first = Psn(Random()),
                                  .device = static_cast<uint8_t>(device),
                                  .max_payload = static_cast<uint32_t>(room - room % kUnit),
                                  .features = OfferedFeatures(),
                                  .authenticated = authenticated};
-  numbers_.pop_front();
-  auto slot = static_cast<uint32_t>(slots_.size());
-  if (free_.empty()) {
-    slots_.emplace_back();
-  } else {
-    slot = free_.back();
-    free_.pop_back();
-  }
-  slots_[slot] = std::make_unique<Channel>(key, options, slot, shared_, now);
-  arrived_bytes_.resize(slots_.size());
-  by_key_.Insert(slot, [this](uint32_t at) { return HashOf(slots_[at]->key()); });
-  by_number_.Insert(slot, [this](uint32_t at) { return slots_[at]->number().value; });
+  const uint32_t slot = table_.NextSlot();
+  Channel& channel = table_.Add(std::make_unique<Channel>(key, options, slot, shared_, now));
+  traffic_.Begin(slot);
   counters_.channel_open_events.Add();
   if (!authenticated && shared_.keys.active()) counters_.channel_unauthenticated_events.Add();
-  return slots_[slot].get();
+  return &channel;
 }
 
 // Spreads neighbouring numbers over different paths.
@@ -198,7 +123,7 @@ Channel* ChannelSet::KnownBeside(const flow::Carrier& channel, uint32_t paths) {
 }
 
 Channel* ChannelSet::OpenOne(const flow::Carrier& channel, uint32_t paths) {
-  Channel* const own = ByNumber(channel.number());
+  Channel* const own = table_.ByNumber(channel.number());
   const bool has = own != nullptr && own->state() == ChannelState::kOpen && paths < options_.paths;
   return has ? own : nullptr;
 }
@@ -210,7 +135,7 @@ ChannelKey ChannelSet::KeyBeside(const Channel& channel, uint32_t paths) const {
 }
 
 Channel* ChannelSet::Known(const ChannelKey& key, uint32_t instance) {
-  return ByKey(key, [&](const Channel& known) {
+  return table_.ByKey(key, [&](const Channel& known) {
     return known.state() == ChannelState::kOpening || known.peer_instance() == instance;
   });
 }
@@ -246,14 +171,15 @@ void ChannelSet::TakePathOfAnother(Channel& channel) {
   ChannelKey key = channel.key();
   for (uint32_t others = wire::kMostPaths - 1; others != 0; --others) {
     key.path = static_cast<uint8_t>((key.path + 1) % wire::kMostPaths);
-    const Channel* const other = ByKey(key, [](const Channel& known) { return known.well(); });
+    const Channel* const other =
+        table_.ByKey(key, [](const Channel& known) { return known.well(); });
     if (other != nullptr) return channel.Follow(*other);
   }
 }
 
 bool ChannelSet::OnTimer(uint32_t slot, TimePoint now) {
-  if (slot >= slots_.size() || slots_[slot] == nullptr) return false;
-  Channel& channel = *slots_[slot];
+  if (table_.At(slot) == nullptr) return false;
+  Channel& channel = *table_.At(slot);
   // A timer left over from before an earlier deadline was armed.
   if (channel.armed() > now && channel.armed() != kNever) return false;
   channel.SetArmed(kNever);
@@ -297,7 +223,7 @@ bool ChannelSet::Run(TimePoint now, Acks acks) {
   running_.clear();
   running_.swap(shared_.lists.due);
   for (const uint16_t slot : running_) {
-    Channel& channel = *slots_[slot];
+    Channel& channel = *table_.At(slot);
     channel.in_due = false;
     const bool sent = Resend(channel, now) & channel.SendOwn(now, acks);
     if (channel.state() == ChannelState::kGone) {
@@ -305,13 +231,13 @@ bool ChannelSet::Run(TimePoint now, Acks acks) {
       continue;
     }
     if (channel.counted && !channel.half_open()) {
-      SettleHalfOpen(channel);
-      if (!AddIdle(channel, now)) {
+      limits_.SettleHalfOpen(channel);
+      if (!limits_.AddIdle(channel, now)) {
         Evict(channel);
         continue;
       }
     }
-    if (channel.idle_of_stranger && channel.used()) SettleIdle(channel);
+    if (channel.idle_of_stranger && channel.used()) limits_.SettleIdle(channel);
     if (channel.replaces && channel.confirmed()) {
       channel.replaces = false;
       const bool authenticated = channel.authenticated();
@@ -332,7 +258,7 @@ void ChannelSet::EndOthersOf(const ChannelKey& key, uint32_t instance, bool auth
     return known.state() != ChannelState::kOpening && known.peer_instance() != instance &&
            (authenticated || !known.authenticated());
   };
-  while (Channel* old = ByKey(key, other)) {
+  while (Channel* old = table_.ByKey(key, other)) {
     old->Abandon(ChannelReason::kStaleEpoch);
     old->Due();
   }
@@ -344,62 +270,10 @@ void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch,
   const auto other = [&](const Channel& known) {
     return known.peer_epoch() != epoch && (authenticated || !known.authenticated());
   };
-  while (Channel* old = ByPeer(peer, number, other)) {
+  while (Channel* old = table_.ByPeer(peer, number, other)) {
     old->Abandon(ChannelReason::kStaleEpoch);
     old->Due();
   }
-}
-
-// Limits half-open channels. An attacker with forged addresses can open channels but not confirm
-// them: they are few, per address and together, and end soon. Whoever opens a channel beyond the
-// limits must first repeat a cookie that was sent to its address.
-bool ChannelSet::DemandsCookie(const wire::Gid& peer) {
-  if (HalfOpenOf(peer) >= options_.half_open_limit) return true;
-  const size_t all = std::accumulate(half_open_of_.begin(), half_open_of_.end(), size_t{0});
-  return all >= number_count_ / 4;
-}
-
-bool ChannelSet::TakesNew(const wire::Gid& peer, bool authentic) {
-  return authentic || members_.contains(peer) || IdleOf(peer) < options_.idle_limit;
-}
-
-void ChannelSet::AddHalfOpen(Channel& channel) {
-  if (!channel.half_open() || channel.counted) return;
-  channel.counted = true;
-  ++HalfOpenOf(channel.peer());
-  half_open_.push_back({channel.slot(), channel.epoch()});
-}
-
-void ChannelSet::SettleHalfOpen(Channel& channel) {
-  if (!channel.counted) return;
-  channel.counted = false;
-  --HalfOpenOf(channel.peer());
-  // Drops finished entries at the front; an entry behind an unfinished one stays for seconds.
-  while (!half_open_.empty()) {
-    const Channel* first = slots_[half_open_.front().slot].get();
-    if (first != nullptr && first->epoch() == half_open_.front().epoch && first->counted) return;
-    half_open_.pop_front();
-  }
-  // Half-open channels come in bursts: the memory is released.
-  half_open_ = {};
-}
-
-// A peer with a real address can confirm channels without limit. It gets its share until a queue
-// pair here uses the channel.
-bool ChannelSet::AddIdle(Channel& channel, TimePoint now) {
-  if (channel.used() || channel.authenticated() || members_.contains(channel.peer())) return true;
-  if (IdleOf(channel.peer()) >= options_.idle_limit) return false;
-  channel.idle_of_stranger = true;
-  ++IdleOf(channel.peer());
-  idle_.push_back({channel.slot(), now});
-  return true;
-}
-
-void ChannelSet::SettleIdle(Channel& channel) {
-  if (!channel.idle_of_stranger) return;
-  channel.idle_of_stranger = false;
-  --IdleOf(channel.peer());
-  std::erase_if(idle_, [&](const Idle& idle) { return idle.slot == channel.slot(); });
 }
 
 void ChannelSet::Evict(Channel& channel) {
@@ -409,83 +283,32 @@ void ChannelSet::Evict(Channel& channel) {
 }
 
 void ChannelSet::MakeRoom(size_t reserve, TimePoint now) {
-  while (numbers_.size() <= reserve && !half_open_.empty()) {
-    // The front entry is always counted.
-    Channel& oldest = *slots_[half_open_.front().slot];
-    if (!oldest.half_open()) {
-      SettleHalfOpen(oldest);
-      continue;
-    }
-    Evict(oldest);
-  }
-  while (numbers_.size() <= reserve && !idle_.empty() && idle_.front().since + kIdleGrace <= now) {
-    Channel& oldest = *slots_[idle_.front().slot];
-    if (oldest.used() || members_.contains(oldest.peer()))
-      SettleIdle(oldest);
-    else
-      Evict(oldest);
+  while (table_.free_count() <= reserve) {
+    Channel* oldest = limits_.OldestHalfOpen();
+    if (oldest == nullptr) oldest = limits_.OldestIdle(now);
+    if (oldest == nullptr) return;
+    Evict(*oldest);
   }
 }
 
 void ChannelSet::Bury(Channel& channel) {
   counters_.channel_close_events.Add();
-  SettleHalfOpen(channel);
-  SettleIdle(channel);
+  limits_.SettleHalfOpen(channel);
+  limits_.SettleIdle(channel);
   // Every user holds the channel, so each must release it now.
   if (channel.used())
     owner_.OnChannelGone(channel, channel.peer_number() != kInvalidQpn, channel.why());
   const auto slot = static_cast<uint16_t>(channel.slot());
-  by_number_.Erase(slot, [this](uint32_t at) { return slots_[at]->number().value; });
-  by_key_.Erase(slot, [this](uint32_t at) { return HashOf(slots_[at]->key()); });
-  by_peer_.Erase(slot, [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
   std::erase(shared_.lists.waiting, slot);
   std::erase(shared_.lists.due, slot);
-  // Appends the number to the free list: it is reused after all others.
-  numbers_.push_back(channel.number());
-  KeepTraffic(channel);
-  slots_[slot].reset();
-  free_.push_back(slot);
+  traffic_.Keep(channel);
+  table_.Remove(slot);
   owner_.OnSlotFree(slot);
-}
-
-// Keeps the traffic sums of a closed channel. Forged addresses create many channels: one that
-// received nothing leaves no entry.
-void ChannelSet::KeepTraffic(const Channel& channel) {
-  constexpr size_t kMostPeers = 4096;
-  const uint64_t bytes = std::exchange(arrived_bytes_[channel.slot()], 0);
-  const uint32_t resent = channel.Snapshot().resent;
-  if (bytes == 0 && resent == 0) return;
-  const bool room = gone_.size() < kMostPeers || gone_.contains(channel.peer());
-  PeerTraffic& gone = gone_[room ? channel.peer() : wire::Gid()];
-  gone.arrived_bytes += bytes;
-  gone.resent_packets += resent;
-}
-
-std::vector<PeerTraffic> ChannelSet::Traffic() const {
-  std::map<wire::Gid, PeerTraffic> all = gone_;
-  for (const auto& channel : slots_) {
-    if (channel == nullptr) continue;
-    const ChannelSnapshot now = channel->Snapshot();
-    PeerTraffic& peer = all[channel->peer()];
-    peer.arrived_bytes += arrived_bytes_[channel->slot()];
-    peer.resent_packets += now.resent;
-    peer.channels += now.state == ChannelState::kOpen ? 1 : 0;
-    peer.in_flight_bytes += now.in_flight;
-    if (now.rtt.ns == 0) continue;
-    peer.rtts = peer.rtts + now.rtt;
-    ++peer.channels_rtt;
-  }
-  std::vector<PeerTraffic> rows;
-  for (auto& [gid, peer] : all) {
-    peer.peer = gid;
-    rows.push_back(peer);
-  }
-  return rows;
 }
 
 std::vector<ChannelSnapshot> ChannelSet::Snapshots() const {
   std::vector<ChannelSnapshot> rows;
-  for (const auto& channel : slots_) {
+  for (const auto& channel : table_.slots()) {
     if (channel != nullptr) rows.push_back(channel->Snapshot());
   }
   return rows;
@@ -494,7 +317,7 @@ std::vector<ChannelSnapshot> ChannelSet::Snapshots() const {
 bool ChannelSet::GiveTurns(TimePoint now) {
   bool given = false;
   for (size_t i = 0; i < shared_.lists.waiting.size();) {
-    Channel& channel = *slots_[shared_.lists.waiting[i]];
+    Channel& channel = *table_.At(shared_.lists.waiting[i]);
     for (int turn = 0; turn < kTurnsAtOnce && channel.HasTurn(now, turn); ++turn) {
       owner_.OnTurn(channel, channel.NextTurn());
       given = true;
@@ -519,7 +342,7 @@ DropReason ChannelSet::OnPacket(uint32_t device, const wire::RxPacket& packet, T
     case wire::Operation::kChannelFrame:
       return OnFrame(device, packet, now, delivery);
     case wire::Operation::kChannelAck: {
-      Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
+      Channel* channel = table_.ByNumber(packet.headers.bth.dest_qpn);
       if (channel == nullptr) return DropReason::k_unknown_channel;
       if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
       wire::ChannelAck ack;
@@ -530,7 +353,7 @@ DropReason ChannelSet::OnPacket(uint32_t device, const wire::RxPacket& packet, T
       if (ack.epoch != channel->epoch16()) return DropReason::k_channel_epoch;
       const uint64_t before = counts_.acked_bytes;
       channel->OnAck(packet.headers.bth.psn, ack, counts_, now);
-      arrived_bytes_[channel->slot()] += counts_.acked_bytes - before;
+      traffic_.Arrived(channel->slot(), counts_.acked_bytes - before);
       counters_.channel_ack_rx_packets.Add();
       channel->Due();
       return DropReason::kNone;
@@ -546,12 +369,13 @@ DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, Ti
       reason != DropReason::kNone) {
     return reason;
   }
-  Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
+  Channel* channel = table_.ByNumber(packet.headers.bth.dest_qpn);
   if (channel == nullptr) {
     // Tells the sender by a reset that this channel is unknown, most likely because this gateway
     // restarted.
     if (delivery.frame.kind != FrameKind::kVoid)
-      SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, 0, false, now);
+      answers_.SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, 0, false,
+                         now);
     return DropReason::k_unknown_channel;
   }
   if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
@@ -612,11 +436,11 @@ DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, 
   }
   if (control.kind == ControlKind::kOpen) return OnOpen(device, packet, control, now);
   if (control.kind == ControlKind::kReset) return OnReset(packet, control, now);
-  Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
+  Channel* channel = table_.ByNumber(packet.headers.bth.dest_qpn);
   if (channel == nullptr) {
     if (control.kind == ControlKind::kProbe || control.kind == ControlKind::kOpened)
-      SendReset(device, packet, Qpn{control.channel}, control.peer_epoch, control.epoch,
-                control.tagged, now);
+      answers_.SendReset(device, packet, Qpn{control.channel}, control.peer_epoch, control.epoch,
+                         control.tagged, now);
     return DropReason::k_unknown_channel;
   }
   if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
@@ -628,7 +452,7 @@ DropReason ChannelSet::OnControlOf(Channel& channel, const ChannelControl& contr
   if (channel.authenticated()) {
     if (!control.tagged) return DropReason::k_channel_no_tag;
     const auto worker = static_cast<uint16_t>(channel.key().peer_worker);
-    if (!TakeSequence(channel.peer(), worker, control)) return DropReason::k_channel_replayed;
+    if (!sequences_.Take(channel.peer(), worker, control)) return DropReason::k_channel_replayed;
   }
   if (control.kind == ControlKind::kOpened) {
     if (!Acceptable(control)) {
@@ -643,19 +467,6 @@ DropReason ChannelSet::OnControlOf(Channel& channel, const ChannelControl& contr
   return DropReason::kNone;
 }
 
-// Checks and records a sequence number. The window of an ended instance is kept, so that its
-// packets are not accepted again.
-bool ChannelSet::TakeSequence(const wire::Gid& peer, uint16_t worker,
-                              const ChannelControl& control) {
-  const Speaker speaker{peer, control.instance, worker};
-  auto known = heard_.find(speaker);
-  if (known == heard_.end()) {
-    if (heard_.size() >= kMostHeard) return false;
-    known = heard_.try_emplace(speaker).first;
-  }
-  return known->second.Take(control.sequence);
-}
-
 // Returns true if both ends have a common set of options. Frames always carry their ICRC.
 bool ChannelSet::Acceptable(const ChannelControl& control) const {
   return wire::AgreedOptions(OfferedFeatures() & control.features) != 0 &&
@@ -667,18 +478,18 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
   if (!enabled() || packet.headers.bth.dest_qpn != options_.acceptor)
     return DropReason::k_unknown_channel;
   if (shared_.keys.required() && !control.tagged) {
-    SendRefused(device, packet, control, ChannelReason::kNotAllowed, now);
+    answers_.SendRefused(device, packet, control, ChannelReason::kNotAllowed, now);
     return DropReason::k_channel_no_tag;
   }
-  if (control.tagged && !TakeSequence(packet.meta.source, control.worker, control))
+  if (control.tagged && !sequences_.Take(packet.meta.source, control.worker, control))
     return DropReason::k_channel_replayed;
   if (!Acceptable(control)) {
-    SendRefused(device, packet, control, ChannelReason::kUnsupported, now);
+    answers_.SendRefused(device, packet, control, ChannelReason::kUnsupported, now);
     return DropReason::k_channel_refused;
   }
   const Qpn peer_number{control.channel};
   // The peer repeated its opening.
-  Channel* channel = ByPeer(packet.meta.source, peer_number, [&](const Channel& known) {
+  Channel* channel = table_.ByPeer(packet.meta.source, peer_number, [&](const Channel& known) {
     return known.peer_epoch() == control.epoch && known.authenticated() == control.tagged;
   });
   const ChannelKey key{.source = packet.meta.destination,
@@ -688,29 +499,28 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
                        .path = control.path};
   // Both ends opened at once: each opening answers the other.
   if (channel == nullptr) {
-    channel = ByKey(key, [&](const Channel& known) {
+    channel = table_.ByKey(key, [&](const Channel& known) {
       return known.state() == ChannelState::kOpening && known.authenticated() == control.tagged;
     });
   }
-  const bool proven = cookies_.IsProven(key.peer, key.source, control, now);
-  if (channel == nullptr && !control.tagged && !proven && DemandsCookie(key.peer)) {
-    if (!retries_.Take(now)) return DropReason::k_channel_refused;
-    SendRetry(device, packet, control, now);
-    return DropReason::kNone;
+  const bool proven = answers_.IsProven(packet, control, now);
+  if (channel == nullptr && !control.tagged && !proven && limits_.DemandsCookie(key.peer)) {
+    const bool asked = answers_.SendRetry(device, packet, control, now);
+    return asked ? DropReason::kNone : DropReason::k_channel_refused;
   }
-  if (channel == nullptr && TakesNew(key.peer, control.tagged)) {
+  if (channel == nullptr && limits_.TakesNew(key.peer, control.tagged)) {
     const size_t reserve = ReserveAgainst(key.peer, control.tagged);
     MakeRoom(reserve, now);
-    if (numbers_.size() > reserve) channel = Make(key, control.tagged, device, now);
+    if (table_.free_count() > reserve) channel = Make(key, control.tagged, device, now);
     if (channel != nullptr) channel->replaces = true;
   }
   if (channel == nullptr) {
-    SendRefused(device, packet, control, ChannelReason::kNoResources, now);
+    answers_.SendRefused(device, packet, control, ChannelReason::kNoResources, now);
     return DropReason::k_channel_refused;
   }
   const DropReason reason = Meet(*channel, control, true, now);
   // Run treats an address that a cookie has proved as one that an answer has proved.
-  AddHalfOpen(*channel);
+  limits_.AddHalfOpen(*channel);
   if (proven && reason == DropReason::kNone) channel->Confirm();
   return reason;
 }
@@ -721,8 +531,7 @@ DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, boo
   const bool opening = channel.state() == ChannelState::kOpening;
   if (!channel.OnPeer(control, CcFor(OfferedFeatures() & control.features), answer, now))
     return DropReason::k_channel_state;
-  if (opening)
-    by_peer_.Insert(channel.slot(), [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
+  if (opening) table_.AddPeer(channel);
   channel.Due();
   return DropReason::kNone;
 }
@@ -734,9 +543,9 @@ DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, boo
 DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelControl& control,
                                TimePoint now) {
   const Qpn number{control.channel};
-  if (ByPeer(packet.meta.source, number, [](const Channel&) { return true; }) == nullptr)
+  if (table_.ByPeer(packet.meta.source, number, [](const Channel&) { return true; }) == nullptr)
     return DropReason::k_unknown_channel;
-  Channel* channel = ByPeer(packet.meta.source, number, [&](const Channel& known) {
+  Channel* channel = table_.ByPeer(packet.meta.source, number, [&](const Channel& known) {
     return known.peer_epoch() == control.epoch && known.epoch() == control.peer_epoch;
   });
   if (channel != nullptr && (control.tagged || !channel->authenticated())) {
@@ -745,66 +554,13 @@ DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelContro
     return DropReason::kNone;
   }
   const bool untagged = channel != nullptr;
-  channel = ByPeer(packet.meta.source, number, [&](const Channel& known) {
+  channel = table_.ByPeer(packet.meta.source, number, [&](const Channel& known) {
     return static_cast<uint16_t>(known.peer_epoch()) == static_cast<uint16_t>(control.epoch);
   });
   if (channel == nullptr) return DropReason::k_channel_epoch;
   channel->Challenge(now);
   channel->Due();
   return untagged ? DropReason::k_channel_no_tag : DropReason::kNone;
-}
-
-bool ChannelSet::MayReset(TimePoint now) {
-  reset_tokens_ =
-      std::min(kResetBurst, reset_tokens_ + static_cast<double>((now - reset_time_).ns) * 1e-9 *
-                                                options_.reset_rate);
-  reset_time_ = now;
-  if (reset_tokens_ < 1) return false;
-  reset_tokens_ -= 1;
-  return true;
-}
-
-void ChannelSet::SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to, uint32_t epoch,
-                           uint32_t peer_epoch, bool tagged, TimePoint now) {
-  if (!MayReset(now)) return;
-  const ChannelControl control{.kind = ControlKind::kReset,
-                               .reason = ChannelReason::kUnknownChannel,
-                               .channel = packet.headers.bth.dest_qpn.value,
-                               .epoch = epoch,
-                               .peer_epoch = peer_epoch,
-                               .instance = options_.instance,
-                               .tagged = tagged};
-  Answer(device, packet, to, control);
-}
-
-void ChannelSet::SendRetry(uint32_t device, const wire::RxPacket& packet,
-                           const ChannelControl& control, TimePoint now) {
-  counters_.channel_retry_events.Add();
-  Answer(device, packet, Qpn{control.channel},
-         {.kind = ControlKind::kRetry,
-          .epoch = cookies_.Make(packet.meta.source, packet.meta.destination, control, now),
-          .peer_epoch = control.epoch,
-          .instance = options_.instance});
-}
-
-void ChannelSet::SendRefused(uint32_t device, const wire::RxPacket& packet,
-                             const ChannelControl& control, ChannelReason why, TimePoint now) {
-  if (!MayReset(now)) return;
-  Answer(device, packet, Qpn{control.channel},
-         {.kind = ControlKind::kRefused,
-          .reason = why,
-          .peer_epoch = control.epoch,
-          .instance = options_.instance,
-          .tagged = control.tagged});
-}
-
-// Answers a packet that belongs to no channel with a control packet to its sender.
-void ChannelSet::Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
-                        const ChannelControl& control) {
-  const wire::Path path{.source = packet.meta.destination,
-                        .destination = packet.meta.source,
-                        .source_port = port::SourcePort(0, to)};
-  SendControlPacket(shared_, device, path, to, options_.acceptor, control);
 }
 
 }  // namespace rocegw::channel

@@ -2,8 +2,8 @@
 // State of a channel for a gateway that takes over (gateway/hand_over/state_stream.h).
 #include <algorithm>
 
+#include "gateway/channel/acceptor/replay_window.h"
 #include "gateway/channel/channel.h"
-#include "gateway/channel/replay_window.h"
 #include "gateway/hand_over/state_stream.h"
 
 namespace rocegw::channel {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/channel/open_cookies.h"
+#include "gateway/channel/acceptor/open_cookies.h"
 
 #include "gateway/wire/byte_order.h"
 
