@@ -98,7 +98,8 @@ enum rocegw_memory_way {
   ROCEGW_MEMORY_CROSS = 0,
   ROCEGW_MEMORY_DESCRIPTOR = 1,
   ROCEGW_MEMORY_REMAPPED = 2,
-  ROCEGW_MEMORY_IN_PROCESS = 3 /* the gateway is part of the process */
+  ROCEGW_MEMORY_IN_PROCESS = 3, /* the gateway is part of the process */
+  ROCEGW_MEMORY_DMA_BUF = 4     /* a dma-buf that both have mapped */
 };
 struct rocegw_mr_reply {
   struct rocegw_reply header;
@@ -124,6 +125,14 @@ struct rocegw_create_region {
   struct rocegw_request header;
   uint64_t address; /* page aligned */
   uint64_t length;
+};
+
+/* Since minor 15. The client has mapped the first `length` bytes of the dma-buf at `address`. A
+ * registration in such a region must lie in it completely. */
+struct rocegw_import_region {
+  struct rocegw_request header;
+  uint64_t address; /* page aligned */
+  uint64_t length;  /* whole pages */
 };
 
 #endif /* ROCEGW_ABI_MEMORY_H */

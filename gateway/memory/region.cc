@@ -23,6 +23,13 @@ Status SystemError(const char* what) {
 // Bytes behind the region, for mappings that grow. Untouched pages cost nothing.
 constexpr uint64_t kGrowth = uint64_t{1} << 40;
 
+bool IsWholePages(uint64_t address, uint64_t length) {
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return length != 0 && length % page == 0 && address % page == 0 &&
+         length <= std::numeric_limits<uint64_t>::max() - address &&
+         length <= static_cast<uint64_t>(std::numeric_limits<off_t>::max()) - kGrowth;
+}
+
 bool AccountsStrictly() {
   const UniqueFd file(::open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC));
   char mode = '0';
@@ -32,10 +39,7 @@ bool AccountsStrictly() {
 }  // namespace
 
 StatusOr<std::shared_ptr<Region>> Region::Create(uint64_t address, uint64_t length) {
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  if (length == 0 || length % page != 0 || address % page != 0 ||
-      length > std::numeric_limits<uint64_t>::max() - address ||
-      length > static_cast<uint64_t>(std::numeric_limits<off_t>::max()) - kGrowth) {
+  if (!IsWholePages(address, length)) {
     return Status(EINVAL, "remapped region: not whole pages of an address space");
   }
   if (AccountsStrictly()) {
@@ -55,10 +59,25 @@ StatusOr<std::shared_ptr<Region>> Region::Create(uint64_t address, uint64_t leng
   return Map(std::move(fd), address, length);
 }
 
+StatusOr<std::shared_ptr<Region>> Region::Import(UniqueFd fd, const DmaBuf& buffer,
+                                                 uint64_t address, uint64_t length) {
+  if (!KeepsPages(buffer.exporter)) {
+    return Status(EOPNOTSUPP, "dma-buf of " + buffer.exporter + ": its pages may vanish");
+  }
+  if (!IsWholePages(address, length) || length > buffer.length) {
+    return Status(EINVAL, "dma-buf: not whole pages of an address space, or beyond its end");
+  }
+  return Map(std::move(fd), address, length, buffer.exporter);
+}
+
 StatusOr<std::shared_ptr<Region>> Region::Adopt(UniqueFd fd, uint64_t address, uint64_t length) {
   constexpr int kFixed = F_SEAL_SHRINK | F_SEAL_GROW;
   struct stat file {};
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0) {
+    auto buffer = InspectDmaBuf(fd.get());
+    if (buffer.ok()) return Import(std::move(fd), *buffer, address, length);
+  }
   const bool fits = seals >= 0 && (seals & kFixed) == kFixed && ::fstat(fd.get(), &file) == 0 &&
                     length != 0 && length <= static_cast<uint64_t>(file.st_size) &&
                     length <= std::numeric_limits<uint64_t>::max() - address;
@@ -66,14 +85,15 @@ StatusOr<std::shared_ptr<Region>> Region::Adopt(UniqueFd fd, uint64_t address, u
   return Map(std::move(fd), address, length);
 }
 
-StatusOr<std::shared_ptr<Region>> Region::Map(UniqueFd fd, uint64_t address, uint64_t length) {
+StatusOr<std::shared_ptr<Region>> Region::Map(UniqueFd fd, uint64_t address, uint64_t length,
+                                              std::string exporter) {
   void* base =
       ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (base == MAP_FAILED) return SystemError("mmap");
   // Client data must not get into a core file of the daemon.
   ::madvise(base, length, MADV_DONTDUMP);
   return std::shared_ptr<Region>(
-      new Region(std::move(fd), static_cast<uint8_t*>(base), address, length));
+      new Region(std::move(fd), static_cast<uint8_t*>(base), address, length, std::move(exporter)));
 }
 
 Region::~Region() { ::munmap(base_, length_); }

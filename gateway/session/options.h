@@ -10,6 +10,7 @@
 
 #include "gateway/base/memory_placement.h"
 #include "gateway/base/time.h"
+#include "gateway/memory/dma_buf.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/settings.h"
 #include "gateway/verbs/work_request.h"
@@ -107,6 +108,8 @@ struct Options {
   bool trusted = true;  // workers may access client memory themselves
   bool remap_allowed = true;
   MemoryWay memory_way = MemoryWay::kAuto;
+  // Inspection of descriptors that programs register as dma-bufs.
+  StatusOr<memory::DmaBuf> (*inspect_dma_buf)(int fd) = memory::InspectDmaBuf;
   Limits limits;
   SessionBounds session;
   DeviceBounds device;

@@ -32,6 +32,8 @@ std::string WayText(types::v1::MemoryWay way) {
       return "descriptor";
     case types::v1::REMAPPED:
       return "remapped";
+    case types::v1::DMA_BUF:
+      return "dma_buf";
     default:
       return "-";
   }

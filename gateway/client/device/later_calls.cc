@@ -115,6 +115,11 @@ ibv_mr* RocegwRegMrEx(ibv_pd* pd, LaterMrInitAttr* attr) {
   using namespace rocegw::client;  // NOLINT: its constants
   ibv_mr* const none = nullptr;
   if (!IsOurs(pd->context)) return CallReal("ibv_reg_mr_ex", none, pd, attr);
+  constexpr uint64_t kOfDmaBuf = kMrHasFd | kMrHasFdOffset | kMrHasIova;
+  if (attr->comp_mask == kOfDmaBuf) {
+    return ibv_reg_dmabuf_mr(pd, attr->fd_offset, attr->length, attr->iova, attr->fd, attr->access);
+  }
+  if ((attr->comp_mask & (kMrHasFd | kMrHasFdOffset)) != 0) return Refuse(EINVAL, none);
   if ((attr->comp_mask & ~(kMrHasIova | kMrHasAddress | kMrHasBuffer)) != 0) {
     return Refuse(refusal::ibv_reg_mr_ex, none);
   }

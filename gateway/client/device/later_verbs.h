@@ -37,6 +37,8 @@ struct LaterQpEx {
 // Input of ibv_reg_mr_ex (rdma-core 59): the mask of used members, enum ibv_mr_init_attr_mask.
 inline constexpr uint64_t kMrHasIova = 1 << 0;
 inline constexpr uint64_t kMrHasAddress = 1 << 1;
+inline constexpr uint64_t kMrHasFd = 1 << 2;
+inline constexpr uint64_t kMrHasFdOffset = 1 << 3;
 inline constexpr uint64_t kMrHasBuffer = 1 << 5;
 struct LaterBuffer;
 struct LaterMrInitAttr {

@@ -13,6 +13,7 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/client/device/later_verbs.h"
+#include "gateway/client/memory/dma_buf.h"
 #include "gateway/client/memory/remap.h"
 #include "gateway/client/rings/completion_rings.h"
 #include "gateway/client/session/session.h"
@@ -55,6 +56,7 @@ struct Mr {
   Registration* registration;
   uint64_t iova;
   uint32_t access;  // requested access
+  DmaBufMapping dma_buf;
 };
 
 struct Channel {

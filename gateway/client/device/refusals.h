@@ -17,7 +17,6 @@
   R(ibv_import_mr, EOPNOTSUPP, "objects belong to one process")                      \
   R(ibv_import_pd, EOPNOTSUPP, "objects belong to one process")                      \
   R(ibv_qp_attach_comp_cntr, EOPNOTSUPP, "no completion counters")                   \
-  R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "no device memory is reached")                    \
   R(rdma_query_addrinfo, EOPNOTSUPP, "no service records")                           \
   R(rdma_resolve_addrinfo, EOPNOTSUPP, "no service records; rdma_getaddrinfo works") \
   R(rdma_write_cm_event, EOPNOTSUPP, "channels carry the gateway's events alone")
@@ -30,8 +29,9 @@
   R(ibv_create_qp_ex, EOPNOTSUPP, "creation flags, TSO, RSS, operations that are refused below") \
   R(ibv_create_srq_ex, EOPNOTSUPP, "tag matching")                                               \
   R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")            \
+  R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "exporters other than udmabuf and the system heap")           \
   R(ibv_reg_mr, EOPNOTSUPP, "persistent regions")                                                \
-  R(ibv_reg_mr_ex, EOPNOTSUPP, "descriptors of device memory, DMA handles")                      \
+  R(ibv_reg_mr_ex, EOPNOTSUPP, "DMA handles")                                                    \
   R(rdma_create_srq_ex, EOPNOTSUPP, "tag matching")                                              \
   R(rdma_set_option, ENOSYS, "levels other than RDMA_OPTION_ID, but for a path")
 

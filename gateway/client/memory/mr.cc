@@ -7,6 +7,7 @@
 
 #include "gateway/client/device/objects.h"
 #include "gateway/client/device/refusals.h"
+#include "gateway/client/memory/dma_buf.h"
 #include "gateway/client/memory/memory_map.h"
 #include "gateway/client/memory/remap.h"
 #include "gateway/client/process/real.h"
@@ -152,12 +153,16 @@ ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32
   return nullptr;
 }
 
-int Release(const Mr& mr) {
-  Session* session = SessionOf(mr.ibv.context);
-  const int error = session->CallDestroy(ROCEGW_MSG_DEREG_MR, mr.ibv.handle);
+int Release(Mr* mr) {
+  Session* session = SessionOf(mr->ibv.context);
+  const int error = session->CallDestroy(ROCEGW_MSG_DEREG_MR, mr->ibv.handle);
   if (error != 0) return error;
-  session->keys().Remove(mr.ibv.lkey);
-  End(mr.registration);
+  session->keys().Remove(mr->ibv.lkey);
+  if (mr->dma_buf.base != nullptr) {
+    EndDmaBuf(session, &mr->dma_buf);
+  } else {
+    End(mr->registration);
+  }
   return 0;
 }
 
@@ -183,9 +188,9 @@ int MakeAnew(const Wish& wish, Mr* mr) {
   Mr fresh = *mr;
   int error = Make(wish, &fresh);
   if (error != 0) return error;
-  error = Release(*mr);
+  error = Release(mr);
   if (error != 0) {
-    Release(fresh);
+    Release(&fresh);
     return error;
   }
   *mr = fresh;
@@ -197,6 +202,8 @@ int Reregister(Mr* mr, uint32_t flags, ibv_pd* pd, void* address, size_t length,
       IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  // As libibverbs: only regions of ibv_reg_mr change.
+  if (mr->dma_buf.base != nullptr) return EINVAL;
   if (flags == 0 || (flags & ~kKnown) != 0 || (moves && address == nullptr) ||
       (changes_pd && (pd == nullptr || pd->context != mr->ibv.context))) {
     return EINVAL;
@@ -254,7 +261,7 @@ ROCEGW_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length,
 ROCEGW_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
   if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_dereg_mr)(ibv);
   Mr* mr = FromIbv(ibv);
-  const int error = rocegw::client::Release(*mr);
+  const int error = rocegw::client::Release(mr);
   if (error == 0) free(mr);
   return rocegw::client::WithErrno(error);
 }
@@ -269,14 +276,6 @@ ROCEGW_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address,
   if (error == 0) return 0;
   errno = error;
   return IBV_REREG_MR_ERR_INPUT;  // the region is unchanged
-}
-
-ROCEGW_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
-                                        int fd, int access) {
-  if (!IsOurs(pd->context)) {
-    return ROCEGW_REAL(ibv_reg_dmabuf_mr)(pd, offset, length, iova, fd, access);
-  }
-  return RefuseMr(refusal::ibv_reg_dmabuf_mr);
 }
 
 ROCEGW_EXPORT ibv_mr* ibv_import_mr(ibv_pd* pd, uint32_t handle) {

@@ -57,6 +57,8 @@ Command FindCommand(uint32_t type) {
       return DestroyQp;
     case ROCEGW_MSG_CREATE_REGION:
       return CreateRegion;
+    case ROCEGW_MSG_IMPORT_REGION:
+      return ImportRegion;
     case ROCEGW_MSG_DESTROY_REGION:
       return DestroyRegion;
     case ROCEGW_MSG_SET_MEMORY:

@@ -38,6 +38,7 @@ void GiveAhs(ClientSession& session, Request& request);
 void ReregMr(ClientSession& session, Request& request);
 void DeregMr(ClientSession& session, Request& request);
 void CreateRegion(ClientSession& session, Request& request);
+void ImportRegion(ClientSession& session, Request& request);
 void DestroyRegion(ClientSession& session, Request& request);
 
 // commands_window.cc

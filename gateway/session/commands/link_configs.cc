@@ -99,6 +99,11 @@ DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t le
   return {region.Find(begin, end - begin), begin - address, end - begin};
 }
 
+rocegw_memory_way WayOf(const ClientSession& session, const RemappedRegion* region) {
+  if (region == nullptr) return session.memory_way();
+  return region->memory->exporter().empty() ? ROCEGW_MEMORY_REMAPPED : ROCEGW_MEMORY_DMA_BUF;
+}
+
 verbs::RegionConfig RegionConfigOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   verbs::RegionConfig config;
   config.key = mr.key;

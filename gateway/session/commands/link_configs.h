@@ -31,4 +31,7 @@ struct DirectPart {
 };
 DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t length);
 
+// Returns how the gateway reaches a registration. region: nullptr, or the one that has its bytes.
+rocegw_memory_way WayOf(const ClientSession& session, const RemappedRegion* region);
+
 }  // namespace rocegw::session

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands on protection domains, memory regions, and remapped regions.
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <tuple>
@@ -66,6 +66,8 @@ bool FitsAddressSpace(uint64_t start, uint64_t length) {
   return length <= std::numeric_limits<uint64_t>::max() - start;
 }
 
+bool IsDmaBuf(const memory::Region& memory) { return !memory.exporter().empty(); }
+
 // Location of a requested region, and its cost.
 struct Place {
   Pd* pd = nullptr;
@@ -92,10 +94,15 @@ int Find(ClientSession& session, const Wish& wish, Place& place) {
     place.direct = Intersect(memory, wish.address, wish.length);
     if (place.direct.length == 0 || wish.address - memory.address() != wish.region_offset)
       return EINVAL;
+    // Mappings of devices cannot be reached by cross-process copies.
+    if (IsDmaBuf(memory) && place.direct.length != wish.length) return EINVAL;
   }
   if (place.direct.length != wish.length && !session.memory_reachable()) return EPERM;
-  // The limit counts explicitly registered bytes.
-  place.charged = wish.IsImplicit() ? 0 : wish.length - place.direct.length;
+  // The limit counts explicitly registered bytes. A region of moved pages was charged for its bytes
+  // when it was created.
+  const bool charged_before = place.region != nullptr && !IsDmaBuf(*place.region->memory);
+  const uint64_t before = charged_before ? place.direct.length : 0;
+  place.charged = wish.IsImplicit() ? 0 : wish.length - before;
   return 0;
 }
 
@@ -121,8 +128,28 @@ rocegw_mr_reply ReplyFor(const ClientSession& session, const Place& place,
   rocegw_mr_reply reply{};
   reply.handle = config.mr_handle;
   reply.lkey = reply.rkey = config.key.value;
-  reply.way = place.direct.length != 0 ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
+  reply.way = WayOf(session, place.region);
   return reply;
+}
+
+using RegionCosts = std::array<std::pair<Resource, uint64_t>, 4>;
+
+// Charges a region to the pool. Returns false after an answer to the request: a limit is reached.
+bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCosts& costs) {
+  static_assert(std::tuple_size_v<RegionCosts> ==
+                std::tuple_size_v<decltype(RemappedRegion::charges)>);
+  const uint32_t most = session.services().options.session.event_channels;
+  if (session.objects().regions.size() >= most) {
+    session.ReplyBound("remapped regions", most);
+    return false;
+  }
+  for (size_t i = 0; i < costs.size(); ++i) {
+    const int error = session.Take(costs[i].first, costs[i].second, region.charges[i]);
+    if (error == 0) continue;
+    session.ReplyError(error);
+    return false;
+  }
+  return true;
 }
 
 void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done) {
@@ -226,30 +253,58 @@ void DeregMr(ClientSession& session, Request& request) {
 
 void CreateRegion(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_region>();
-  Services& services = session.services();
   if (!session.pool().settings().remap_allowed) return session.ReplyError(EPERM);
-  const uint32_t most = services.options.session.event_channels;
-  if (session.objects().regions.size() >= most) {
-    return session.ReplyBound("remapped regions", most);
-  }
   auto region = std::make_unique<RemappedRegion>();
-  const std::pair<Resource, uint64_t> costs[] = {
-      {Resource::kRegisteredBytes, asked.length},
-      {Resource::kRemappedBytes, asked.length},
-      {Resource::kDescriptors, kDescriptorsOfPart},
-      {Resource::kHeapBytes, kHeapOfRegion},
-  };
-  static_assert(std::size(costs) == std::tuple_size_v<decltype(region->charges)>);
-  for (size_t i = 0; i < std::size(costs); ++i) {
-    if (const int error = session.Take(costs[i].first, costs[i].second, region->charges[i]))
-      return session.ReplyError(error);
-  }
+  const bool taken = TakeRegion(session, *region,
+                                {{{Resource::kRegisteredBytes, asked.length},
+                                  {Resource::kRemappedBytes, asked.length},
+                                  {Resource::kDescriptors, kDescriptorsOfPart},
+                                  {Resource::kHeapBytes, kHeapOfRegion}}});
+  if (!taken) return;
   auto memory = memory::Region::Create(asked.address, asked.length);
   if (!memory.ok()) return session.ReplyError(memory.status().error());
   region->memory = *memory;
   const uint32_t handle = session.objects().regions.Add(std::move(region));
   session.AddRegion(handle, *memory);
   session.ReplyObject(handle, 0, (*memory)->fd());
+}
+
+void ImportRegion(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_import_region>();
+  if (!request.fd.valid()) return session.ReplyError(EBADF);
+  auto region = std::make_unique<RemappedRegion>();
+  const bool taken = TakeRegion(
+      session, *region,
+      {{{Resource::kRegisteredBytes, 0},
+        {Resource::kRemappedBytes, 0},
+        {Resource::kDescriptors, kDescriptorsOfPart},
+        {Resource::kHeapBytes, kHeapOfRegion + asked.length / kBytesPerByteOfPageTables}}});
+  if (!taken) return;
+  struct Import {
+    ClientFd descriptor;
+    StatusOr<std::shared_ptr<memory::Region>> memory{Status(EIO, "not inspected")};
+  };
+  auto import = std::make_shared<Import>();
+  import->descriptor = std::move(request.fd);
+  // The file may be one that the program serves itself, and may then block every call.
+  session.RunBlocking(
+      [import, asked, inspect = session.services().options.inspect_dma_buf] {
+        auto buffer = inspect(import->descriptor.get());
+        if (!buffer.ok()) {
+          import->memory = buffer.status();
+          return;
+        }
+        import->memory = memory::Region::Import(import->descriptor.Release(), *buffer,
+                                                asked.address, asked.length);
+      },
+      [&session, import, region = std::shared_ptr<RemappedRegion>(std::move(region))] {
+        if (!import->memory.ok()) return session.ReplyError(import->memory.status().error());
+        region->memory = *import->memory;
+        const uint32_t handle =
+            session.objects().regions.Add(std::make_unique<RemappedRegion>(std::move(*region)));
+        session.AddRegion(handle, *import->memory);
+        session.ReplyObject(handle, 0);
+      });
 }
 
 void DestroyRegion(ClientSession& session, Request& request) {

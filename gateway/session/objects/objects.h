@@ -175,8 +175,11 @@ struct Mw {
   std::unique_ptr<verbs::MemoryWindow> window;
 };
 
+// Memory that client and gateway have mapped: pages that the client moved, or a dma-buf.
 struct RemappedRegion {
-  std::array<tenant::Charge, 4> charges;  // bytes registered and remapped, descriptors, heap
+  // Bytes registered and remapped, descriptors, heap. A dma-buf has no charge for its bytes: its
+  // pages are the client's, and registrations are charged for theirs.
+  std::array<tenant::Charge, 4> charges;
   std::shared_ptr<memory::Region> memory;
   uint32_t users = 0;  // MRs
 };

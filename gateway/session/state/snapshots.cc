@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gateway/base/silence.h"
+#include "gateway/session/commands/link_configs.h"
 #include "gateway/session/session_server.h"
 
 namespace rocegw::session {
@@ -33,8 +34,13 @@ MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   row.address = mr.address;
   row.length = mr.length;
   row.access = mr.access;
-  row.way = mr.region != 0 ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
-  if (row.way != ROCEGW_MEMORY_REMAPPED) row.reason = rocegw_kept_text(mr.kept);
+  const RemappedRegion* const region = session.objects().regions.Find(mr.region);
+  row.way = WayOf(session, region);
+  if (row.way == ROCEGW_MEMORY_DMA_BUF) {
+    row.reason = "exported by " + region->memory->exporter();
+  } else if (row.way != ROCEGW_MEMORY_REMAPPED) {
+    row.reason = rocegw_kept_text(mr.kept);
+  }
   if (row.way == ROCEGW_MEMORY_DESCRIPTOR) {
     row.reason += "; its user is not the daemon's, or its process is not visible here";
   }

@@ -89,12 +89,23 @@ TEST_F(LaterCalls, RegMrEx_WhatIsNotMemoryOfTheProgram_IsRefused) {
   MrInitAttrOfLaterHeaders attr{};
   attr.length = sizeof memory_;
   attr.addr = memory_;
-  for (const uint64_t mask : {kHasAddress | kHasFd, kHasAddress | kHasDmah}) {
+  attr.comp_mask = kHasAddress | kHasDmah;
+  errno = 0;
+  EXPECT_EQ(nullptr, LaterRegMrEx(pd_, &attr));
+  EXPECT_EQ(EOPNOTSUPP, errno);
+  for (const uint64_t mask : {kHasAddress | kHasFd, kHasFd, kHasFd | kHasIova}) {
     attr.comp_mask = mask;
     errno = 0;
     EXPECT_EQ(nullptr, LaterRegMrEx(pd_, &attr));
-    EXPECT_EQ(EOPNOTSUPP, errno) << mask;
+    EXPECT_EQ(EINVAL, errno) << mask;
   }
+  constexpr uint64_t kHasFdOffset = 1 << 3;
+  attr.comp_mask = kHasFd | kHasFdOffset | kHasIova;
+  attr.iova = attr.fd_offset = 0;
+  attr.fd = -1;
+  errno = 0;
+  EXPECT_EQ(nullptr, LaterRegMrEx(pd_, &attr));
+  EXPECT_EQ(EBADF, errno) << "a dma-buf, but for its descriptor";
   attr.comp_mask = kHasIova;
   errno = 0;
   EXPECT_EQ(nullptr, LaterRegMrEx(pd_, &attr));

@@ -284,8 +284,6 @@ TEST_F(QpTest, RegMr_ImpossibleRequests_AreRefused) {
   EXPECT_EQ(EOPNOTSUPP, errno);
   EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, ~size_t{0}, 0));
   EXPECT_EQ(EINVAL, errno);
-  EXPECT_EQ(nullptr, ibv_reg_dmabuf_mr(pd_, 0, 4096, 0, 1, 0));
-  EXPECT_EQ(EOPNOTSUPP, errno);
 }
 
 TEST_F(QpTest, RegMrIova2_OptionalFlags_AreAcceptedAndNotPassedOn) {
