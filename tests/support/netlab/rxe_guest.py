@@ -235,12 +235,12 @@ def _kernel(root):
     return os.path.join(folder, names[-1])
 
 
-def prepare_image(lab, cache, agent, programs):
-    """Finds a kernel, keeping it in `cache` if it had to be unpacked, and packs the initramfs. Returns what RxeGuest takes
-    as image."""
+def prepare_image(lab, cache, agent, programs, options=()):
+    """Finds a kernel, keeping it in `cache` if it had to be unpacked, and packs the initramfs. `options`: those of
+    build-initramfs, such as "--python". Returns what RxeGuest takes as image."""
     os.makedirs(cache, exist_ok=True)
     initramfs = lab.path("initramfs")
     root = run([os.path.join(_GUEST_SOURCE, "find-kernel"), os.path.abspath(os.path.join(cache, "kernel"))],
                timeout=300).splitlines()[-1]
-    run([os.path.join(_GUEST_SOURCE, "build-initramfs"), root, initramfs, agent, *programs])
+    run([os.path.join(_GUEST_SOURCE, "build-initramfs"), *options, root, initramfs, agent, *programs])
     return root, initramfs

@@ -1,0 +1,235 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""Adapter "nvmeof": NVMe over Fabrics with ANA, from TCP to RDMA and back. A node is a target, Linux's or SPDK's; its paths
+are the ports or listeners of one subsystem; its hosts use native multipath.
+
+The new path is inaccessible, and thus without I/O, until every host has it. Then it becomes optimized and the old one
+non-optimized: hosts prefer the new one and keep the old one in reserve. The cluster is described in CLUSTER.json below
+/etc/rocegw/migration, or below ROCEGW_NVMEOF_DIR (docs/operate/migration_adapters.md)."""
+
+import glob
+import hashlib
+import json
+import os
+import re
+import sys
+
+from rocegw_adapter.backup import Backup
+from rocegw_adapter.nvme_host import NvmeHost
+from rocegw_adapter.nvmet import NvmetTarget, tcp_bytes, text_of
+from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, Description, failed, inconclusive, serve
+from rocegw_adapter.spdk import SpdkTarget
+
+DESCRIPTIONS = os.environ.get("ROCEGW_NVMEOF_DIR", "/etc/rocegw/migration")
+STATE = os.environ.get("ROCEGW_NVMEOF_STATE", "/var/lib/rocegw/migration")
+INFINIBAND = os.environ.get("ROCEGW_INFINIBAND", "/sys/class/infiniband")
+KEYS = {"subsystem", "target", "rpc_socket", "metrics", "nodes", "hosts", "commands", "questions"}
+NODE_KEYS = {"name", "transport", "domains", "gateway", "rnic", "paths"}
+QUESTIONS = {"bytes", "exercise", "journal"}
+# A command "save" writes what the target loads when it starts: nvmetcli save, rpc.py save_config.
+COMMANDS = {*DUAL_PATH_CALLS, "save"}
+# soft-RoCE counts packets, not bytes. Most of a transfer's packets are longer than this.
+PACKET_BYTES = 1024
+
+
+class Cluster(Description):
+    """One subsystem, its targets and its hosts."""
+
+    def __init__(self, name):
+        super().__init__(DESCRIPTIONS, name, KEYS, QUESTIONS, COMMANDS)
+        for node in self.text["nodes"]:
+            if set(node) - NODE_KEYS:
+                raise failed(f"{self.path}: not understood: {', '.join(sorted(set(node) - NODE_KEYS))}")
+        if not re.fullmatch(r"nqn\.[!-~]{1,220}", self.text.get("subsystem", "")) or "/" in self.text["subsystem"]:
+            raise failed(f"{self.path}: the subsystem has no NQN")
+
+    def inventory(self):
+        """A pinned host stays on the old path, so that path is never removed."""
+        nodes = [{key: value for key, value in node.items() if key != "paths"} for node in self.text["nodes"]]
+        clients = [{"name": host["name"], "kind": "pinned" if host.get("pinned") else "switched"} for host in self.text["hosts"]]
+        return {"cluster": self.name, "adapter": "nvmeof", "class": "dual-path", "nodes": nodes, "clients": clients}
+
+    def carry_out(self, request):
+        step = Step(self, request)
+        step.own_command()
+        return getattr(step, step.name.replace("-", "_"))()
+
+
+class Step(Call):
+    """One call for one target. Each call is a method of its name."""
+
+    def __init__(self, cluster, request):
+        super().__init__(cluster, request)
+        text = cluster.text
+        self.backup_files = Backup(os.path.join(STATE, cluster.name, self.node), f"{self.before} {self.after}")
+        self.old, self.new = self._address(self.before), self._address(self.after)
+        if self.old == self.new:
+            raise failed("the old and the new path have the same address")
+        if text.get("target") == "spdk":
+            self.target = SpdkTarget(self, text["subsystem"], text.get("rpc_socket", "/var/tmp/spdk.sock"))
+        elif text.get("target") == "linux":
+            self.target = NvmetTarget(self, self.backup_files, text["subsystem"])
+        else:
+            raise failed(f"{cluster.path}: the target is neither linux nor spdk")
+        self.hosts = [NvmeHost(self, text["subsystem"], host) for host in text["hosts"] if not host.get("pinned")]
+
+    def _address(self, transport):
+        path = self.description.get("paths", {}).get(transport)
+        if path is None:
+            raise failed(f"{self.node} has no path for {transport} in the description")
+        return {"trtype": "tcp" if transport == "tcp" else "rdma", "adrfam": path.get("adrfam", "ipv4"), "traddr": path["traddr"],
+                "trsvcid": str(path.get("trsvcid", "4420"))}
+
+    # What the target looks like ---------------------------------------------------------------------------------------
+
+    def config_hash(self):
+        """Over the states of both paths: all that this adapter changes at a target."""
+        paths = [[*sorted(address.items()), self.target.ana(address)] for address in (self.old, self.new)]
+        return "sha256:" + hashlib.sha256(json.dumps(paths).encode()).hexdigest()
+
+    def save(self):
+        self.own_command("save")
+
+    def flip(self, to, other, other_state):
+        """The preferred path first: hosts have a usable path at each moment."""
+        self.target.set_ana(to, "optimized")
+        self.target.set_ana(other, other_state)
+        self.save()
+        for host in self.hosts:
+            host.expect((to, "optimized"), (other, other_state))
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def health(self):
+        self.target.check_healthy()
+        if self.target.ana(self.old) is None and self.target.ana(self.new) is None:
+            raise failed("hosts reach the target by neither path")
+        for host in self.hosts:
+            states = [path.state for path in host.paths() if path.leads_to(self.old) or path.leads_to(self.new)]
+            if not states or set(states) != {"live"}:
+                raise failed(f"{host.name}: paths to this target: {', '.join(states) or 'none'}")
+        return {}
+
+    def ok_to_stop(self):
+        """Nothing stops: each host keeps the path that it has."""
+        return self.health()
+
+    def backup(self):
+        if self.backup_files.begin():
+            self.backup_files.write("old", str(self.target.ana(self.old)))
+            self.backup_files.write("new", str(self.target.ana(self.new)))
+            self.backup_files.complete(self.config_hash())
+        return {"config_hash": self.backup_files.config_hash()}
+
+    def add_path(self):
+        state = self.target.ana(self.new)
+        if self.backup_files.read("new") != "None":
+            raise failed(f"the target had a path {text_of(self.new)} before this migration")
+        self.backup_files.mark_changed()
+        if state is None:
+            self.target.add(self.new)
+        for host in self.hosts:
+            host.connect(self.new)
+        return {}
+
+    def verify_path(self):
+        for host in self.hosts:
+            host.expect((self.new, "inaccessible"))
+        return {}
+
+    def switch(self):
+        self.flip(self.new, self.old, "non-optimized")
+        return {"config_hash": self.config_hash()}
+
+    def drain(self):
+        return {"outstanding": sum(host.inflight(self.old) for host in self.hosts)}
+
+    def verify(self):
+        stated = set()
+        for host in self.hosts:
+            preferred = [path for path in host.paths() if path.state == "live" and path.ana_state == "optimized"
+                         and (path.leads_to(self.old) or path.leads_to(self.new))]
+            if len(preferred) > 1:
+                raise failed(f"{host.name}: both paths are optimized")
+            if not preferred:
+                raise inconclusive(f"{host.name}: no path is optimized")
+            stated.add(self.after if preferred[0].leads_to(self.new) else self.before)
+        if len(stated) > 1:
+            raise failed("hosts prefer different paths")
+        named = {"stated": stated.pop()} if stated else {}
+        return {"config_hash": self.config_hash(), **named, **self.counted(self.read_bytes), **self.journal()}
+
+    verify_old = verify
+
+    def switch_back(self):
+        self.flip(self.old, self.new, "inaccessible")
+        return {}
+
+    def drain_new(self):
+        return {"outstanding": sum(host.inflight(self.new) for host in self.hosts)}
+
+    def remove_new(self):
+        for host in self.hosts:
+            host.disconnect(self.new)
+        self.target.remove(self.new)
+        return {}
+
+    def restore(self):
+        self.backup_files.config_hash()
+        self.target.set_ana(self.old, self.backup_files.read("old"))
+        self.save()
+        self.backup_files.forget_change()
+        return {"config_hash": self.config_hash()}
+
+    def remove_old(self):
+        """Hosts leave the old path; whoever uses it still is counted at the target, which knows hosts that nobody named."""
+        if self.target.ana(self.old) is None:
+            self.backup_files.remove()
+            return {"clients_on_old": 0}
+        for host in self.hosts:
+            host.expect((self.new, "optimized"))
+            host.disconnect(self.old)
+        clients = self.target.connected(self.old)
+        if clients == 0:
+            self.target.remove(self.old)
+            self.save()
+            self.backup_files.remove()
+        return {"clients_on_old": clients}
+
+    # The second witness -----------------------------------------------------------------------------------------------
+
+    def read_bytes(self):
+        """Bytes over RoCE and over TCP at this node, as the NIC or the gateway and the kernel count them."""
+        if self.question("bytes"):
+            return self.site_bytes()
+        tcp = self.old if self.old["trtype"] == "tcp" else self.new
+        roce = gateway_bytes(self.cluster.text.get("metrics", "http://127.0.0.1:7474/metrics")) \
+            if "gateway" in (self.before, self.after) else rnic_bytes()
+        return roce, tcp_bytes(self, tcp) if tcp["trtype"] == "tcp" else 0
+
+
+def rnic_bytes():
+    """Sum over all ports of this host: the counters of InfiniBand's standard, in units of four bytes, or packets."""
+    total = 0
+    for port in glob.glob(os.path.join(INFINIBAND, "*", "ports", "*")):
+        for names, unit in ((("counters/port_xmit_data", "counters/port_rcv_data"), 4),
+                            (("hw_counters/sent_pkts", "hw_counters/rcvd_pkts"), PACKET_BYTES)):
+            files = [os.path.join(port, name) for name in names]
+            if all(map(os.path.exists, files)):
+                for name in files:
+                    with open(name, encoding="ascii") as file:
+                        total += int(file.read()) * unit
+                break
+    return total
+
+
+def gateway_bytes(address):
+    import urllib.request  # takes longer than all other modules, and most calls do without
+    with urllib.request.urlopen(address, timeout=10) as page:
+        text = page.read().decode()
+    return sum(int(float(line.split()[-1])) for line in text.splitlines()
+               if line.startswith(("rocegw_tx_bytes_total", "rocegw_rx_bytes_total")))
+
+
+if __name__ == "__main__":
+    sys.exit(serve("nvmeof", DUAL_PATH_CALLS, Cluster))

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linux's NVMe-oF target (nvmet), as configfs shows it. A node of the cluster is a host whose kernel is the target; a path of
+the node is a port, which has an ANA state for each ANA group."""
+
+import os
+import re
+
+from .protocol import failed, inconclusive
+
+CONFIGFS = os.environ.get("ROCEGW_NVMET", "/sys/kernel/config/nvmet")
+ATTRIBUTES = ("addr_trtype", "addr_adrfam", "addr_traddr", "addr_trsvcid")
+MOST_PORTS = 1024
+
+
+def read(*parts):
+    with open(os.path.join(*parts), encoding="ascii") as file:
+        return file.read().strip()
+
+
+def write(text, *parts):
+    with open(os.path.join(*parts), "w", encoding="ascii") as file:
+        file.write(text)
+
+
+class NvmetTarget:
+    """The target of this host. An address is a dictionary of trtype, adrfam, traddr and trsvcid."""
+
+    def __init__(self, call, backup, nqn):
+        if "gateway" in (call.before, call.after):
+            raise failed("the kernel's target needs an RNIC: programs use gateways, the kernel does not")
+        self.call = call
+        self.backup = backup
+        self.nqn = nqn
+        self.subsystem = os.path.join(CONFIGFS, "subsystems", nqn)
+
+    def check_healthy(self):
+        namespaces = os.path.join(self.subsystem, "namespaces")
+        if not os.path.isdir(namespaces):
+            raise failed(f"the target has no subsystem {self.nqn}")
+        names = sorted(os.listdir(namespaces))
+        disabled = [name for name in names if read(namespaces, name, "enable") != "1"]
+        if disabled or not names:
+            raise failed(f"namespaces that are not enabled: {', '.join(disabled) or 'there is none'}")
+
+    # Ports ------------------------------------------------------------------------------------------------------------
+
+    def _find(self, address):
+        """Folder of the port with this address, linked or not; None when there is none."""
+        ports = os.path.join(CONFIGFS, "ports")
+        wanted = [address["trtype"], address["adrfam"], address["traddr"], address["trsvcid"]]
+        for name in sorted(os.listdir(ports)):
+            if [read(ports, name, attribute) for attribute in ATTRIBUTES] == wanted:
+                return os.path.join(ports, name)
+        return None
+
+    def _link(self, port):
+        return os.path.join(port, "subsystems", self.nqn)
+
+    def ana(self, address):
+        """ANA state of the port for this subsystem; None when hosts do not reach the subsystem through it."""
+        port = self._find(address)
+        if port is None or not os.path.islink(self._link(port)):
+            return None
+        groups = os.path.join(port, "ana_groups")
+        states = {read(groups, group, "ana_state") for group in os.listdir(groups)}
+        return states.pop() if len(states) == 1 else "mixed"
+
+    def set_ana(self, address, state):
+        port = self._find(address)
+        if port is None:
+            raise failed(f"the target has no port {text_of(address)}")
+        groups = os.path.join(port, "ana_groups")
+        for group in sorted(os.listdir(groups)):
+            if read(groups, group, "ana_state") != state:
+                write(state, groups, group, "ana_state")
+
+    def add(self, address):
+        """Makes the port; hosts see it only when it is inaccessible already."""
+        port = self._find(address)
+        if port is None:
+            port = self._make_port()
+            # A new port has group 1; the namespaces' other groups exist on all ports or on none.
+            write("inaccessible", port, "ana_groups", "1", "ana_state")
+            for attribute, value in (("addr_adrfam", "adrfam"), ("addr_trtype", "trtype"), ("addr_trsvcid", "trsvcid"),
+                                     ("addr_traddr", "traddr")):
+                write(address[value], port, attribute)
+        if not os.path.islink(self._link(port)):
+            self._copy_groups(port)
+            self.set_ana(address, "inaccessible")
+            os.symlink(self.subsystem, self._link(port))
+
+    def _make_port(self):
+        """Makes a port without an address, or takes the one that a killed adapter left."""
+        remembered = self.backup.read("port")
+        number = int(remembered) if remembered else 0
+        if not number:
+            number = next(n for n in range(1, MOST_PORTS) if not os.path.isdir(os.path.join(CONFIGFS, "ports", str(n))))
+            self.backup.write("port", str(number))
+        port = os.path.join(CONFIGFS, "ports", str(number))
+        if not os.path.isdir(port):
+            os.mkdir(port)
+        elif read(port, "addr_traddr"):
+            raise inconclusive(f"port {number} of the target was made by somebody else meanwhile")
+        return port
+
+    def _copy_groups(self, port):
+        """The new port needs an entry for each ANA group that any port of the subsystem has."""
+        ports = os.path.join(CONFIGFS, "ports")
+        for other in sorted(os.listdir(ports)):
+            if not os.path.islink(self._link(os.path.join(ports, other))):
+                continue
+            for group in os.listdir(os.path.join(ports, other, "ana_groups")):
+                if not os.path.isdir(os.path.join(port, "ana_groups", group)):
+                    os.mkdir(os.path.join(port, "ana_groups", group))
+
+    def remove(self, address):
+        """Unlinks the subsystem, and removes the port if no other subsystem uses it."""
+        port = self._find(address)
+        if port is None:
+            return
+        if os.path.islink(self._link(port)):
+            os.unlink(self._link(port))
+        if not os.listdir(os.path.join(port, "subsystems")):
+            for group in os.listdir(os.path.join(port, "ana_groups")):
+                if group != "1":
+                    os.rmdir(os.path.join(port, "ana_groups", group))
+            os.rmdir(port)
+
+    # Connections ------------------------------------------------------------------------------------------------------
+
+    def connected(self, address):
+        """Number of hosts with a connection to the port."""
+        local = f"{bracketed(address)}:{address['trsvcid']}"
+        if address["trtype"] == "tcp":
+            return tcp_peers(self.call, address)
+        peers = set()
+        for entry in self.call.must_json(["rdma", "-j", "resource", "show", "cm_id"], "rdma"):
+            if entry.get("state") == "CONNECT" and entry.get("src-addr") in (local, f"{address['traddr']}:{address['trsvcid']}"):
+                peers.add(entry["dst-addr"].rsplit(":", 1)[0])
+        return len(peers)
+
+
+def bracketed(address):
+    return f"[{address['traddr']}]" if address["adrfam"] == "ipv6" else address["traddr"]
+
+
+def text_of(address):
+    return f"{address['trtype']} {bracketed(address)}:{address['trsvcid']}"
+
+
+def tcp_peers(call, address):
+    """Number of hosts with an established TCP connection to the address."""
+    output = call.must(["ss", "-Htn", "state", "established", "sport", "=", ":" + address["trsvcid"]], "ss")
+    local = f"{bracketed(address)}:{address['trsvcid']}"
+    peers = set()
+    for line in output.splitlines():
+        words = line.split()
+        if len(words) < 4:
+            raise inconclusive("ss: its output is not understood")
+        if words[2] == local:
+            peers.add(words[3].rsplit(":", 1)[0])
+    return len(peers)
+
+
+def tcp_bytes(call, address):
+    """Bytes of established TCP connections to the address's port, sent and received."""
+    output = call.must(["ss", "-HtinO", "state", "established", "sport", "=", ":" + address["trsvcid"]], "ss")
+    found = [int(number) for number in re.findall(r"bytes_(?:sent|received):(\d+)", output)]
+    if output.strip() and not found:
+        raise inconclusive("ss does not report the bytes of connections: is the module tcp_diag loaded?")
+    return sum(found)
