@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-Status Bad(const std::string& what) { return {EBADMSG, "the API server's answer " + what}; }
+Status Bad(const std::string& what) { return {EBADMSG, "the server's answer " + what}; }
 
 // Removes and returns a line; nullopt: its end is missing.
 std::optional<std::string_view> TakeLine(std::string_view& bytes) {

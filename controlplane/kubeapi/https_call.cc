@@ -2,27 +2,19 @@
 #include "controlplane/kubeapi/https_call.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
-#include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <utility>
 
-#include "gateway/base/unique_fd.h"
+#include "controlplane/kubeapi/http_connection.h"
 
 namespace rocegw::kubeapi {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kGlance(100);
-constexpr size_t kLargestResponse = 16 << 20;
 
 template <auto Free>
 struct Freed {
@@ -33,62 +25,11 @@ struct Freed {
 };
 using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, Freed<SSL_free>>;
-using Addresses = std::unique_ptr<addrinfo, Freed<freeaddrinfo>>;
-
-// Deadline and cancellation of a call.
-class Patience {
- public:
-  Patience(std::chrono::milliseconds limit, const std::atomic<bool>& stop)
-      : until_(Clock::now() + limit), stop_(stop) {}
-
-  // Waits until the descriptor is ready for `events`.
-  Status Await(int fd, short events) const {
-    for (;;) {
-      if (stop_) return {ECANCELED, "stopped"};
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now());
-      if (left.count() <= 0) return {ETIMEDOUT, "no answer in time"};
-      pollfd one{fd, events, 0};
-      const int ready = ::poll(&one, 1, static_cast<int>(std::min(left, kGlance).count()));
-      if (ready > 0) return OkStatus();
-      if (ready < 0 && errno != EINTR) return {errno, std::strerror(errno)};
-    }
-  }
-
- private:
-  const Clock::time_point until_;
-  const std::atomic<bool>& stop_;
-};
 
 bool IsAddress(const std::string& host) {
   in6_addr ignored;
   return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
          inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
-}
-
-StatusOr<UniqueFd> ConnectTo(const HttpsServer& server, const Patience& patience) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(server.host.c_str(), server.port.c_str(), &hints, &found);
-  if (error != 0) return Status(EHOSTUNREACH, server.host + ": " + gai_strerror(error));
-  const Addresses addresses(found);
-  Status last(EHOSTUNREACH, server.host + ": no address");
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    UniqueFd fd(::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (fd.get() < 0) return Status(errno, std::strerror(errno));
-    if (::connect(fd.get(), at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS) {
-      last = Status(errno, std::strerror(errno));
-      continue;
-    }
-    if (Status ready = patience.Await(fd.get(), POLLOUT); !ready.ok()) return ready;
-    int outcome = 0;
-    socklen_t size = sizeof outcome;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &outcome, &size);
-    if (outcome == 0) return fd;
-    last = Status(outcome, std::strerror(outcome));
-  }
-  return last;
 }
 
 // Returns OpenSSL's text of the last failure on this thread.
@@ -97,7 +38,7 @@ Status TlsError(SSL* session) {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
   if (verified != X509_V_OK) {
-    return {EACCES, std::string("the API server's certificate is not good: ") +
+    return {EACCES, std::string("the server's certificate is not good: ") +
                         X509_verify_cert_error_string(verified)};
   }
   char text[256] = "the connection ended";
@@ -135,9 +76,13 @@ StatusOr<Session> NewSession(const HttpsServer& server, int fd) {
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   // A server that closes without close_notify is checked by the response's length.
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
-  if (SSL_CTX_load_verify_locations(context.get(), server.ca_file.c_str(), nullptr) != 1) {
+  const bool loaded =
+      server.ca_file.empty()
+          ? SSL_CTX_set_default_verify_paths(context.get()) == 1
+          : SSL_CTX_load_verify_locations(context.get(), server.ca_file.c_str(), nullptr) == 1;
+  if (!loaded) {
     ERR_clear_error();
-    return Status(EINVAL, server.ca_file + " holds no authority for the API server");
+    return Status(EINVAL, server.ca_file + " holds no authority for the server");
   }
   Session session(SSL_new(context.get()));
   if (session == nullptr) return Status(ENOMEM, "TLS: no memory");
@@ -151,39 +96,26 @@ StatusOr<Session> NewSession(const HttpsServer& server, int fd) {
   return session;
 }
 
-std::string HeadOf(const HttpsServer& server, const HttpRequest& request,
-                   const std::string& token) {
-  const bool v6 = server.host.find(':') != std::string::npos;
-  std::string head = request.method + " " + request.path +
-                     " HTTP/1.1\r\nHost: " + (v6 ? "[" + server.host + "]" : server.host) + ":" +
-                     server.port +
-                     "\r\nUser-Agent: rocegw\r\nAccept: application/json\r\nConnection: close\r\n";
-  if (!token.empty()) head += "Authorization: Bearer " + token + "\r\n";
-  if (!request.content_type.empty()) head += "Content-Type: " + request.content_type + "\r\n";
-  head += "Content-Length: " + std::to_string(request.body.size()) + "\r\n\r\n";
-  return head;
-}
-
 }  // namespace
 
 StatusOr<HttpResponse> CallHttps(const HttpsServer& server, const HttpRequest& request,
                                  const std::string& token, std::chrono::milliseconds time_limit,
                                  const std::atomic<bool>& stop) {
   const Patience patience(time_limit, stop);
-  auto connected = ConnectTo(server, patience);
+  auto connected = ConnectTo(server.host, server.port, patience);
   if (!connected.ok()) return connected.status();
   const int fd = connected->get();
   auto session = NewSession(server, fd);
   if (!session.ok()) return session.status();
   SSL* const tls = session->get();
   if (auto done = Repeat(tls, fd, patience, SSL_connect); !done.ok()) return done.status();
-  const std::string bytes = HeadOf(server, request, token) + request.body;
+  const std::string bytes = HeadOf(server.host, server.port, request, token) + request.body;
   for (size_t sent = 0; sent < bytes.size();) {
     const auto wrote = Repeat(tls, fd, patience, [&](SSL* to) {
       return SSL_write(to, bytes.data() + sent, static_cast<int>(bytes.size() - sent));
     });
     if (!wrote.ok()) return wrote.status();
-    if (wrote.value() == 0) return Status(EPIPE, "the API server closed the connection");
+    if (wrote.value() == 0) return Status(EPIPE, "the server closed the connection");
     sent += static_cast<size_t>(wrote.value());
   }
   std::string response;
@@ -195,7 +127,7 @@ StatusOr<HttpResponse> CallHttps(const HttpsServer& server, const HttpRequest& r
     if (read.value() == 0) return ParseHttpResponse(response);
     response.append(part, static_cast<size_t>(read.value()));
     if (response.size() > kLargestResponse)
-      return Status(EMSGSIZE, "the API server's answer is larger than 16 MiB");
+      return Status(EMSGSIZE, "the server's answer is larger than 16 MiB");
   }
 }
 

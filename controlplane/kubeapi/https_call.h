@@ -8,6 +8,7 @@
 #include <chrono>
 #include <string>
 
+#include "controlplane/kubeapi/http_connection.h"
 #include "controlplane/kubeapi/http_response.h"
 #include "gateway/base/status.h"
 
@@ -16,14 +17,7 @@ namespace rocegw::kubeapi {
 struct HttpsServer {
   std::string host;     // address or DNS name; the server's certificate must match it
   std::string port;     // "443"
-  std::string ca_file;  // PEM; the only trusted authorities
-};
-
-struct HttpRequest {
-  std::string method;        // "GET"
-  std::string path;          // "/api/v1/namespaces/web"
-  std::string content_type;  // type of the body
-  std::string body;
+  std::string ca_file;  // PEM; the only trusted authorities; empty: those of the system
 };
 
 // `token`: for "Authorization: Bearer", without line breaks. Ends early with ECANCELED when `stop`

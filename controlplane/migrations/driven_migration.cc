@@ -24,7 +24,10 @@ constexpr int64_t kRepeatAfter = 1;
 // A node whose agent follows a higher epoch is asked again with the next one after this time.
 constexpr int64_t kTakeOverAgainAfter = 10;
 constexpr int64_t kDriftEvery = 30;
+constexpr int64_t kGatesEvery = 30;
 constexpr int64_t kQuestionLimit = 60;
+// Number of gates that are asked between the rounds of waves, which count from 1.
+constexpr uint64_t kBetweenRounds = 0;
 constexpr std::chrono::seconds kPathLimit(15);
 
 bool LooksForDrift(MigrationState state) {
@@ -108,6 +111,7 @@ void DrivenMigration::Proceed(int64_t now) {
   SendCommands(now);
   AskGates(now);
   RunPreflight(now);
+  WatchGates(now);
   LookForDrift(now);
 }
 
@@ -175,17 +179,17 @@ void DrivenMigration::OnAnswer(const Arrived& arrived, int64_t now) {
   if (arrived.node >= stored_.record.nodes.size()) return;
   switch (arrived.purpose) {
     case Purpose::kCommand:
-      if (MayBeRepeated(arrived.answer)) {
+      // The agent knows the result of a command that it gets again.
+      if (MayBeRepeated(arrived.answer) || !Apply(ResultOf(arrived), now)) {
         sent_[arrived.number] = now + kRepeatAfter;
-      } else if (Apply(ResultOf(arrived), now)) {
-        sent_.erase(arrived.number);
       } else {
-        // The agent knows the result of a command that it gets again.
-        sent_[arrived.number] = now + kRepeatAfter;
+        sent_.erase(arrived.number);
       }
       return;
     case Purpose::kHealth:
       return OnHealth(arrived, now);
+    case Purpose::kGate:
+      return OnGates(arrived, now);
     case Purpose::kHello:
     case Purpose::kPath:
     case Purpose::kInventory:
@@ -209,19 +213,62 @@ void DrivenMigration::AskGates(int64_t now) {
     ++gates_.waiting;
     Ask(i, CallFor(i, "health"), Purpose::kHealth, record.gate_round, kQuestionLimit);
   }
+  if (!stored_.plan.gates.empty()) {
+    ++gates_.waiting;
+    EvaluateGates(record.gate_round);
+  }
   if (gates_.waiting == 0) EndGates(now);
+}
+
+void DrivenMigration::EvaluateGates(uint64_t round) {
+  context_.gates.Evaluate(
+      stored_.plan.gates, [inbox = context_.inbox, id = stored_.id, round](GateVerdict verdict) {
+        Arrived arrived{.migration = id, .purpose = Purpose::kGate, .number = round, .answer = {}};
+        arrived.answer.report.set_outcome(std::string(WordOf(verdict.outcome)));
+        arrived.answer.report.set_text(std::move(verdict.text));
+        inbox->Put(std::move(arrived));
+      });
+}
+
+void DrivenMigration::WatchGates(int64_t now) {
+  // The gates of a flag day fail while the cluster is out of service.
+  const bool watched = stored_.record.state == MigrationState::kRunning &&
+                       !stored_.plan.gates.empty() && !stored_.plan.flag_day;
+  if (!watched || gates_watched_ || now < watch_gates_at_) return;
+  gates_watched_ = true;
+  EvaluateGates(kBetweenRounds);
+}
+
+void DrivenMigration::OnGates(const Arrived& arrived, int64_t now) {
+  const migration::StepResult result = ResultOf(arrived);
+  if (arrived.number == kBetweenRounds) {
+    gates_watched_ = false;
+    watch_gates_at_ = now + kGatesEvery;
+    // Gates without an answer decide nothing before the end of a wave.
+    if (result.outcome == Outcome::kFailed) (void)Apply(migration::GateAlarm{result.text}, now);
+    return;
+  }
+  if (arrived.number != gates_.round || gates_.waiting == 0) return;
+  Note(result.outcome, result.text);
+  if (--gates_.waiting == 0) EndGates(now);
+}
+
+// A failure counts more than a question without answer, and the first of its kind is kept.
+void DrivenMigration::Note(Outcome outcome, const std::string& text) {
+  const bool worse = gates_.worst == Outcome::kDone ||
+                     (gates_.worst == Outcome::kInconclusive && outcome == Outcome::kFailed);
+  if (outcome == Outcome::kDone || !worse) return;
+  gates_.worst = outcome == Outcome::kFailed ? Outcome::kFailed : Outcome::kInconclusive;
+  gates_.text = text;
 }
 
 void DrivenMigration::OnHealth(const Arrived& arrived, int64_t now) {
   if (arrived.number != gates_.round || gates_.waiting == 0) return;
   const migration::StepResult result = ResultOf(arrived);
-  const bool refused = result.outcome == Outcome::kFailed && arrived.answer.code == 0;
-  const bool better =
-      gates_.worst == Outcome::kDone || (gates_.worst == Outcome::kInconclusive && refused);
-  if (result.outcome != Outcome::kDone && better) {
-    gates_.worst = refused ? Outcome::kFailed : Outcome::kInconclusive;
-    gates_.text = stored_.plan.nodes[arrived.node].name + ": " + result.text;
-  }
+  // A node that was not reached has not refused.
+  const bool unreached = result.outcome == Outcome::kFailed && arrived.answer.code != 0;
+  Note(unreached ? Outcome::kInconclusive : result.outcome,
+       stored_.plan.nodes[arrived.node].name + ": " + result.text);
   if (--gates_.waiting == 0) EndGates(now);
 }
 

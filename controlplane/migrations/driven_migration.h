@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "controlplane/migrations/gate_source.h"
 #include "controlplane/migrations/node_answers.h"
 #include "controlplane/migrations/preflight.h"
 #include "controlplane/migrations/stored_migration.h"
@@ -21,6 +22,7 @@ namespace rocegw::migrations {
 struct DriverContext {
   store::Store& store;
   NodeAccess& nodes;
+  GateSource& gates;
   std::shared_ptr<Inbox> inbox;
   std::string who;  // host and process of this controller
 };
@@ -49,7 +51,12 @@ class DrivenMigration {
   void SendCommands(int64_t now);
   void AskGates(int64_t now);
   void OnHealth(const Arrived& arrived, int64_t now);
+  void Note(migration::Outcome outcome, const std::string& text);
   void EndGates(int64_t now);
+  // Asks the plan's gates between the rounds that end waves.
+  void WatchGates(int64_t now);
+  void EvaluateGates(uint64_t round);
+  void OnGates(const Arrived& arrived, int64_t now);
   void RunPreflight(int64_t now);
   void LookForDrift(int64_t now);
   void OnInventory(const Arrived& arrived, int64_t now);
@@ -58,7 +65,7 @@ class DrivenMigration {
   void Ask(uint32_t node, fleet::v1::MigrationCall call, Purpose purpose, uint64_t number,
            int64_t limit);
 
-  // Answers to the questions of a wave's gates.
+  // Answers to the questions that end a wave: the nodes' health and the plan's gates.
   struct Gates {
     uint64_t round = 0;  // that was asked
     size_t waiting = 0;
@@ -77,7 +84,9 @@ class DrivenMigration {
   std::map<uint64_t, int64_t> sent_;  // commands in flight; value: sent again then, 0: waits
   Gates gates_;
   std::optional<Preflight> preflight_;
-  uint64_t questions_ = 0;  // number of the newest round of preflight or inventory questions
+  uint64_t questions_ = 0;      // number of the newest round of preflight or inventory questions
+  bool gates_watched_ = false;  // an answer is awaited
+  int64_t watch_gates_at_ = 0;
   bool drift_asked_ = false;
   int64_t drift_at_ = 0;
   uint32_t drift_node_ = 0;

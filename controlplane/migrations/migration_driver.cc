@@ -21,9 +21,11 @@ int64_t Now() {
 
 }  // namespace
 
-MigrationDriver::MigrationDriver(store::Store& store, NodeAccess& nodes, std::string candidate)
+MigrationDriver::MigrationDriver(store::Store& store, NodeAccess& nodes, GateSource& gates,
+                                 std::string candidate)
     : context_{.store = store,
                .nodes = nodes,
+               .gates = gates,
                .inbox = std::make_shared<Inbox>(),
                .who = candidate},
       election_(store, {.key = "election/migrations", .candidate = std::move(candidate)},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Driver of all migrations of a store: the elected controller drives them, and its writes carry the
 // fence of its term. Orders of persons reach it through the store, whichever controller took them.
-// Owns a thread; destroyed before its store and nodes.
+// Owns a thread; destroyed before its store, nodes and
+// gates.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@ namespace rocegw::migrations {
 class MigrationDriver {
  public:
   // `candidate`: host and process, for display.
-  MigrationDriver(store::Store& store, NodeAccess& nodes, std::string candidate);
+  MigrationDriver(store::Store& store, NodeAccess& nodes, GateSource& gates, std::string candidate);
   ~MigrationDriver();
   MigrationDriver(const MigrationDriver&) = delete;
   MigrationDriver& operator=(const MigrationDriver&) = delete;

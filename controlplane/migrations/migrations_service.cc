@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controlplane/api/calls/unary_call.h"
+#include "controlplane/migration/plan/gate.h"
 #include "controlplane/migrations/delete_call.h"
 #include "controlplane/migrations/migration_message.h"
 #include "controlplane/migrations/order_call.h"
@@ -60,16 +61,21 @@ std::optional<uint32_t> IndexOf(const Items& items, const std::string& name) {
 }
 
 // Returns why a plan cannot be driven here; nullopt: it can.
-std::optional<ApiError> WhyNotDriven(const migration::Plan& plan) {
+std::optional<ApiError> WhyNotDriven(const migration::Plan& plan, const GateSource& gates) {
   if (plan.nodes.size() > kMostDrivenNodes) {
     return api::InvalidArgument(
         {{"plan", "has more than " + std::to_string(kMostDrivenNodes) + " nodes"}});
   }
-  if (!plan.gates.empty()) {
+  if (!plan.gates.empty() && !gates.IsConfigured()) {
     return api::FailedPrecondition(
         "GATES_NOT_EVALUATED",
-        "this controller evaluates no PromQL: make a plan without --gate; after each wave it asks "
-        "the nodes' health");
+        "this controller has no Prometheus (prometheus.url of its configuration): make a plan "
+        "without --gate; after each wave it asks the nodes' health");
+  }
+  for (const std::string& gate : plan.gates) {
+    std::string problem;
+    (void)migration::ReadGate(gate, problem);
+    if (!problem.empty()) return api::InvalidArgument({{"plan", "has a gate: " + problem}});
   }
   if (!model::IsDnsLabel(plan.adapter))
     return api::InvalidArgument({{"plan", "names an adapter that is not a DNS label"}});
@@ -107,7 +113,8 @@ grpc::ServerUnaryReactor* MigrationsService::CreateMigration(
     if (!problem.empty())
       return reactor->Finish(
           api::ToStatus(api::InvalidArgument({{"plan", "is none: " + problem}})));
-    if (const auto error = WhyNotDriven(wanted.plan)) return reactor->Finish(api::ToStatus(*error));
+    if (const auto error = WhyNotDriven(wanted.plan, gates_))
+      return reactor->Finish(api::ToStatus(*error));
     wanted.record = migration::NewRecord(wanted.plan);
     if (!request->plan_hash().empty() && request->plan_hash() != wanted.record.plan_hash) {
       return reactor->Finish(

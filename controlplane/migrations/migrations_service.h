@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "controlplane/api/services/standard_service.h"
+#include "controlplane/migrations/gate_source.h"
 #include "controlplane/migrations/order_call.h"
 #include "rocegw/admin/v1/migrations.grpc.pb.h"
 
@@ -17,7 +18,8 @@ class MigrationsService final : public admin::v1::Migrations::CallbackService {
   // Migrations that a store keeps.
   static constexpr size_t kMost = 64;
 
-  explicit MigrationsService(const api::Backend& backend) : backend_(backend) {}
+  MigrationsService(const api::Backend& backend, const GateSource& gates)
+      : backend_(backend), gates_(gates) {}
 
   grpc::ServerUnaryReactor* CreateMigration(grpc::CallbackServerContext* context,
                                             const admin::v1::CreateMigrationRequest* request,
@@ -51,6 +53,7 @@ class MigrationsService final : public admin::v1::Migrations::CallbackService {
                                  std::function<OrderOrError(const StoredMigration&)> order);
 
   const api::Backend& backend_;
+  const GateSource& gates_;
 };
 
 }  // namespace rocegw::migrations

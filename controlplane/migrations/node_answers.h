@@ -15,7 +15,7 @@
 
 namespace rocegw::migrations {
 
-enum class Purpose : uint8_t { kCommand, kHello, kPath, kInventory, kHealth };
+enum class Purpose : uint8_t { kCommand, kHello, kPath, kInventory, kHealth, kGate };
 
 struct Arrived {
   std::string migration;

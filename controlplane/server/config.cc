@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "controlplane/kubeapi/http_call.h"
 #include "controlplane/model/resource_name.h"
 #include "gateway/process/config_document.h"
 
@@ -156,6 +157,22 @@ void ReadKubernetes(Section& top, KubernetesConfig& kubernetes) {
   });
 }
 
+std::string CheckPrometheusUrl(const std::string& text) {
+  std::string problem;
+  if (!text.empty()) (void)kubeapi::ReadHttpUrl(text, problem);
+  return problem.empty() ? "" : "'" + text + "' is no URL of a Prometheus server: " + problem;
+}
+
+void ReadPrometheus(Section& top, PrometheusConfig& prometheus) {
+  top.Nested("prometheus", [&](Section& section) {
+    section.Text("url", CheckPrometheusUrl, prometheus.url);
+    section.Text("ca_file", CheckAbsolutePath, prometheus.ca_file);
+    section.Text("token_file", CheckAbsolutePath, prometheus.token_file);
+    if (prometheus.url.empty() && (section.Has("ca_file") || section.Has("token_file")))
+      section.Problem("ca_file and token_file need url");
+  });
+}
+
 void ReadTop(Section& top, Config& config) {
   top.Text("state_dir", CheckAbsolutePath, config.state_dir);
   top.Text(
@@ -188,6 +205,7 @@ void ReadTop(Section& top, Config& config) {
   });
   ReadStore(top, config);
   ReadKubernetes(top, config.kubernetes);
+  ReadPrometheus(top, config.prometheus);
   top.Nested("certificates", [&](Section& section) {
     Duration(section, "node_lifetime", seconds(1), hours(24 * 90), config.node_lifetime);
     Duration(section, "server_lifetime", seconds(1), hours(24 * 3650), config.server_lifetime);

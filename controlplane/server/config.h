@@ -35,6 +35,14 @@ struct KubernetesConfig {
   bool operator==(const KubernetesConfig&) const = default;
 };
 
+// Server that judges the gates of migrations.
+struct PrometheusConfig {
+  std::string url;         // "http://prometheus:9090"; empty: plans with gates are refused
+  std::string ca_file;     // empty: the system's authorities
+  std::string token_file;  // bearer token; empty: none
+  bool operator==(const PrometheusConfig&) const = default;
+};
+
 struct Config {
   std::string state_dir = "/var/lib/rocegw-controller";
   std::string trust_domain = "rocegw";
@@ -48,6 +56,7 @@ struct Config {
   Backend backend = Backend::kSqlite;
   EtcdConfig etcd;
   KubernetesConfig kubernetes;
+  PrometheusConfig prometheus;
   std::chrono::seconds node_lifetime = std::chrono::hours(24);
   std::chrono::seconds server_lifetime = std::chrono::hours(24 * 90);
   std::chrono::seconds keep_history = std::chrono::hours(1);

@@ -40,6 +40,7 @@
 #include "controlplane/migrations/fleet_nodes.h"
 #include "controlplane/migrations/migration_driver.h"
 #include "controlplane/migrations/migrations_service.h"
+#include "controlplane/migrations/prometheus_gates.h"
 #include "controlplane/model/timestamp.h"
 #include "controlplane/server/controller_metrics.h"
 #include "controlplane/server/front/connection_front.h"
@@ -126,7 +127,8 @@ std::string ReplicaId() { return HostName() + "-" + store::RandomUuid().substr(0
 struct Fleet {
   Fleet(store::Store& store, const std::string& id, std::unique_ptr<sync::FleetFollower> f,
         std::unique_ptr<identity::Revocations> r, const identity::CertificateAuthority& authority,
-        api::EnrollmentOptions options, api::Replicas::ChannelTo channel_to)
+        api::EnrollmentOptions options, api::Replicas::ChannelTo channel_to,
+        migrations::PrometheusSettings prometheus)
       : follower(std::move(f)),
         revocations(std::move(r)),
         writer(store, *follower),
@@ -145,7 +147,8 @@ struct Fleet {
         gateways(backend, hub, other_controllers, router, enrollment),
         operations(backend),
         audit(backend),
-        migrations(backend),
+        gates(std::move(prometheus)),
+        migrations(backend, gates),
         migration_nodes(*follower, router),
         nodes(enrollment,
               {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}),
@@ -177,6 +180,7 @@ struct Fleet {
   api::GatewaysService gateways;
   api::OperationsService operations;
   api::AuditService audit;
+  migrations::PrometheusGates gates;
   migrations::MigrationsService migrations;
   migrations::FleetNodes migration_nodes;
   api::NodeService nodes;
@@ -348,12 +352,15 @@ Status Controller::Parts::StartFleet() {
   auto revocations = identity::Revocations::Start(*store);
   if (!revocations.ok()) return revocations.status();
   if (Status opened = OpenApiServer(); !opened.ok()) return opened;
-  fleet =
-      std::make_unique<Fleet>(*store, id, std::move(*follower), std::move(*revocations), *authority,
-                              api::EnrollmentOptions{.node_lifetime = config.node_lifetime,
-                                                     .controllers = ReachableAt(config, named),
-                                                     .pods = pod_review.get()},
-                              [this](const std::string& address) { return ChannelTo(address); });
+  fleet = std::make_unique<Fleet>(
+      *store, id, std::move(*follower), std::move(*revocations), *authority,
+      api::EnrollmentOptions{.node_lifetime = config.node_lifetime,
+                             .controllers = ReachableAt(config, named),
+                             .pods = pod_review.get()},
+      [this](const std::string& address) { return ChannelTo(address); },
+      migrations::PrometheusSettings{.url = config.prometheus.url,
+                                     .ca_file = config.prometheus.ca_file,
+                                     .token_file = config.prometheus.token_file});
   if (pod_review != nullptr && !config.kubernetes.join_config_map.empty()) {
     join_file_publisher = std::make_unique<JoinFilePublisher>(
         *api_server, config.kubernetes.join_config_map, fleet->enrollment.PodJoinFile());
@@ -529,7 +536,7 @@ Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move
       "migrations",
       [parts] {
         parts->migration_driver = std::make_unique<migrations::MigrationDriver>(
-            *parts->store, parts->fleet->migration_nodes, Candidate());
+            *parts->store, parts->fleet->migration_nodes, parts->fleet->gates, Candidate());
         return OkStatus();
       },
       [parts] { parts->migration_driver.reset(); });

@@ -62,6 +62,13 @@ kubernetes:
   # Folder with the controller's own token and with the authority of the API server, as kubelet mounts it.
   service_account_dir: /var/run/secrets/kubernetes.io/serviceaccount
 
+# Prometheus server that judges the gates of migrations (rocegwctl migrate plan --gate). Without: plans with gates are
+# refused.
+prometheus:
+  url: ""                                     # http://prometheus:9090, or https://HOST/PATH
+  # ca_file: /etc/rocegw/prometheus-ca.crt    # without: the authorities of the system
+  # token_file: /etc/rocegw/prometheus-token  # bearer token, read for each query
+
 # Certificates are renewed when half of their time has passed.
 certificates:
   node_lifetime: 24h

@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "controlplane/migration/plan/gate.h"
+
 namespace rocegw::migration {
 namespace {
 
@@ -75,6 +77,11 @@ class Planner {
       Problem("a change window needs a begin and a later end");
     if (request_.gates.size() > kMostGates)
       Problem("at most " + std::to_string(kMostGates) + " gates");
+    for (const std::string& gate : request_.gates) {
+      std::string problem;
+      (void)ReadGate(gate, problem);
+      if (!problem.empty()) Problem("gate " + gate + ": " + problem);
+    }
     if (request_.waves.empty()) Problem("no waves");
   }
 

@@ -19,12 +19,14 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 from echo_service import Node  # noqa: E402
 from netlab.fleet import Agent, Controller, eventually  # noqa: E402
-from netlab.gateway_host import gateway_pair  # noqa: E402
+from netlab.gateway_host import gateway_pair, http_get  # noqa: E402
 from netlab.job import LabError, run  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 
-STEPS = ("plan", "preflight_fails", "path_blocked", "start", "exclusive", "kill_controller", "approve", "kill_agent", "complete", "rollback", "again",
-         "finalize", "audit")
+PROMETHEUS, CANARY = 9090, 7999  # ports
+GATE = 'up{job=~"gateway|canary"} == 1'
+STEPS = ("plan", "preflight_fails", "path_blocked", "start", "exclusive", "kill_controller", "approve", "kill_agent", "complete", "rollback", "no_prometheus",
+         "gate_fails", "gate_holds", "finalize", "audit")
 SERVICE = os.path.join(HERE, "echo_service.py")
 ADAPTER = os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters", "generic.py")
 
@@ -41,7 +43,7 @@ class Tour:
         self.lab = lab
         self.binaries = binaries
         self.hosts = gateway_pair(lab, binaries)
-        self.controller = Controller(lab, self.hosts[0], binaries)
+        self.controller = Controller(lab, self.hosts[0], binaries, f"prometheus: {{url: \"http://127.0.0.1:{PROMETHEUS}\"}}\n")
         self.adapters = lab.path("adapters")
         self.descriptions = lab.path("descriptions")
         for folder in (self.adapters, self.descriptions):
@@ -117,13 +119,13 @@ class Tour:
             return str(error)
         raise LabError(f"not refused: {words}")
 
-    def make_plan(self, name):
+    def make_plan(self, name, *more):
         inventory = run([os.path.join(self.binaries, "rocegwctl"), "migrate", "inventory", "echo", "--",
                          os.path.join(self.adapters, "generic")])
         inventory_file, plan = self.lab.path(f"{name}.inventory.json"), self.lab.path(f"{name}.plan.json")
         with open(inventory_file, "w", encoding="utf-8") as file:
             file.write(inventory)
-        self.migrate("plan", inventory_file, "--to", "gateway", "--waves", "canary=1,100%", "--soak", "1s", "--name", name, "-f", plan)
+        self.migrate("plan", inventory_file, "--to", "gateway", "--waves", "canary=1,100%", "--soak", "1s", "--name", name, *more, "-f", plan)
         return plan
 
     def await_connected(self, count):
@@ -233,13 +235,54 @@ class Tour:
             with open(node.path("journal"), encoding="ascii") as file:
                 check(file.read().splitlines()[-1] == "tcp intact", "the last exercise was not over TCP")
 
-    def again(self):
-        """The first migration is deleted and another one begins, whose waves nobody approves."""
+    def no_prometheus(self):
+        """The first migration is deleted and another one begins, whose waves nobody approves. Its gate has no answer: it pauses."""
         self.migrate("delete", "there")
         check("there" not in self.migrate("status"), "it is still there")
-        self.file = self.make_plan("again")
+        text = self.refused("plan", self.lab.path("there.inventory.json"), "--to", "gateway", "--name", "no", "--gate", "up")
+        check("gate up: it is no comparison" in text, text)
+        self.file = self.make_plan("again", "--gate", GATE)
         self.migrate("start", self.file)
         self.migrate("set", "again", "approve=auto", "retry-after=1s")
+        self.await_state("PAUSED", "again")
+        check("inconclusive: gate " in self.seen("again")["reason"], self.seen("again")["reason"])
+        check("Connection refused" in self.seen("again")["reason"], self.seen("again")["reason"])
+
+    def up(self, job):
+        """What a real Prometheus knows of a job: "1", "0", or nothing."""
+        try:
+            answer = json.loads(http_get(self.hosts[0].namespace, PROMETHEUS, f"/api/v1/query?query=up%7Bjob%3D%22{job}%22%7D", 10))
+        except (LabError, OSError, ValueError):
+            return None
+        result = answer.get("data", {}).get("result")
+        return result[0]["value"][1] if result else None
+
+    def gate_fails(self):
+        """Debian's Prometheus finds one of two jobs down: the gate fails, and the migration pauses again."""
+        config = self.lab.path("prometheus.yaml")
+        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+                for name, port in (("gateway", 7474), ("canary", CANARY))]
+        with open(config, "w", encoding="utf-8") as file:
+            json.dump({"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}, file)
+        self.lab.start(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={self.lab.path('prometheus-data')}",
+                        f"--web.listen-address=127.0.0.1:{PROMETHEUS}"], title="prometheus", namespace=self.hosts[0].namespace)
+        eventually("both jobs in Prometheus", lambda: (self.up("gateway"), self.up("canary")) == ("1", "0"), 60)
+        self.migrate("resume", "again")
+        eventually("the failed gate", lambda: 'does not hold {' in self.seen("again")["reason"], 60)
+        reason = self.seen("again")["reason"]
+        check(reason.startswith("gate: gate up{") and 'job="canary"' in reason, reason)
+        check(self.state("again") == "PAUSED", self.state("again"))
+
+    def gate_holds(self):
+        """The other job is up: the migration runs to its end."""
+        pages = self.lab.path("pages")
+        os.mkdir(pages)
+        with open(os.path.join(pages, "metrics"), "w", encoding="utf-8") as file:
+            file.write("canary_reads_total 1\n")
+        self.lab.start([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", pages, str(CANARY)],
+                       title="canary's metrics", namespace=self.hosts[0].namespace)
+        eventually("the canary's job is up", lambda: self.up("canary") == "1", 60)
+        self.migrate("resume", "again")
         self.await_state("COMPLETED", "again")
 
     def finalize(self):

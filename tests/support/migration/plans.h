@@ -20,6 +20,7 @@ struct PlanShape {
   bool flag_day = false;
   uint32_t votes = 0;  // the last nodes hold a vote
   bool approval = true;
+  std::vector<std::string> gates = {};
 };
 
 // Nodes n1, n2, ... in racks r1 to r3.
@@ -44,6 +45,7 @@ inline PlanRequest TestRequest(const PlanShape& shape) {
   request.per_domain = shape.per_domain;
   request.allow_flag_day = shape.flag_day;
   request.knobs.max_unavailable = shape.max_unavailable;
+  request.gates = shape.gates;
   request.knobs.automatic_approval = !shape.approval;
   return request;
 }

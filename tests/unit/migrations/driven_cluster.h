@@ -147,6 +147,35 @@ class SimulatedNodes final : public NodeAccess {
   std::map<uint64_t, uint32_t> executed_;
 };
 
+// Gates whose verdict a test sets.
+class ScriptedGates final : public GateSource {
+ public:
+  bool IsConfigured() const override { return true; }
+  void Evaluate(std::vector<std::string> gates, std::function<void(GateVerdict)> done) override {
+    GateVerdict verdict;
+    {
+      const std::lock_guard lock(mutex_);
+      ++rounds_;
+      verdict = verdict_;
+      if (gates.empty()) verdict = {migration::Outcome::kFailed, "no gates were asked"};
+    }
+    done(std::move(verdict));
+  }
+  void Set(GateVerdict verdict) {
+    const std::lock_guard lock(mutex_);
+    verdict_ = std::move(verdict);
+  }
+  uint64_t rounds() {
+    const std::lock_guard lock(mutex_);
+    return rounds_;
+  }
+
+ private:
+  std::mutex mutex_;
+  GateVerdict verdict_;
+  uint64_t rounds_ = 0;
+};
+
 class DrivenCluster {
  public:
   static constexpr const char* kId = "m1";
@@ -165,8 +194,9 @@ class DrivenCluster {
   const migration::Plan& plan() const { return plan_; }
   store::Store& store() { return *store_; }
   SimulatedNodes& nodes() { return nodes_; }
+  ScriptedGates& gates() { return gates_; }
   std::unique_ptr<MigrationDriver> NewDriver() {
-    return std::make_unique<MigrationDriver>(*store_, nodes_, "test");
+    return std::make_unique<MigrationDriver>(*store_, nodes_, gates_, "test");
   }
 
   StoredMigration Stored() {
@@ -225,6 +255,7 @@ class DrivenCluster {
   const migration::Plan plan_;
   std::unique_ptr<store::Store> store_;
   SimulatedNodes nodes_;
+  ScriptedGates gates_;
 };
 
 }  // namespace rocegw::migrations

@@ -157,6 +157,46 @@ TEST(MigrationDriver, APreflightFindsAPathThatCarriesNoWholePackets) {
             "is the planned one");
 }
 
+migration::PlanShape Gated() {
+  migration::PlanShape shape = Automatic(4);
+  shape.gates = {"errors == 0"};
+  return shape;
+}
+
+TEST(MigrationDriver, GatesThatHoldLetTheWavesPass) {
+  DrivenCluster cluster(Gated());
+  const auto driver = cluster.NewDriver();
+  cluster.Start();
+  ASSERT_TRUE(cluster.AwaitState(MigrationState::kCompleted));
+  EXPECT_GE(cluster.gates().rounds(), cluster.plan().waves.size());
+}
+
+TEST(MigrationDriver, AGateThatFailsPausesAndAnswersAfterResume) {
+  DrivenCluster cluster(Gated());
+  cluster.gates().Set({migration::Outcome::kFailed, "gate errors == 0 does not hold {}"});
+  const auto driver = cluster.NewDriver();
+  cluster.Start();
+  ASSERT_TRUE(cluster.AwaitState(MigrationState::kPaused));
+  EXPECT_EQ(cluster.Stored().record.pause_reason, PauseReason::kGate);
+  EXPECT_EQ(cluster.Stored().record.reason, "gate: gate errors == 0 does not hold {}");
+  cluster.gates().Set({});
+  EXPECT_EQ(cluster.Give({.verb = Verb::kResume}), "");
+  EXPECT_TRUE(cluster.AwaitState(MigrationState::kCompleted));
+}
+
+TEST(MigrationDriver, AGateWithoutAnAnswerPausesAtTheEndOfItsWave) {
+  DrivenCluster cluster(Gated());
+  cluster.gates().Set({migration::Outcome::kInconclusive, "gate errors == 0: no data"});
+  const auto driver = cluster.NewDriver();
+  cluster.Start();
+  ASSERT_TRUE(cluster.AwaitState(MigrationState::kPaused));
+  const Record record = cluster.Stored().record;
+  EXPECT_EQ(record.pause_reason, PauseReason::kInconclusive);
+  EXPECT_EQ(record.reason, "inconclusive: gate errors == 0: no data");
+  // The canary was migrated before.
+  EXPECT_EQ(record.nodes[cluster.plan().waves[0].nodes[0]].state, NodeState::kSoaking);
+}
+
 TEST(MigrationDriver, EachTransitionIsAudited) {
   DrivenCluster cluster(Automatic(2));
   const auto driver = cluster.NewDriver();

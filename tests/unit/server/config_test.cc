@@ -45,6 +45,7 @@ kubernetes:
   audience: fleet
   join_config_map: rocegw/rocegw-join
   service_account_dir: /token
+prometheus: {url: "https://p.example/x", ca_file: /pca, token_file: /ptoken}
 certificates: {node_lifetime: 90s, server_lifetime: 30d}
 keep_history: 15m
 seal_interval: 5s
@@ -71,6 +72,7 @@ seal_interval: 5s
   EXPECT_EQ(config.etcd.key_file, "/k");
   EXPECT_EQ(config.node_lifetime, seconds(90));
   EXPECT_EQ(config.server_lifetime, hours(24 * 30));
+  EXPECT_EQ(config.prometheus, (PrometheusConfig{"https://p.example/x", "/pca", "/ptoken"}));
   EXPECT_EQ(config.keep_history, seconds(900));
   EXPECT_EQ(config.seal_interval, seconds(5));
 }
@@ -98,6 +100,8 @@ TEST(ControllerConfig, EachMistake_IsNamedWithItsLine) {
       "store: {backend: etcd, etcd: {endpoints: ['e:1'], key_file: /k, certificate_file: /c}}",
       "certificates: {node_lifetime: 0s}",
       "certificates: {node_lifetime: 1 day}",
+      "prometheus: {url: \"prometheus:9090\"}",
+      "prometheus: {token_file: /t}",
       "keep_history: 1s",
       "unknown: 1",
       "- list",

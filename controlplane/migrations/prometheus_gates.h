@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gates of plans, judged by a Prometheus server. One thread of this class asks, one query after the
+// other: a migration asks its gates a few times a minute at most. Any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "controlplane/kubeapi/http_call.h"
+#include "controlplane/migrations/gate_source.h"
+#include "controlplane/migrations/prometheus_answer.h"
+
+namespace rocegw::migrations {
+
+struct PrometheusSettings {
+  std::string url;         // "http://prometheus:9090" or "https://host/path"; empty: no gates
+  std::string ca_file;     // authorities of https; empty: those of the system
+  std::string token_file;  // bearer token, read for each query; empty: none
+  std::chrono::milliseconds time_limit{10'000};  // for one query
+};
+
+// Reads "http[s]://HOST[:PORT][/PATH]". `problem`: what is wrong, one line.
+kubeapi::HttpUrl ReadPrometheusUrl(const std::string& url, std::string& problem);
+
+// Judges a gate by the answers to its query and, where a series is false, to its left side.
+GateVerdict Judge(const std::string& gate, const PrometheusAnswer& answer,
+                  const std::optional<PrometheusAnswer>& left);
+
+class PrometheusGates final : public GateSource {
+ public:
+  // Rounds of gates that wait. More than the migrations of a fleet.
+  static constexpr size_t kMostWaiting = 128;
+
+  explicit PrometheusGates(PrometheusSettings settings);
+  // Drops waiting rounds without a verdict.
+  ~PrometheusGates() override;
+  PrometheusGates(const PrometheusGates&) = delete;
+  PrometheusGates& operator=(const PrometheusGates&) = delete;
+
+  bool IsConfigured() const override { return !settings_.url.empty(); }
+  void Evaluate(std::vector<std::string> gates, std::function<void(GateVerdict)> done) override;
+
+ private:
+  struct Round {
+    std::vector<std::string> gates;
+    std::function<void(GateVerdict)> done;
+  };
+
+  void Run();
+  std::optional<Round> Next();
+  GateVerdict VerdictOn(const std::vector<std::string>& gates) const;
+  GateVerdict VerdictOn(const std::string& gate) const;
+  PrometheusAnswer Ask(const std::string& query) const;
+
+  const PrometheusSettings settings_;
+  kubeapi::HttpUrl server_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Round> waiting_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace rocegw::migrations
