@@ -119,6 +119,8 @@ class CmEngine {
   // sessions (gateway/hand_over). All actions of the writer were carried out. A reader reports in
   // `actions` which peers it knows. If the state is refused, the engine must be destroyed.
   void HandOver(hand_over::StateStream& state, CmActions& actions);
+  // The part of it that never changes, for a reader that gets the rest later.
+  void HandOverInstance(hand_over::StateStream& state);
 
   const Discovery& discovery() const;
   const CmCounters& counters() const;

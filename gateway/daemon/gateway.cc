@@ -115,12 +115,16 @@ Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> des
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_, &watchdog_),
       grpc_server_(identity_, readiness_, *this, this, this, this, this),
-      quiet_({loop_, data_path_, metrics_server_, grpc_server_}),
-      take_over_server_(loop_, *this, identity_.version) {
-  if (predecessor) state_.emplace(predecessor->state, ControlLoop::Now());
+      quiet_({loop_, data_path_, metrics_server_, grpc_server_, take_over_steps_}),
+      take_over_server_(loop_, *this, identity_.version, take_over_steps_) {
+  if (predecessor) foundation_.emplace(predecessor->foundation, ControlLoop::Now());
   metrics_server_.SetAccepting(inherited_ == nullptr);
   grpc_server_.SetAccepting(inherited_ == nullptr);
+  take_over_steps_.Begin(ControlLoop::Now());
   lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
+  lifecycle_.on_started = [this](const std::string& part) {
+    take_over_steps_.End(part, ControlLoop::Now());
+  };
   lifecycle_.on_stop = [](const std::string& part) { spdlog::debug("stop: {}", part); };
   lifecycle_.Add(
       "control loop", [this] { return StartLoop(); }, [] {});
@@ -155,8 +159,6 @@ Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> des
         engine_.reset();
         target_.reset();
       });
-  lifecycle_.Add(
-      "programs", [this] { return ReadSessions(); }, [] {});
   lifecycle_.Add(
       "metrics", [this] { return StartMetrics(); },
       [this] { WhileLooping([this] { metrics_server_.Stop(); }); });
@@ -226,14 +228,18 @@ void Gateway::UpdateSysfs(const session::Device& device) {
 Status Gateway::StartSessions() {
   const auto owner = FindOwner(config_.attach_socket.owner);
   if (!owner.ok()) return {owner.status().error(), "attach_socket." + owner.status().text()};
-  if (Status read = ReadGids(); !read.ok()) return read;
+  if (foundation_) data_path_.HandOverGids(*foundation_);
   session::Options options = SessionOptions(config_, sysfs_.root());
   options.awaits_state = inherited_ != nullptr;
   data_path_.StartSessions(std::move(options));
   sessions()->attach().Inherit(inherited_);
   sessions()->attach().SetAccepting(inherited_ == nullptr);
   sessions()->attach().SetWatching(inherited_ == nullptr);
-  if (Status read = ReadNumbers(); !read.ok()) return read;
+  if (foundation_) {
+    if (foundation_->ok()) sessions()->HandOverFoundation(*foundation_);
+    (void)foundation_->Require(foundation_->at_end(), "it is longer than what was read");
+    if (!foundation_->ok()) return {EPROTO, std::string("state: ") + foundation_->failure()};
+  }
   Status status = sessions()->Listen({config_.attach_socket.path, config_.attach_socket.mode,
                                       owner.value().uid, owner.value().gid});
   if (status.ok()) status = StartKeys();
@@ -295,6 +301,7 @@ void Gateway::RetryConfigurationLater() {
     retries_ = false;
     retry_after_ = std::min(retry_after_ * 2, kLastRetry);
     if (!engine_) return;
+    if (IsBeingReplaced()) return RetryConfigurationLater();
     if (const size_t done = engine_->Retry(); done != 0)
       spdlog::info("configuration: {} pools that waited for their sockets have them", done);
     RetryConfigurationLater();
@@ -372,7 +379,7 @@ void Gateway::Apply(const types::v1::Push& push,
   // Shared, so that it can be called here if the loop does not take the task.
   auto shared = std::make_shared<std::function<void(bool, types::v1::PushReport)>>(std::move(done));
   const bool posted = loop_.Post([this, push, shared] {
-    if (!engine_ || quiet_.active()) return (*shared)(false, {});
+    if (!engine_ || IsBeingReplaced()) return (*shared)(false, {});
     types::v1::PushReport report = engine_->Apply(push);
     spdlog::info("configuration: push {} of store {}: {}, now at revision {}, {} rejected",
                  push.revision(), push.store_uuid(), types::v1::PushStatus_Name(report.status()),

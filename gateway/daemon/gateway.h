@@ -31,6 +31,7 @@
 #include "gateway/service/sources/state_source.h"
 #include "gateway/session/session_server.h"
 #include "gateway/take_over/history.h"
+#include "gateway/take_over/step_times.h"
 
 namespace rocegw::daemon {
 
@@ -41,10 +42,10 @@ class Gateway final : private service::StateSource,
                       private service::DiagnosisSource,
                       private TakeOverHost {
  public:
-  // Descriptors and state of the process that this one replaces.
+  // Descriptors of the process that this one replaces, and the state of it that does not change.
   struct Predecessor {
     InheritedFds& fds;
-    const std::vector<uint8_t>& state;
+    const std::vector<uint8_t>& foundation;
   };
   // `descriptors`: receives the descriptors that programs pass. `predecessor`: what it refers to
   // outlives this object; nothing: the process replaces none.
@@ -59,11 +60,14 @@ class Gateway final : private service::StateSource,
   // the parts do not act yet: nothing is accepted, received or sent before Act. After an error the
   // process must then exit without running destructors.
   Status Start();
+  // Reads the state of the process that this one replaces, which rests. `began`: when the state
+  // began to arrive.
+  Status Build(const std::vector<uint8_t>& state, TimePoint began);
   // Does all that can fail on the way to the gateway in the place of another process, which can
   // still go on. Returns the pause of the service. Then LetWorkersAct makes this process the
   // gateway: what its workers send and receive, no other process can take back.
   StatusOr<Duration> Act(const std::string& predecessor_version, size_t descriptors);
-  void LetWorkersAct() { data_path_.UnparkWorkers(); }
+  void LetWorkersAct();
   // Process that is the gateway now instead of this one; 0: none. Run has returned then.
   pid_t successor() const { return successor_; }
   // Ends calls in progress and leaves everything that the successor has in place. The process must
@@ -106,10 +110,9 @@ class Gateway final : private service::StateSource,
   Status StartGrpc();
   Status StartTakeOvers();
   session::TakeOverRow TakeOvers() const;
-  // Read the state of the process that this one replaces, in this order.
-  Status ReadGids();
-  Status ReadNumbers();
-  Status ReadSessions();
+  // Returns true while another process may take the place of this one: what it was told of the
+  // configuration must stay true.
+  bool IsBeingReplaced() const { return quiet_.active() || take_over_server_.is_in_progress(); }
   // Logs the programs that the stop cuts off, for orchestrators that show no output of their drain.
   // The work runs on another thread, since it waits for answers of this thread's loop.
   void ReportHolders();
@@ -138,6 +141,7 @@ class Gateway final : private service::StateSource,
     quiet_.Begin(std::move(done));
   }
   void Resume() override;
+  StatusOr<std::vector<uint8_t>> WriteFoundation(const hand_over::StateVersions& reader) override;
   StatusOr<std::vector<uint8_t>> WriteState(const hand_over::StateVersions& reader) override;
   void OnRefused(take_over::Refusal refusal, const std::string& text) override;
   void Leave(pid_t successor, Duration blackout) override;
@@ -152,7 +156,7 @@ class Gateway final : private service::StateSource,
 
   const Config config_;
   InheritedFds* const inherited_;
-  std::optional<hand_over::StateStream> state_;  // state of the predecessor
+  std::optional<hand_over::StateStream> foundation_;  // state of the predecessor
   service::GatewayIdentity identity_;
   service::Readiness readiness_;
   ControlLoop loop_;
@@ -172,6 +176,7 @@ class Gateway final : private service::StateSource,
   process::Watchdog watchdog_;
   process::MetricsServer metrics_server_;
   service::GrpcServer grpc_server_;
+  take_over::StepTimes take_over_steps_;
   Quiet quiet_;
   TakeOverServer take_over_server_;
   take_over::History take_overs_;

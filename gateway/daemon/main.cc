@@ -217,15 +217,17 @@ int Begin(const Arguments& arguments, Gateway& gateway, TakeOverClient* client, 
     spdlog::error(status.text());
     return kEnvironment;
   }
+  const auto go_on = [&](TakeOverClient::Outcome outcome) {
+    if (outcome == TakeOverClient::Outcome::kPredecessorEnded)
+      StartAnew(invocation, *client, detached);
+    if (outcome != TakeOverClient::Outcome::kGoOn) GiveUp(client->refuse());
+  };
   if (status.ok()) {
-    switch (client->AwaitCommit()) {
-      case TakeOverClient::Outcome::kPredecessorEnded:
-        StartAnew(invocation, *client, detached);
-      case TakeOverClient::Outcome::kGoOn:
-        break;
-      default:
-        GiveUp(client->refuse());
-    }
+    go_on(client->AwaitState());
+    status = gateway.Build(client->state(), client->state_began());
+  }
+  if (status.ok()) {
+    go_on(client->AwaitCommit());
     const auto blackout = gateway.Act(client->predecessor_version(), client->descriptors());
     status = blackout.status();
     if (status.ok()) {
@@ -251,8 +253,8 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
   TakeOverClient client;
   bool takes_over = false;
   if (arguments.take_over) {
-    switch (client.Receive(config.runtime_dir + "/take_over.sock", process::Version(),
-                           Gateway::ShapeOf(config))) {
+    switch (client.Ask(config.runtime_dir + "/take_over.sock", process::Version(),
+                       Gateway::ShapeOf(config))) {
       case TakeOverClient::Outcome::kRefused:
         GiveUp(client.refuse());
       case TakeOverClient::Outcome::kPredecessorEnded:
@@ -269,7 +271,7 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
   const TimePoint patience = MonotonicNow() + kLocksFreeWithin;
   do {
     started.emplace(config, descriptors,
-                    takes_over ? std::optional(Gateway::Predecessor{client.fds(), client.state()})
+                    takes_over ? std::optional(Gateway::Predecessor{client.fds(), client.foundation()})
                                : std::nullopt);
     begun =
         Begin(arguments, *started, takes_over ? &client : nullptr, patience, invocation, detached);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 namespace rocegw::daemon {
 namespace {
@@ -22,6 +23,8 @@ class Writer {
 
   void File(const fs::path& name, const std::string& content) {
     const fs::path path = base_ / name;
+    // A file system may write a replaced file to its disk at once, which takes long.
+    if (Holds(path, content + "\n")) return;
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
     const fs::path fresh = path.string() + ".new";
@@ -46,6 +49,11 @@ class Writer {
   Status status() const { return status_; }
 
  private:
+  static bool Holds(const fs::path& path, const std::string& content) {
+    std::ifstream file(path);
+    return file && std::string(std::istreambuf_iterator<char>(file), {}) == content;
+  }
+
   fs::path base_;
   Status status_;
 };

@@ -20,6 +20,7 @@ Status Lifecycle::StartOnly() {
     if (on_start) on_start(parts_[started_].name);
     Status status = parts_[started_].start();
     if (!status.ok()) return status;
+    if (on_started) on_started(parts_[started_].name);
     ++started_;
   }
   return OkStatus();

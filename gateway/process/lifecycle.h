@@ -22,8 +22,9 @@ class Lifecycle {
   // Adds a part. `stop` runs once, and only if `start` succeeded.
   void Add(std::string part, std::function<Status()> start, std::function<void()> stop);
 
-  // Called with the name of each part before it starts and before it stops.
+  // Called with the name of each part before it starts, after it started and before it stops.
   std::function<void(const std::string& part)> on_start;
+  std::function<void(const std::string& part)> on_started;
   std::function<void(const std::string& part)> on_stop;
 
   // Starts all parts. Returns the error of the part that failed: its text names part and remedy.

@@ -88,11 +88,14 @@ class SessionServer {
     return attach_.Clear(path, "its attach socket is given to somebody else");
   }
 
-  // Hand-over to a gateway that takes over. A reader, with Options::awaits_state, calls the first
-  // function before anything is configured, and the second when all pools are set. The workers then
-  // have messages to apply.
   // Stops the deadlines of connections, or lets them run again.
   void SetConnectionsResting(bool rest) { cm_->SetResting(rest); }
+  // Hand-over to a gateway that takes over. A reader has Options::awaits_state.
+  // State that does not change while the gateway runs. A reader reads it before anything is
+  // configured.
+  void HandOverFoundation(hand_over::StateStream& state);
+  // State that changes, while the gateway rests. A reader reads both when all pools are set. The
+  // workers then have messages to apply.
   void HandOverNumbers(hand_over::StateStream& state);
   void HandOverSessions(hand_over::StateStream& state);
 
@@ -114,10 +117,13 @@ class SessionServer {
   struct ChannelNumbers {
     Qpn acceptor;
     std::vector<Qpn> numbers;
+
+    bool operator==(const ChannelNumbers&) const = default;
   };
   void TakeChannelNumbers();
   std::vector<Qpn> Acceptors() const;
   void UseChannels();
+  void HandOverChannels(hand_over::StateStream& state);
   void SetMember(const wire::Gid& peer, bool member);
   // Closes the reserve of the pool with that name if its uid differs.
   void CloseReserveOf(const std::string& name, const std::string& new_uid);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between the running gateway and the process that replaces it, one per datagram of a
-// seqpacket socket. In order: HELLO (new), OFFER and DESCRIPTORS (old), PREPARED (new), DESCRIPTORS
-// of attached programs and STATE (old), READY (new), COMMIT (old), SERVING (new). REFUSE ends the
-// take-over from either side. Input is foreign: lengths and counts are bounded. Plain values.
+// seqpacket socket. In order: HELLO (new), OFFER, DESCRIPTORS and STATE that does not change (old),
+// PREPARED (new), DESCRIPTORS that came since and STATE that changes (old), READY (new), COMMIT
+// (old), SERVING (new). REFUSE ends the take-over from either side. Input is foreign: lengths and
+// counts are bounded. Plain values.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ namespace rocegw::take_over {
 
 // Version of this protocol. Both sides must have the same one; new kinds of descriptors and of
 // state need no new version.
-inline constexpr uint16_t kProtocol = 1;
+inline constexpr uint16_t kProtocol = 2;
 // Largest message in bytes.
 inline constexpr size_t kMostBytes = 48 << 10;
 // Limit of descriptors in one message: below SCM_MAX_FD of Linux.
@@ -42,8 +43,8 @@ struct Refuse {
   std::string text;  // details, one line
 };
 struct Offer {
-  std::string version;  // version of the program, for display
-  uint32_t descriptors = 0;
+  std::string version;       // version of the program, for display
+  uint32_t descriptors = 0;  // number of those before the first STATE
 };
 // The message carries as many descriptors as labels, in the same order.
 struct Descriptors {
@@ -55,7 +56,7 @@ struct Descriptors {
 };
 struct Prepared {};
 struct State {
-  bool last = true;
+  bool last = true;            // the stream ends with this part
   std::vector<uint8_t> bytes;  // part of the stream
 };
 struct Ready {};

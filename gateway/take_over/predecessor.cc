@@ -51,7 +51,7 @@ Predecessor::Step Predecessor::OnNotQuiet(Refusal refusal) {
 }
 
 Predecessor::Step Predecessor::OnNotWritten(Refusal refusal) {
-  if (state_ != State::kSwitching) return {};
+  if (state_ != State::kPreparing && state_ != State::kSwitching) return {};
   return Abandon(refusal, true);
 }
 

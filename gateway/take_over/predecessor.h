@@ -17,12 +17,12 @@
 namespace rocegw::take_over {
 
 enum class PredecessorAction : uint8_t {
-  kOffer,      // sends OFFER and the descriptors
+  kOffer,      // sends OFFER, the descriptors and the state that does not change
   kRefuse,     // sends REFUSE with the step's reason
   kClose,      // closes the connection
   kQuieten,    // stops all activity; then OnQuiet or OnNotQuiet
   kResume,     // is the gateway again
-  kSendState,  // sends STATE
+  kSendState,  // sends the descriptors that came since, and the state that changes
   kCommit,     // sends COMMIT
   kKill,       // ends the successor's process
   kLeave,      // ends this process without touching what the successor serves
@@ -57,7 +57,7 @@ class Predecessor {
   Step OnPrepared();
   Step OnQuiet();
   Step OnNotQuiet(Refusal refusal);
-  // The state cannot be written.
+  // A state cannot be written.
   Step OnNotWritten(Refusal refusal);
   Step OnReady();
   Step OnServing();

@@ -13,13 +13,15 @@ Successor::Step Successor::Advance(State from, State to, std::vector<SuccessorAc
 
 Successor::Step Successor::Begin() { return {{SuccessorAction::kSendHello}, std::nullopt}; }
 
-Successor::Step Successor::OnOffer() { return Advance(State::kAsking, State::kPreparing, {}); }
+Successor::Step Successor::OnOffer() { return Advance(State::kAsking, State::kReceiving, {}); }
 
-Successor::Step Successor::OnDescriptors() {
+Successor::Step Successor::OnPrepared() {
   return Advance(State::kPreparing, State::kAwaitingState, {SuccessorAction::kSendPrepared});
 }
 
 Successor::Step Successor::OnState() {
+  if (state_ == State::kReceiving)
+    return Advance(State::kReceiving, State::kPreparing, {SuccessorAction::kPrepare});
   return Advance(State::kAwaitingState, State::kBuilding, {SuccessorAction::kBuild});
 }
 

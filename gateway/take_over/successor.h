@@ -15,8 +15,10 @@ namespace rocegw::take_over {
 
 enum class SuccessorAction : uint8_t {
   kSendHello,
+  kPrepare,  // starts all parts without acting, while the other gateway serves; then OnPrepared or
+             // OnFailed
   kSendPrepared,
-  kBuild,  // builds all parts from descriptors and state, without acting; then OnBuilt or OnFailed
+  kBuild,  // gives the parts the state of the other gateway; then OnBuilt or OnFailed
   kSendReady,
   kAct,  // is the gateway; then OnActing or OnFailed
   kSendServing,
@@ -29,7 +31,8 @@ class Successor {
  public:
   enum class State : uint8_t {
     kAsking,          // waits for OFFER
-    kPreparing,       // waits for descriptors
+    kReceiving,       // waits for descriptors and the state that does not change
+    kPreparing,       // starts its parts
     kAwaitingState,   // waits for STATE
     kBuilding,        // builds
     kAwaitingCommit,  // waits for COMMIT
@@ -47,10 +50,10 @@ class Successor {
 
   Step Begin();
   Step OnOffer();
-  // All offered descriptors arrived and are what they should be.
-  Step OnDescriptors();
-  // All parts of the state arrived.
+  // A state arrived with all its parts: first the one that does not change, behind the offered
+  // descriptors, then the one that does.
   Step OnState();
+  Step OnPrepared();
   Step OnBuilt();
   Step OnCommit();
   Step OnActing();

@@ -55,6 +55,11 @@ void Discovery::HandOverPeer(StateStream& state, const wire::Gid& gid, Peer& pee
   if (state.reading() && asking) waiting_.insert({waiting, gid});
 }
 
+void Discovery::HandOverInstance(StateStream& state) {
+  state(own_.instance);
+  state.Require(own_.instance != 0, "gateway has no instance");
+}
+
 void Discovery::HandOver(StateStream& state, CmActions& actions) {
   const StateRecord record(state, StateKind::kDiscovery);
   auto& [config, random, own, keys, peers, members, queries, answers, of_stranger, of_known,
@@ -156,6 +161,8 @@ void Core::HandOver(StateStream& state, CmActions& actions) {
   stranger_limit.HandOver(state);
   if (state.reading() && state.ok()) Resume(state);
 }
+
+void CmEngine::HandOverInstance(StateStream& state) { core_->discovery.HandOverInstance(state); }
 
 void CmEngine::HandOver(StateStream& state, CmActions& actions) { core_->HandOver(state, actions); }
 

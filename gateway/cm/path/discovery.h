@@ -113,6 +113,8 @@ class Discovery {
 
   // Writes or reads the state; a reader reports the peers that it knows.
   void HandOver(hand_over::StateStream& state, CmActions& actions);
+  // The part of it that never changes: peers know the gateway by its instance.
+  void HandOverInstance(hand_over::StateStream& state);
 
   const DiscoveryCounters& counters() const { return counters_; }
   size_t size() const { return peers_.size(); }

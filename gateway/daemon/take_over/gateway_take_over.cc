@@ -99,10 +99,19 @@ OfferedFds Gateway::OfferSessionFds() {
   return fds;
 }
 
-StatusOr<std::vector<uint8_t>> Gateway::WriteState(const hand_over::StateVersions& reader) {
+// Programs know addresses by their indices.
+StatusOr<std::vector<uint8_t>> Gateway::WriteFoundation(const hand_over::StateVersions& reader) {
   std::vector<uint8_t> bytes;
   hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
   data_path_.HandOverGids(stream);
+  sessions()->HandOverFoundation(stream);
+  if (!stream.ok()) return Status(EPROTO, stream.failure());
+  return bytes;
+}
+
+StatusOr<std::vector<uint8_t>> Gateway::WriteState(const hand_over::StateVersions& reader) {
+  std::vector<uint8_t> bytes;
+  hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
   take_over::GatewayState state{quiet_.since().ns, sessions()->drains_locally(), take_overs_};
   state.HandOver(stream);
   sessions()->HandOverNumbers(stream);
@@ -112,35 +121,24 @@ StatusOr<std::vector<uint8_t>> Gateway::WriteState(const hand_over::StateVersion
   return bytes;
 }
 
-// Programs know addresses by their indices.
-Status Gateway::ReadGids() {
-  if (!state_) return OkStatus();
-  data_path_.HandOverGids(*state_);
-  if (!state_->ok()) return {EPROTO, std::string("state: ") + state_->failure()};
-  return OkStatus();
-}
-
-// Numbers and keys come before the configuration, and sessions after it, since they need pools.
-Status Gateway::ReadNumbers() {
-  if (!state_) return OkStatus();
+Status Gateway::Build(const std::vector<uint8_t>& bytes, TimePoint began) {
+  take_over_steps_.Begin(began);
+  take_over_steps_.End("state received", ControlLoop::Now());
+  hand_over::StateStream stream(bytes, ControlLoop::Now());
   take_over::GatewayState state;
-  state.HandOver(*state_);
-  if (state_->ok()) sessions()->HandOverNumbers(*state_);
-  if (!state_->ok()) return {EPROTO, std::string("state: ") + state_->failure()};
+  state.HandOver(stream);
   predecessor_quiet_.ns = state.quiet_since_ns;
   take_overs_ = state.history;
   if (state.drains_locally) sessions()->OrderDrainLocally(true);
-  return OkStatus();
-}
-
-Status Gateway::ReadSessions() {
-  if (!state_) return OkStatus();
-  sessions()->HandOverSessions(*state_);
+  if (stream.ok()) sessions()->HandOverNumbers(stream);
+  if (stream.ok()) sessions()->HandOverSessions(stream);
+  take_over_steps_.End("sessions built", ControlLoop::Now());
   Status linked = OkStatus();
-  if (state_->ok()) linked = data_path_.HandOverWorkers(*state_);
+  if (stream.ok()) linked = data_path_.HandOverWorkers(stream);
   if (!linked.ok()) return linked;
-  (void)state_->Require(state_->at_end(), "it is longer than what was read");
-  if (!state_->ok()) return {EPROTO, std::string("state: ") + state_->failure()};
+  take_over_steps_.End("workers read", ControlLoop::Now());
+  (void)stream.Require(stream.at_end(), "it is longer than what was read");
+  if (!stream.ok()) return {EPROTO, std::string("state: ") + stream.failure()};
   return OkStatus();
 }
 
@@ -170,6 +168,7 @@ void Gateway::OnRefused(Refusal refusal, const std::string& text) {
 void Gateway::Leave(pid_t successor, Duration blackout) {
   spdlog::info("take-over: process {} is the gateway after a pause of {:.1f} ms", successor,
                static_cast<double>(blackout.ns) / 1e6);
+  spdlog::info("take-over: {}", take_over_steps_.Line());
   successor_ = successor;
   RequestStop();
 }
@@ -184,7 +183,6 @@ void Gateway::LeaveToSuccessor() {
 StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t descriptors) {
   if (Status status = data_path_.RunWorkers(/*parked=*/true); !status.ok()) return status;
   StartWatchdog();
-  if (Status status = StartSysfs(); !status.ok()) return status;
   if (Status status = runtime_dir_.NameHolder(); !status.ok()) return status;
   if (Status status = StartTakeOvers(); !status.ok()) return status;
   RemoveSockets(inherited_->Discard(FdKind::kAttachListener));
@@ -207,7 +205,16 @@ StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t d
   sessions()->services().events.Add("TAKEN_OVER", "gateways/" + identity_.name, "take-over", line,
                                     session::WallClockNs(), ControlLoop::Now());
   spdlog::info(line);
+  take_over_steps_.End("begun", ControlLoop::Now());
   return blackout;
+}
+
+// Programs wait for the workers, so what programs do not need comes behind them. The files of the
+// sysfs view are those of the predecessor until then.
+void Gateway::LetWorkersAct() {
+  data_path_.UnparkWorkers();
+  spdlog::info("take-over: {}", take_over_steps_.Line());
+  if (Status status = StartSysfs(); !status.ok()) spdlog::warn("sysfs view: {}", status.text());
 }
 
 }  // namespace rocegw::daemon

@@ -31,6 +31,7 @@ void Quiet::Begin(Done done) {
   ++number_;
   done_ = std::move(done);
   since_ = ControlLoop::Now();
+  parts_.steps.Begin(since_);
   Accept(false);
   Look();
 }
@@ -64,6 +65,7 @@ void Quiet::ParkWorkers() {
     timer_ = parts_.loop.At(ControlLoop::Now() + kRestAgain, [this] { Look(); });
     return;
   }
+  parts_.steps.End("requests settled", ControlLoop::Now());
   sessions.attach().SetWatching(false);
   sessions.SetConnectionsResting(true);
   workers_parked_ = true;
@@ -76,7 +78,10 @@ void Quiet::AwaitWorkers() {
   timer_ = 0;
   if (parts_.data_path.RestWorkers()) {
     const std::string unsettled = parts_.data_path.sessions()->attach().Unsettled();
-    if (unsettled.empty()) return Answer(std::nullopt);
+    if (unsettled.empty()) {
+      parts_.steps.End("workers rest", ControlLoop::Now());
+      return Answer(std::nullopt);
+    }
     // A message that arrived just before the workers were parked is settled first.
     UnparkWorkers();
     return Look();

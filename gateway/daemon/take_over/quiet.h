@@ -14,6 +14,7 @@
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/service/grpc_server.h"
 #include "gateway/take_over/messages.h"
+#include "gateway/take_over/step_times.h"
 
 namespace rocegw::daemon {
 
@@ -24,6 +25,7 @@ class Quiet {
     datapath::DataPath& data_path;
     process::MetricsServer& metrics;
     service::GrpcServer& grpc;
+    take_over::StepTimes& steps;
   };
   // Result: nothing, or the reason why the gateway cannot rest.
   using Done = std::function<void(std::optional<take_over::Refuse>)>;

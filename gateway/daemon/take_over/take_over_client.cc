@@ -26,8 +26,8 @@ constexpr size_t kMostState = 64 << 20;
 
 }  // namespace
 
-TakeOverClient::Outcome TakeOverClient::Receive(const std::string& path, const std::string& version,
-                                                std::vector<std::string> shape) {
+TakeOverClient::Outcome TakeOverClient::Ask(const std::string& path, const std::string& version,
+                                            std::vector<std::string> shape) {
   auto socket = take_over::ConnectToPredecessor(path);
   if (!socket.ok()) {
     const int error = socket.status().error();
@@ -46,6 +46,10 @@ TakeOverClient::Outcome TakeOverClient::Receive(const std::string& path, const s
   own_version_ = version;
   shape_ = std::move(shape);
   return Do(rules_.Begin()) ? outcome_ : Run();
+}
+
+TakeOverClient::Outcome TakeOverClient::AwaitState() {
+  return Do(rules_.OnPrepared()) ? outcome_ : Run();
 }
 
 TakeOverClient::Outcome TakeOverClient::AwaitCommit() {
@@ -101,13 +105,19 @@ TakeOverClient::Step TakeOverClient::Handle(Connection::Received& received) {
   }
   if (const auto* labels = std::get_if<take_over::Descriptors>(&message))
     return TakeDescriptors(*labels, received.fds);
-  if (const auto* part = std::get_if<take_over::State>(&message)) {
-    if (state_.size() + part->bytes.size() > kMostState) return rules_.OnMalformed();
-    state_.insert(state_.end(), part->bytes.begin(), part->bytes.end());
-    return part->last ? rules_.OnState() : Step();
-  }
+  if (const auto* part = std::get_if<take_over::State>(&message)) return TakeState(*part);
   if (std::holds_alternative<take_over::Commit>(message)) return rules_.OnCommit();
   return rules_.OnMalformed();
+}
+
+TakeOverClient::Step TakeOverClient::TakeState(const take_over::State& part) {
+  const bool prepares = rules_.state() == SuccessorState::kReceiving;
+  if (prepares && descriptors_ != expected_) return rules_.OnMalformed();
+  std::vector<uint8_t>& state = prepares ? foundation_ : state_;
+  if (!prepares && state.empty()) state_began_ = MonotonicNow();
+  if (state.size() + part.bytes.size() > kMostState) return rules_.OnMalformed();
+  state.insert(state.end(), part.bytes.begin(), part.bytes.end());
+  return part.last ? rules_.OnState() : Step();
 }
 
 TakeOverClient::Step TakeOverClient::TakeDescriptors(const take_over::Descriptors& labels,
@@ -121,10 +131,7 @@ TakeOverClient::Step TakeOverClient::TakeDescriptors(const take_over::Descriptor
     fds_.Add(label.kind, label.name, std::move(fds[i]));
   }
   descriptors_ += fds.size();
-  // Descriptors of programs come with the state, which names them.
-  if (rules_.state() == SuccessorState::kAwaitingState) return {};
-  if (descriptors_ < expected_) return {};
-  return descriptors_ == expected_ ? rules_.OnDescriptors() : rules_.OnMalformed();
+  return {};
 }
 
 bool TakeOverClient::Do(const Step& step) {
@@ -146,6 +153,7 @@ bool TakeOverClient::Do(const Step& step) {
       case SuccessorAction::kSendRefuse:
         connection_.Send(refuse_);
         break;
+      case SuccessorAction::kPrepare:
       case SuccessorAction::kBuild:
       case SuccessorAction::kAct:
         outcome_ = Outcome::kGoOn;

@@ -11,6 +11,7 @@
 
 #include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
+#include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/take_over/connection.h"
 #include "gateway/take_over/successor.h"
@@ -26,9 +27,10 @@ class TakeOverClient {
     kPredecessorEnded,  // the running gateway ended before it handed over
   };
 
-  // Asks the gateway that listens at `path` and waits for descriptors and state.
-  Outcome Receive(const std::string& path, const std::string& version,
-                  std::vector<std::string> shape);
+  // Asks the gateway that listens at `path` and waits for descriptors and what does not change.
+  Outcome Ask(const std::string& path, const std::string& version, std::vector<std::string> shape);
+  // Reports that this process is prepared, and waits for the state that changes.
+  Outcome AwaitState();
   // Reports that all parts are built, and waits for COMMIT.
   Outcome AwaitCommit();
   // Reports that this process serves.
@@ -39,7 +41,11 @@ class TakeOverClient {
   void AwaitEndOfPredecessor(Duration wait) const;
 
   InheritedFds& fds() { return fds_; }
+  // State that does not change, then the state that does.
+  const std::vector<uint8_t>& foundation() const { return foundation_; }
   const std::vector<uint8_t>& state() const { return state_; }
+  // When the first part of the state that changes arrived.
+  TimePoint state_began() const { return state_began_; }
   const std::string& predecessor_version() const { return version_; }
   size_t descriptors() const { return descriptors_; }
   const take_over::Refuse& refuse() const { return refuse_; }
@@ -53,6 +59,7 @@ class TakeOverClient {
   Outcome Run();
   Step Next();
   Step Handle(take_over::Connection::Received& received);
+  Step TakeState(const take_over::State& part);
   Step TakeDescriptors(const take_over::Descriptors& labels, std::vector<UniqueFd>& fds);
   // Returns true if the caller must act.
   bool Do(const Step& step);
@@ -66,7 +73,9 @@ class TakeOverClient {
   InheritedFds fds_;
   size_t expected_ = 0;
   size_t descriptors_ = 0;
+  std::vector<uint8_t> foundation_;
   std::vector<uint8_t> state_;
+  TimePoint state_began_;
   take_over::Refuse refuse_;
   Outcome outcome_ = Outcome::kGoOn;
 };

@@ -117,9 +117,13 @@ TakeOverServer::Step TakeOverServer::Handle(Connection::Received& received) {
     return rules_.OnRefused(refuse->refusal);
   }
   if (std::holds_alternative<take_over::Prepared>(message)) return rules_.OnPrepared();
-  if (std::holds_alternative<take_over::Ready>(message)) return rules_.OnReady();
+  if (std::holds_alternative<take_over::Ready>(message)) {
+    steps_.End("built by the new process", ControlLoop::Now());
+    return rules_.OnReady();
+  }
   if (const auto* serving = std::get_if<take_over::Serving>(&message)) {
     blackout_ = serving->blackout;
+    steps_.End("begun by the new process", ControlLoop::Now());
     return rules_.OnServing();
   }
   return rules_.OnMalformed();
@@ -177,10 +181,17 @@ void TakeOverServer::Do(PredecessorAction action) {
 }
 
 void TakeOverServer::SendOffer() {
-  const OfferedFds fds = host_.OfferFds();
+  sent_.clear();
+  OfferedFds fds = host_.OfferFds();
+  const OfferedFds of_sessions = host_.OfferSessionFds();
+  fds.insert(fds.end(), of_sessions.begin(), of_sessions.end());
+  fds = sent_.Missing(fds);
   connection_.Send(take_over::Offer{version_, static_cast<uint32_t>(fds.size())});
   SendDescriptors(fds);
-  Watch();
+  const auto foundation = host_.WriteFoundation(versions_);
+  if (!foundation.ok()) return NotWritten(Refusal::kSessions, foundation.status().text());
+  foundation_ = foundation.value();
+  SendParts(foundation_);
 }
 
 void TakeOverServer::SendDescriptors(const OfferedFds& fds) {
@@ -196,21 +207,32 @@ void TakeOverServer::SendDescriptors(const OfferedFds& fds) {
   }
 }
 
+void TakeOverServer::NotWritten(Refusal refusal, const std::string& text) {
+  refuse_ = {refusal, text};
+  Do(rules_.OnNotWritten(refusal));
+}
+
 void TakeOverServer::SendState() {
+  const auto foundation = host_.WriteFoundation(versions_);
+  const bool same = foundation.ok() && foundation.value() == foundation_;
+  if (!same || !sent_.Missing(host_.OfferFds()).empty())
+    return NotWritten(Refusal::kConfiguration, "addresses or sockets changed meanwhile");
   const auto state = host_.WriteState(versions_);
-  if (!state.ok()) {
-    refuse_ = {take_over::Refusal::kSessions, state.status().text()};
-    return Do(rules_.OnNotWritten(refuse_.refusal));
-  }
-  const std::vector<uint8_t>& bytes = state.value();
-  SendDescriptors(host_.OfferSessionFds());
+  if (!state.ok()) return NotWritten(Refusal::kSessions, state.status().text());
+  steps_.End("state written", ControlLoop::Now());
+  SendDescriptors(sent_.Missing(host_.OfferSessionFds()));
+  SendParts(state.value());
+  steps_.End("sent", ControlLoop::Now());
+}
+
+void TakeOverServer::SendParts(const std::vector<uint8_t>& state) {
   size_t at = 0;
   do {
-    const size_t length = std::min(kStatePart, bytes.size() - at);
-    const auto* const from = bytes.data() + at;
+    const size_t length = std::min(kStatePart, state.size() - at);
+    const auto* const from = state.data() + at;
     at += length;
-    connection_.Send(take_over::State{at == bytes.size(), {from, from + length}});
-  } while (at < bytes.size());
+    connection_.Send(take_over::State{at == state.size(), {from, from + length}});
+  } while (at < state.size());
   Watch();
 }
 

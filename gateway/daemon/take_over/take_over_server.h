@@ -19,6 +19,8 @@
 #include "gateway/take_over/connection.h"
 #include "gateway/take_over/messages.h"
 #include "gateway/take_over/predecessor.h"
+#include "gateway/take_over/sent_descriptors.h"
+#include "gateway/take_over/step_times.h"
 
 namespace rocegw::daemon {
 
@@ -29,13 +31,18 @@ class TakeOverHost {
 
   // Returns why this gateway cannot be replaced by that process; nothing: it can.
   virtual std::optional<take_over::Refuse> Judge(const take_over::Hello& hello) = 0;
+  // Descriptors of the gateway itself.
   virtual OfferedFds OfferFds() = 0;
-  // Descriptors of attached programs; while quiet.
+  // Descriptors of attached programs.
   virtual OfferedFds OfferSessionFds() = 0;
   // Stops acting; `done` with nothing, or with the reason why not.
   virtual void Quieten(std::function<void(std::optional<take_over::Refuse>)> done) = 0;
   virtual void Resume() = 0;
-  // Returns the state, in versions that the successor reads, or why it cannot be written.
+  // Return a state, in versions that the successor reads, or why it cannot be written.
+  // State that does not change while this gateway can be replaced.
+  virtual StatusOr<std::vector<uint8_t>> WriteFoundation(
+      const hand_over::StateVersions& reader) = 0;
+  // State that changes; while quiet.
   virtual StatusOr<std::vector<uint8_t>> WriteState(const hand_over::StateVersions& reader) = 0;
   // The take-over ended without success.
   virtual void OnRefused(take_over::Refusal refusal, const std::string& text) = 0;
@@ -45,8 +52,9 @@ class TakeOverHost {
 
 class TakeOverServer {
  public:
-  TakeOverServer(ControlLoop& loop, TakeOverHost& host, std::string version)
-      : loop_(loop), host_(host), version_(std::move(version)) {}
+  TakeOverServer(ControlLoop& loop, TakeOverHost& host, std::string version,
+                 take_over::StepTimes& steps)
+      : loop_(loop), host_(host), version_(std::move(version)), steps_(steps) {}
   ~TakeOverServer() { Stop(); }
   TakeOverServer(const TakeOverServer&) = delete;
   TakeOverServer& operator=(const TakeOverServer&) = delete;
@@ -58,6 +66,11 @@ class TakeOverServer {
   void Offer(OfferedFds& fds) const;
   // Tells the successor that this process has left. The socket stays.
   void Leave() { CloseConnection(); }
+  // Returns true from the time at which another process began to prepare itself: what it was told
+  // of this gateway must stay true.
+  bool is_in_progress() const {
+    return rules_.state() >= take_over::Predecessor::State::kPreparing;
+  }
   // Returns true between COMMIT and the successor's answer or end.
   bool is_decided() const { return !rules_.is_gateway() && rules_.state() != kLeft; }
 
@@ -74,6 +87,8 @@ class TakeOverServer {
   void SendOffer();
   void SendDescriptors(const OfferedFds& fds);
   void SendState();
+  void SendParts(const std::vector<uint8_t>& state);
+  void NotWritten(take_over::Refusal refusal, const std::string& text);
   void RefuseOther(UniqueFd socket);
   void CloseConnection();
   void Watch();
@@ -83,6 +98,7 @@ class TakeOverServer {
   ControlLoop& loop_;
   TakeOverHost& host_;
   const std::string version_;
+  take_over::StepTimes& steps_;
   std::string path_;
   UniqueFd listener_;
   ControlLoop::WatchId listener_watch_ = 0;
@@ -95,6 +111,8 @@ class TakeOverServer {
   pid_t successor_ = 0;
   UniqueFd process_;  // pidfd of the successor, if the system has one
   hand_over::StateVersions versions_;
+  take_over::SentDescriptors sent_;
+  std::vector<uint8_t> foundation_;  // as it was sent
   Duration blackout_;
   // Last reason of either side.
   take_over::Refuse refuse_;

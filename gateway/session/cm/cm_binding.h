@@ -110,6 +110,7 @@ class CmBinding {
   const char* Unsettled() const;
   // Writes the state, or reads it into a binding that has done nothing. Call CarryOut then.
   void HandOver(hand_over::StateStream& state);
+  void HandOverInstance(hand_over::StateStream& state) { engine_.HandOverInstance(state); }
   // Carries out the engine's actions until there are none, then arms the timer.
   void CarryOut();
 

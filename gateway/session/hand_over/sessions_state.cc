@@ -120,23 +120,38 @@ int AttachServer::link_error() const {
   return error;
 }
 
+// The second state that a reader gets has the same numbers as the first one.
+void SessionServer::HandOverChannels(StateStream& state) {
+  const auto workers = static_cast<uint32_t>(services_.workers.worker_count());
+  std::vector<ChannelNumbers> all = channel_numbers_;
+  const uint32_t count = state.Count(all.size(), workers);
+  state.Require(count == 0 || count == workers, "numbers of channels are missing");
+  if (state.reading()) all.resize(state.ok() ? count : 0);
+  for (ChannelNumbers& numbers : all) {
+    state(numbers.acceptor);
+    state.Vector(numbers.numbers, kMostChannels, [&](Qpn& number) { state(number); });
+  }
+  state.Require(channel_numbers_.empty() || all == channel_numbers_, "numbers of channels changed");
+  if (state.reading() && state.ok()) channel_numbers_ = std::move(all);
+}
+
+// The channels are the first message to a worker.
+void SessionServer::HandOverFoundation(StateStream& state) {
+  const StateRecord record(state, StateKind::kFoundation);
+  cm_->HandOverInstance(state);
+  HandOverChannels(state);
+  if (!state.reading() || !state.ok()) return;
+  cm_->OfferChannels(Acceptors());
+  if (services_.options.gateways.channels) UseChannels();
+}
+
 void SessionServer::HandOverNumbers(StateStream& state) {
   const StateRecord record(state, StateKind::kNumbers);
   services_.qpns.HandOver(state);
   services_.keys.HandOver(state);
-  const auto workers = static_cast<uint32_t>(services_.workers.worker_count());
-  const uint32_t count = state.Count(channel_numbers_.size(), workers);
-  state.Require(count == 0 || count == workers, "numbers of channels are missing");
-  if (state.reading()) channel_numbers_.resize(state.ok() ? count : 0);
-  for (ChannelNumbers& numbers : channel_numbers_) {
-    state(numbers.acceptor);
-    state.Vector(numbers.numbers, kMostChannels, [&](Qpn& number) { state(number); });
-  }
-  if (state.reading() && state.ok()) cm_->OfferChannels(Acceptors());
+  HandOverChannels(state);
   if (state.ok()) cm_->HandOver(state);
-  if (!state.reading() || !state.ok()) return;
-  if (services_.options.gateways.channels) UseChannels();
-  cm_->CarryOut();
+  if (state.reading() && state.ok()) cm_->CarryOut();
 }
 
 void SessionServer::HandOverSessions(StateStream& state) {

@@ -300,6 +300,8 @@ std::string_view NameOf(HandedObject object) {
       return "worker";
     case HandedObject::kSessions:
       return "sessions";
+    case HandedObject::kFoundation:
+      return "foundation";
     case HandedObject::kConnections:
       return "connections";
     case HandedObject::kMemoryWindow:
@@ -343,6 +345,8 @@ std::vector<uint8_t> ExampleOf(HandedObject object) {
       return ExampleOfWorker();
     case HandedObject::kSessions:
       return ExampleOfSessions();
+    case HandedObject::kFoundation:
+      return ExampleOfFoundation();
     case HandedObject::kConnections:
       return ExampleOfConnections();
     case HandedObject::kMemoryWindow: {
@@ -391,6 +395,8 @@ std::string ReadAndRun(HandedObject object, std::span<const uint8_t> state) {
       return RunWorker(state);
     case HandedObject::kSessions:
       return RunSessions(state);
+    case HandedObject::kFoundation:
+      return RunFoundation(state);
     case HandedObject::kConnections:
       return RunConnections(state);
     case HandedObject::kMemoryWindow: {

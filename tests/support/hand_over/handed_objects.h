@@ -27,6 +27,7 @@ enum class HandedObject : uint8_t {
   kConnections = 11,
   kMemoryWindow = 12,
   kSessions = 13,
+  kFoundation = 14,
   kCount,
 };
 

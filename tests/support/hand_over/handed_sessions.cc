@@ -13,9 +13,10 @@ namespace {
 
 using hand_over::StateStream;
 
-session::Options OptionsOf(bool awaits_state) {
+session::Options OptionsOf(bool awaits_state, bool channels = false) {
   session::Options options;
   options.memory_way = session::MemoryWay::kDescriptor;
+  options.gateways.channels = channels;
   options.awaits_state = awaits_state;
   return options;
 }
@@ -54,6 +55,26 @@ std::string RunSessions(std::span<const uint8_t> state) {
   attach.SetWatching(true);
   host.Settle();
   return "";
+}
+
+std::vector<uint8_t> ExampleOfFoundation() {
+  SessionHost host(1, OptionsOf(false, true));
+  std::vector<uint8_t> bytes;
+  const hand_over::StateVersions versions;
+  StateStream out(bytes, ControlLoop::Now(), versions);
+  host.server->HandOverFoundation(out);
+  return bytes;
+}
+
+std::string RunFoundation(std::span<const uint8_t> state) {
+  SessionHost host(1, OptionsOf(true, true));
+  StateStream in(state, ControlLoop::Now());
+  host.server->HandOverFoundation(in);
+  if (!in.ok()) return in.failure();
+  if (!in.at_end()) return "state is longer than what was read";
+  host.Settle();
+  TestClient client(host);
+  return client.Hello() ? "" : "the session server does not work";
 }
 
 }  // namespace rocegw::testing

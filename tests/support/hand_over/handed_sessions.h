@@ -15,4 +15,8 @@ std::vector<uint8_t> ExampleOfSessions();
 // Returns the reason for which the state was refused; "": it was read.
 std::string RunSessions(std::span<const uint8_t> state);
 
+// The same for what never changes while a gateway runs.
+std::vector<uint8_t> ExampleOfFoundation();
+std::string RunFoundation(std::span<const uint8_t> state);
+
 }  // namespace rocegw::testing

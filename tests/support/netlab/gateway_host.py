@@ -63,11 +63,17 @@ class GatewayHost(Host):
     def take_over(self, timeout=60):
         """A new daemon takes the place of the running one, which ends."""
         old = self.daemon
-        self.daemon = start_daemon(self.lab, [os.path.join(self.binaries, "rocegwd"), "--config", self.config, "--take-over"], self.directory, f"rocegwd of {self.name}",
-                                   self.namespace, timeout)
+        self.daemon = start_daemon(self.lab, self._take_over_words(), self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
         status = old.wait(20)
         if status != 0:
             raise LabError(f"{self.name}: the old daemon ended with {status}:\n{old.output}")
+
+    def begin_take_over(self):
+        """A new daemon that asks to take the place of the running one; the caller names the one that is left as self.daemon."""
+        return self.lab.start(self._take_over_words(), title=f"rocegwd of {self.name}", namespace=self.namespace)
+
+    def _take_over_words(self):
+        return [os.path.join(self.binaries, "rocegwd"), "--config", self.config, "--take-over"]
 
     def stop_gateway(self):
         """Ends the daemon as systemd would; returns its exit status."""
@@ -143,6 +149,11 @@ class GatewayHost(Host):
         """Of the daemon: VmRSS, and RssShmem of it."""
         with open(f"/proc/{self.daemon.pid}/status", encoding="ascii") as file:
             return {line.split(":")[0]: int(line.split()[1]) / 1024 for line in file if line.startswith(("VmRSS", "RssShmem"))}
+
+    def remapped_regions(self):
+        """Mappings of moved memory in the daemon."""
+        with open(f"/proc/{self.daemon.pid}/maps", encoding="utf-8") as file:
+            return sum("memfd:rocegw-region" in line for line in file)
 
     def huge_page_bytes(self):
         """That the daemon holds."""

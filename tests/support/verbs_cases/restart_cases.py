@@ -2,10 +2,12 @@
 """Cases in which a gateway is killed and started again, or replaced, under a program that goes on, as a storage target does.
 Both hosts are gateways."""
 
+import random
 import re
 import signal
 import time
 
+from netlab.echo_traffic import EchoTraffic
 from netlab.job import LabError
 
 from .case import Case, CaseFailure, expect
@@ -13,6 +15,8 @@ from .case import Case, CaseFailure, expect
 # The queue pairs give up (8 time-outs), the ids are told, and both programs try again every 100 ms.
 RECOVERY = 30
 _TAKE_OVERS = 10
+_KILLS = 24
+_REMAPPED = 64 << 20
 
 
 def _restart(host):
@@ -61,9 +65,8 @@ def _storage(listens_on_all):
 
 def _take_overs(pair):
     """Gateways are replaced by new processes under rping, which compares every byte: neither end notices more than a pause."""
-    with open(pair.left.config, encoding="utf-8") as file:
-        if "mode: udp" not in file.read():
-            return _refused_take_over(pair)
+    if not _on_kernel_sockets(pair):
+        return _refused_take_over(pair)
     port = str(pair.right.fresh_port())
     common = ["-V", "-S", "4096", "-p", port, "-a", pair.right.address4]
     server = pair.right.start(["rping", "-s", *common])
@@ -95,6 +98,93 @@ def _take_overs(pair):
     return f"{_TAKE_OVERS} take-overs"
 
 
+def _verified(kind, environment=(), registered=0):
+    """Gateways of both hosts are replaced under queue pairs of a kind whose messages are verified byte by byte."""
+    def run(pair):
+        if not _on_kernel_sockets(pair):
+            return "ports of this mode are not handed over"
+        traffic = EchoTraffic(pair.right, pair.left, kind, 16, registered=registered, environment=environment)
+        try:
+            if registered:
+                for host in (pair.left, pair.right):
+                    expect(host.remapped_regions() > 0, f"{host.name}: the memory of the program did not move")
+            for host in (pair.left, pair.right) * 3:
+                host.take_over()
+                time.sleep(0.2)
+                traffic.check()
+            if registered:
+                for host in (pair.left, pair.right):
+                    expect(host.remapped_regions() > 0, f"{host.name}: the new daemon has no remapped region")
+            report = traffic.end()
+            expect(kind != "srq" or report["limits"] > 0, f"no event of the shared receive queue's limit: {report}")
+        finally:
+            traffic.kill()
+        for host in (pair.left, pair.right):
+            host.expect_idle()
+        return f"6 take-overs, {report['messages']} messages, longest silence {report['longest_ms']:.0f} ms"
+    return run
+
+
+def _kills(pair):
+    """The old process or the new one is killed at a random moment of a take-over, under verified messages: one gateway is left.
+    The messages go on, unless the old process died before it had handed the program over; then the program hears of it."""
+    if not _on_kernel_sockets(pair):
+        return "ports of this mode are not handed over"
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    host, took = pair.left, 0.3
+    count = {"old killed, handed over": 0, "old killed, not handed over": 0, "new killed, old goes on": 0, "new killed as the gateway": 0}
+    traffic = EchoTraffic(pair.right, host, "rc", 16)
+    try:
+        for number in range(_KILLS):
+            story = f"seed {seed}, kill {number}"
+            old, began = host.daemon, time.monotonic()
+            fresh = host.begin_take_over()
+            kills_old = number % 2 == 0
+            time.sleep(chance.uniform(0, 1.3 * took))
+            victim, other = (old, fresh) if kills_old else (fresh, old)
+            victim.signal(signal.SIGKILL)
+            victim.wait(20)
+            if kills_old:
+                fresh.expect("is ready: ", 20)
+                host.daemon = fresh
+                handed_over = "take-over from version" in fresh.output
+                if handed_over:
+                    took = min(took, max(0.05, time.monotonic() - began))
+                outcome = "old killed, handed over" if handed_over else "old killed, not handed over"
+            else:
+                time.sleep(0.5)  # The old one may be leaving.
+                handed_over = old.running
+                outcome = "new killed, old goes on" if handed_over else "new killed as the gateway"
+                if not handed_over:
+                    host.start_gateway()
+            count[outcome] += 1
+            expect(other.running or not handed_over, f"{story}: no gateway is left ({outcome})\n{old.output}\n{fresh.output}")
+            if handed_over:
+                time.sleep(0.1)
+                traffic.check()
+                continue
+            expect("wrong: " not in traffic.client.output, f"{story}: {traffic.client.output}")
+            traffic.kill()
+            pair.right.expect_idle()
+            traffic = EchoTraffic(pair.right, host, "rc", 16)
+        report = traffic.end()
+        expect(report["messages"] > 0 and count["new killed, old goes on"] > 0 and count["old killed, handed over"] > 0,
+               f"seed {seed}: a kind of end did not occur: {count}")
+    except LabError as error:
+        raise CaseFailure(f"seed {seed}, {count}: {error}") from error
+    finally:
+        traffic.kill()
+    for one in (pair.left, pair.right):
+        one.expect_idle()
+    return ", ".join(f"{name}: {number}" for name, number in count.items())
+
+
+def _on_kernel_sockets(pair):
+    with open(pair.left.config, encoding="utf-8") as file:
+        return "mode: udp" in file.read()
+
+
 def _refused_take_over(pair):
     running = pair.left.daemon
     try:
@@ -108,5 +198,10 @@ def _refused_take_over(pair):
 
 def restart_cases():
     return [Case("restart.take_over", 1500, _take_overs, "gateway"),
+            Case("restart.take_over.rc", 1500, _verified("rc"), "gateway"),
+            Case("restart.take_over.ud", 1500, _verified("ud"), "gateway"),
+            Case("restart.take_over.srq", 1500, _verified("srq"), "gateway"),
+            Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "gateway"),
+            Case("restart.take_over.kills", 1500, _kills, "gateway"),
             Case("restart.storage", 1500, _storage(listens_on_all=False), "gateway"),
             Case("restart.storage.all_addresses", 1500, _storage(listens_on_all=True), "gateway")]

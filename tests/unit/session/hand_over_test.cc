@@ -33,7 +33,8 @@ class SessionHandOver : public ::testing::Test {
     std::vector<uint8_t> bytes;
     const hand_over::StateVersions versions;
     StateStream out(bytes, ControlLoop::Now(), versions);
-    old_.server->HandOverNumbers(out);
+    old_.server->HandOverFoundation(out);
+    if (out.ok()) old_.server->HandOverNumbers(out);
     if (out.ok()) old_.server->HandOverSessions(out);
     if (!out.ok()) return out.failure();
     InheritedFds copies = Copies(old_);
@@ -44,7 +45,8 @@ class SessionHandOver : public ::testing::Test {
     fresh_->server->attach().SetWatching(false);
     fresh_->server->attach().Inherit(&copies);
     StateStream in(bytes, ControlLoop::Now());
-    fresh_->server->HandOverNumbers(in);
+    fresh_->server->HandOverFoundation(in);
+    if (in.ok()) fresh_->server->HandOverNumbers(in);
     if (in.ok()) fresh_->server->HandOverSessions(in);
     fresh_->server->attach().Inherit(nullptr);
     if (!in.ok()) return in.failure();

@@ -24,6 +24,7 @@ enum class Sent : char {
   kRefuse = 'x',
   kOffer = 'o',
   kPrepared = 'p',
+  kFoundation = 'f',
   kState = 's',
   kReady = 'r',
   kCommit = 'c',
@@ -43,6 +44,7 @@ struct World {
   bool old_acts = true;
   bool fresh_acts = false;
   bool becomes_quiet = false;
+  bool prepares = false;
   bool builds = false;
   bool starts_to_act = false;
   bool old_killed = false;
@@ -63,7 +65,7 @@ struct World {
     key += '|';
     for (const auto message : to_fresh) add(message);
     for (const bool flag :
-         {old_alive, fresh_alive, old_closed, old_acts, fresh_acts, becomes_quiet, builds,
+         {old_alive, fresh_alive, old_closed, old_acts, fresh_acts, becomes_quiet, prepares, builds,
           starts_to_act, old_killed, fresh_killed, serving_sent, none_allowed}) {
       add(flag ? 1 : 0);
     }
@@ -85,7 +87,7 @@ void Tell(std::deque<Sent>& queue, bool alive, Sent message) {
 void EndFresh(World& world) {
   world.fresh_alive = world.fresh_acts = false;
   world.fresh_does.clear();
-  world.builds = world.starts_to_act = false;
+  world.prepares = world.builds = world.starts_to_act = false;
 }
 
 void DoNextOfOld(World& world) {
@@ -93,7 +95,8 @@ void DoNextOfOld(World& world) {
   world.old_does.pop_front();
   switch (action) {
     case PredecessorAction::kOffer:
-      return Tell(world.to_fresh, world.fresh_alive, Sent::kOffer);
+      Tell(world.to_fresh, world.fresh_alive, Sent::kOffer);
+      return Tell(world.to_fresh, world.fresh_alive, Sent::kFoundation);
     case PredecessorAction::kRefuse:
       return Tell(world.to_fresh, world.fresh_alive, Sent::kRefuse);
     case PredecessorAction::kClose:
@@ -126,6 +129,9 @@ void DoNextOfFresh(World& world) {
   switch (action) {
     case SuccessorAction::kSendHello:
       return Tell(world.to_old, heard, Sent::kHello);
+    case SuccessorAction::kPrepare:
+      world.prepares = true;
+      return;
     case SuccessorAction::kSendPrepared:
       return Tell(world.to_old, heard, Sent::kPrepared);
     case SuccessorAction::kBuild:
@@ -166,13 +172,11 @@ Predecessor::Step Deliver(Predecessor& old, Sent message) {
   }
 }
 
-// The offer stands for the descriptors behind it, too.
 Successor::Step Deliver(Successor& fresh, Sent message) {
   switch (message) {
-    case Sent::kOffer: {
-      (void)fresh.OnOffer();
-      return fresh.OnDescriptors();
-    }
+    case Sent::kOffer:
+      return fresh.OnOffer();
+    case Sent::kFoundation:
     case Sent::kState:
       return fresh.OnState();
     case Sent::kCommit:
@@ -224,10 +228,17 @@ void StepsOfFresh(const World& world, std::vector<World>& next) {
   };
   const auto fail = [](World& w) {
     w.none_allowed = w.none_allowed || w.old_killed;
-    w.builds = w.starts_to_act = false;
+    w.prepares = w.builds = w.starts_to_act = false;
     w.Take(w.fresh.OnFailed(Refusal::kStart));
   };
   if (!world.fresh_does.empty()) return add(DoNextOfFresh);
+  if (world.prepares) {
+    add([](World& w) {
+      w.prepares = false;
+      w.Take(w.fresh.OnPrepared());
+    });
+    return add(fail);
+  }
   if (world.builds) {
     add([](World& w) {
       w.builds = false;

@@ -56,6 +56,14 @@ TEST(Predecessor, StateThatCannotBeWritten_IsRefused_AndTheGatewayGoesOn) {
   EXPECT_TRUE(old.is_gateway());
 }
 
+TEST(Predecessor, StateThatDoesNotChange_CannotBeWritten_NothingWasStopped) {
+  Predecessor old;
+  (void)old.OnConnected();
+  (void)old.OnHello(std::nullopt);
+  const auto step = old.OnNotWritten(Refusal::kSessions);
+  EXPECT_EQ(step.actions, (OldActions{Old::kRefuse, Old::kClose}));
+}
+
 TEST(Predecessor, SuccessorDiesBehindCommit_IsTheGatewayAgain) {
   Predecessor old;
   (void)old.OnConnected();
@@ -83,7 +91,8 @@ TEST(Successor, WholeTakeOver_ActsOnlyBehindCommit) {
   Successor fresh;
   EXPECT_EQ(fresh.Begin().actions, NewActions{New::kSendHello});
   EXPECT_TRUE(fresh.OnOffer().actions.empty());
-  EXPECT_EQ(fresh.OnDescriptors().actions, NewActions{New::kSendPrepared});
+  EXPECT_EQ(fresh.OnState().actions, NewActions{New::kPrepare});
+  EXPECT_EQ(fresh.OnPrepared().actions, NewActions{New::kSendPrepared});
   EXPECT_EQ(fresh.OnState().actions, NewActions{New::kBuild});
   EXPECT_EQ(fresh.OnBuilt().actions, NewActions{New::kSendReady});
   EXPECT_EQ(fresh.OnCommit().actions, NewActions{New::kAct});
@@ -98,11 +107,20 @@ TEST(Successor, CommitOutOfOrder_GivesUp) {
   EXPECT_EQ(fresh.OnCommit().actions, (NewActions{New::kSendRefuse, New::kGiveUp}));
 }
 
+TEST(Successor, StateThatChanges_BeforeItIsPrepared_GivesUp) {
+  Successor fresh;
+  (void)fresh.Begin();
+  (void)fresh.OnOffer();
+  (void)fresh.OnState();
+  EXPECT_EQ(fresh.OnState().actions, (NewActions{New::kSendRefuse, New::kGiveUp}));
+}
+
 TEST(Successor, PredecessorDies_StartsWithoutIt) {
   Successor fresh;
   (void)fresh.Begin();
   (void)fresh.OnOffer();
-  (void)fresh.OnDescriptors();
+  (void)fresh.OnState();
+  (void)fresh.OnPrepared();
   EXPECT_EQ(fresh.OnClosed().actions, NewActions{New::kStartOrdinary});
 }
 
