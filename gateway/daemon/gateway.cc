@@ -160,6 +160,8 @@ Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> des
         target_.reset();
       });
   lifecycle_.Add(
+      "programs", [this] { return ReadUnchanged(); }, [] {});
+  lifecycle_.Add(
       "metrics", [this] { return StartMetrics(); },
       [this] { WhileLooping([this] { metrics_server_.Stop(); }); });
   // Last part: when gRPC answers, everything runs.
@@ -237,7 +239,6 @@ Status Gateway::StartSessions() {
   sessions()->attach().SetWatching(inherited_ == nullptr);
   if (foundation_) {
     if (foundation_->ok()) sessions()->HandOverFoundation(*foundation_);
-    (void)foundation_->Require(foundation_->at_end(), "it is longer than what was read");
     if (!foundation_->ok()) return {EPROTO, std::string("state: ") + foundation_->failure()};
   }
   Status status = sessions()->Listen({config_.attach_socket.path, config_.attach_socket.mode,

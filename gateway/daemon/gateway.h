@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "gateway/apply/engine.h"
@@ -45,7 +46,7 @@ class Gateway final : private service::StateSource,
   // Descriptors of the process that this one replaces, and the state of it that does not change.
   struct Predecessor {
     InheritedFds& fds;
-    const std::vector<uint8_t>& foundation;
+    std::span<const uint8_t> foundation;
   };
   // `descriptors`: receives the descriptors that programs pass. `predecessor`: what it refers to
   // outlives this object; nothing: the process replaces none.
@@ -62,7 +63,7 @@ class Gateway final : private service::StateSource,
   Status Start();
   // Reads the state of the process that this one replaces, which rests. `began`: when the state
   // began to arrive.
-  Status Build(const std::vector<uint8_t>& state, TimePoint began);
+  Status Build(std::span<const uint8_t> state, TimePoint began);
   // Does all that can fail on the way to the gateway in the place of another process, which can
   // still go on. Returns the pause of the service. Then LetWorkersAct makes this process the
   // gateway: what its workers send and receive, no other process can take back.
@@ -110,6 +111,8 @@ class Gateway final : private service::StateSource,
   Status StartGrpc();
   Status StartTakeOvers();
   session::TakeOverRow TakeOvers() const;
+  // Reads and links the sessions that the predecessor wrote ahead.
+  Status ReadUnchanged();
   // Returns true while another process may take the place of this one: what it was told of the
   // configuration must stay true.
   bool IsBeingReplaced() const { return quiet_.active() || take_over_server_.is_in_progress(); }
@@ -141,6 +144,8 @@ class Gateway final : private service::StateSource,
     quiet_.Begin(std::move(done));
   }
   void Resume() override;
+  void LookAtSessions(const hand_over::StateVersions& reader) override;
+  StatusOr<std::vector<uint8_t>> WriteUnchanged(const hand_over::StateVersions& reader) override;
   StatusOr<std::vector<uint8_t>> WriteFoundation(const hand_over::StateVersions& reader) override;
   StatusOr<std::vector<uint8_t>> WriteState(const hand_over::StateVersions& reader) override;
   void OnRefused(take_over::Refusal refusal, const std::string& text) override;

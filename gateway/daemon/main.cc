@@ -94,6 +94,7 @@ constexpr char kFooter[] =
     "  rocegw-run -- ibv_devinfo                          a program that uses it\n"
     "  rocegwctl --local status                           what it does";
 
+constexpr int kMostTries = 5;
 constexpr int kGoOn = -1;
 constexpr int kAgain = -2;
 
@@ -158,7 +159,13 @@ void Reload(const Arguments& arguments) {
   std::_Exit(code);
 }
 
-[[noreturn]] void GiveUp(const take_over::Refuse& refuse) {
+[[noreturn]] void GiveUp(const take_over::Refuse& refuse, const Invocation& invocation,
+                         Detached& detached) {
+  if (refuse.refusal == take_over::Refusal::kChanged && CountTries() < kMostTries) {
+    spdlog::info("take-over: {}; it is tried again", refuse.text);
+    process::FlushLog();
+    RunAnew(invocation, detached);
+  }
   std::string line = std::string("take-over: not done: ") + take_over::TextOf(refuse.refusal);
   if (!refuse.text.empty()) line += ": " + refuse.text;
   spdlog::error(line);
@@ -170,9 +177,8 @@ void Reload(const Arguments& arguments) {
                             Detached& detached) {
   spdlog::warn("take-over: the running daemon ended; this one starts as usual");
   client.AwaitEndOfPredecessor(kLocksFreeWithin);
-  detached.Serves();
   process::FlushLog();
-  RunAnew(invocation);
+  RunAnew(invocation, detached);
   std::_Exit(kInternal);
 }
 
@@ -220,7 +226,7 @@ int Begin(const Arguments& arguments, Gateway& gateway, TakeOverClient* client, 
   const auto go_on = [&](TakeOverClient::Outcome outcome) {
     if (outcome == TakeOverClient::Outcome::kPredecessorEnded)
       StartAnew(invocation, *client, detached);
-    if (outcome != TakeOverClient::Outcome::kGoOn) GiveUp(client->refuse());
+    if (outcome != TakeOverClient::Outcome::kGoOn) GiveUp(client->refuse(), invocation, detached);
   };
   if (status.ok()) {
     go_on(client->AwaitState());
@@ -256,7 +262,7 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
     switch (client.Ask(config.runtime_dir + "/take_over.sock", process::Version(),
                        Gateway::ShapeOf(config))) {
       case TakeOverClient::Outcome::kRefused:
-        GiveUp(client.refuse());
+        GiveUp(client.refuse(), invocation, detached);
       case TakeOverClient::Outcome::kPredecessorEnded:
         StartAnew(invocation, client, detached);
       case TakeOverClient::Outcome::kNobody:
@@ -345,6 +351,7 @@ int Main(int argc, char** argv) {
   }
   const Invocation invocation = Invocation::Of(argc, argv);
   Detached detached;
+  detached.TakeUp();
   if (arguments.detach) {
     if (const int code = detached.Fork(); code != Detached::kGoOn) return code;
   }

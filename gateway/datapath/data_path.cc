@@ -101,11 +101,16 @@ void DataPath::ApplyLinks() {
   }
 }
 
+Status DataPath::LinkSessions() {
+  ApplyLinks();
+  const int error = sessions_->attach().link_error();
+  if (error == 0) return OkStatus();
+  return {error, "a worker refused an object of a session that was handed over"};
+}
+
 Status DataPath::HandOverWorkers(hand_over::StateStream& state) {
   if (state.reading()) {
-    ApplyLinks();
-    if (const int error = sessions_->attach().link_error())
-      return {error, "a worker refused an object of a session that was handed over"};
+    if (Status linked = LinkSessions(); !linked.ok()) return linked;
   }
   for (size_t w = 0; w < workers_.count() && state.ok(); ++w) workers_.worker(w).HandOver(state);
   return OkStatus();

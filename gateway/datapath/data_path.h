@@ -74,6 +74,9 @@ class DataPath {
   // them before with the sessions that were read. Returns the error of a worker that refused a
   // link.
   Status HandOverWorkers(hand_over::StateStream& state);
+  // Links workers that do not run yet with the sessions that were read. Returns the error of a
+  // worker that refused a link.
+  Status LinkSessions();
 
   const port::SteeringTable& steering() const { return steering_; }
   // Only between StartPorts and StopPorts.

@@ -47,6 +47,8 @@ class StateStream {
   StateStream& operator=(const StateStream&) = delete;
 
   bool reading() const { return out_ == nullptr; }
+  // Writer: versions that the reader knows; reader: nullptr.
+  const StateVersions* reader() const { return reader_; }
   TimePoint now() const { return now_; }
   bool ok() const { return failure_ == nullptr; }
   // Returns the reason of the first failure, a string literal; nullptr: none.

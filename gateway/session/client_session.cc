@@ -33,10 +33,10 @@ EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
   return static_cast<uint64_t>(kind) << 32 | handle;
 }
 
-// Programs that are not trusted may have the daemon's user, too.
-shm::Sealing SealingIn(const Services& services, bool trusted) {
-  return trusted && services.options.memory_way != MemoryWay::kOwn ? shm::Sealing::kForSuccessor
-                                                                   : shm::Sealing::kForever;
+// A gateway inside of a program is not replaced.
+shm::Sealing SealingIn(const Services& services) {
+  return services.options.memory_way == MemoryWay::kOwn ? shm::Sealing::kForever
+                                                        : shm::Sealing::kForSuccessor;
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& poo
       call_queue_(std::move(call_queue)),
       attached_ns_(WallClockNs()),
       reserve_(services.reserves.Of(pool)),
-      segment_(0, reserve_.get(), SealingIn(services, trusted_)),
+      segment_(0, reserve_.get(), SealingIn(services)),
       doorbells_(services.workers.worker_count()),
       memory_parts_(std::make_shared<MemoryParts>()) {
   // Allocated early, so that objects from a reserve need no allocation later.

@@ -98,6 +98,8 @@ class SessionServer {
   // workers then have messages to apply.
   void HandOverNumbers(hand_over::StateStream& state);
   void HandOverSessions(hand_over::StateStream& state);
+  // Most sessions, behind the foundation, when all pools are set (AttachServer::HandOverUnchanged).
+  void HandOverUnchanged(hand_over::StateStream& state);
 
   AttachServer& attach() { return attach_; }
   // Gate of attaches that wait for a verdict.

@@ -69,6 +69,12 @@ Status Chunk::Prefault() {
   return OkStatus();
 }
 
+void Chunk::MapPages(uint64_t length) {
+  const uint64_t pages = std::min((length + kGranule - 1) / kGranule * kGranule, size_);
+  // Kernels before 5.14 refuse this; the pages are then mapped by the first access.
+  if (pages != 0) (void)::madvise(base_, pages, MADV_POPULATE_WRITE);
+}
+
 Status Chunk::Populate(uint64_t offset, uint64_t length) {
   if (length == 0) return OkStatus();
   uint64_t first = offset / kGranule;

@@ -47,6 +47,8 @@ class Chunk {
   Status Populate(uint64_t offset, uint64_t length);
   // Populates the whole chunk and maps its pages, so that the first access is not slowed down.
   Status Prefault();
+  // Maps the first pages, which are allocated, so that no access to them meets a page fault.
+  void MapPages(uint64_t length);
 
  private:
   Chunk(UniqueFd fd, uint8_t* base, uint64_t size, Writer writer)

@@ -45,6 +45,7 @@ void Segment::HandOver(hand_over::StateStream& state,
     auto adopted = Chunk::Adopt(take(i), size, writer);
     if (!state.Require(adopted.ok(), "shared memory of a program cannot be mapped")) break;
     memory = std::move(*adopted);
+    memory->MapPages(fresh_from);
     ArenaOf(writer).AddChunk(i, size);
     bytes += size;
   }

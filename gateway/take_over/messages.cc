@@ -48,13 +48,9 @@ void Fields(StateStream& stream, Descriptors& descriptors) {
     Text(stream, label.name);
   });
 }
-void Fields(StateStream& stream, State& state) {
-  stream(state.last);
-  state.bytes.resize(stream.Count(state.bytes.size(), kMostBytes));
-  stream.Bytes(state.bytes);
-}
 void Fields(StateStream& stream, Serving& serving) { stream(serving.blackout); }
 void Fields(StateStream& /*stream*/, Prepared& /*message*/) {}
+void Fields(StateStream& /*stream*/, State& /*message*/) {}
 void Fields(StateStream& /*stream*/, Ready& /*message*/) {}
 void Fields(StateStream& /*stream*/, Commit& /*message*/) {}
 

@@ -55,10 +55,8 @@ struct Descriptors {
   std::vector<Label> labels;
 };
 struct Prepared {};
-struct State {
-  bool last = true;            // the stream ends with this part
-  std::vector<uint8_t> bytes;  // part of the stream
-};
+// The state is in the file that came last with DESCRIPTORS (state_file.h).
+struct State {};
 struct Ready {};
 struct Commit {};
 struct Serving {

@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Gateways are replaced by new processes in a row while programs are attached: idle programs with many queue pairs, and pairs of
-programs whose queue pairs carry verified data. Shows the pauses and what they consist of, lost messages, wrong bytes, and memory
-before and after. With --kills the old process, the new one or both are killed at random moments. Fails when a message is lost,
-repeated or wrong, when a program ends, when two gateways or none are left, or when the p99 of the pause misses the gate.
-Needs root."""
+programs whose queue pairs carry verified data. Then the old process or the new one is killed at random moments of take-overs. Shows
+the pauses and what they consist of, and memory before and after. Fails when a message is lost, repeated or wrong, when a program
+ends, when no gateway is left, or when the p99 of the pause misses the gate. Needs root."""
 
 import argparse
 import json
@@ -20,6 +19,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 from netlab.echo_traffic import EchoTraffic  # noqa: E402
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
+from netlab.take_over_kills import TakeOverKills  # noqa: E402
 
 WAIT_S = 300
 LIMITS = "default_pool: {{limits: {{sessions: {0}, qps: {1}, mrs: {1}}}}}\n"
@@ -102,6 +102,7 @@ def main():
     parser.add_argument("--kinds", default="rc,srq,ud", help="kinds of the loaded queue pairs")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=100, help="take-overs")
+    parser.add_argument("--kills", type=int, default=200, help="take-overs of which the old process or the new one is killed")
     parser.add_argument("--gate-ms", type=float, default=250, help="limit of the pause's p99")
     parser.add_argument("--json")
     arguments = parser.parse_args()
@@ -117,17 +118,22 @@ def main():
             time.sleep(0.05)
         after = bench.left.memory_mib()["VmRSS"]
         messages, longest = bench.end_programs()
+        kills = TakeOverKills(bench.left, bench.right)
+        for _ in range(arguments.kills):
+            kills.one()
+        kills.end()
     pauses = bench.pauses
     print(f"{arguments.sessions} programs with {arguments.qps} queue pairs, {arguments.loaded} more under load ({arguments.kinds}); "
           f"{len(pauses)} take-overs")
     print(f"pause in ms: p50 {percentile(pauses, 0.5):.0f}, p99 {percentile(pauses, 0.99):.0f}, longest {max(pauses):.0f}; "
           f"longest silence of a program {longest:.0f} ms")
     print(f"{messages} messages, 0 lost, 0 wrong, 0 disconnects; resident MiB {before:.0f}, then {after:.0f}")
+    print(f"{arguments.kills} kills, one gateway left after each: {kills.text()}")
     for name, values in bench.steps.items():
         print(f"  {name:<28} p50 {percentile(values, 0.5):7.1f} ms   longest {max(values):7.1f} ms")
     if arguments.json:
         with open(arguments.json, "w", encoding="ascii") as file:
-            json.dump({"pauses_ms": pauses, "longest_silence_ms": longest, "messages": messages, "steps_ms": bench.steps,
+            json.dump({"pauses_ms": pauses, "longest_silence_ms": longest, "messages": messages, "steps_ms": bench.steps, "kills": kills.counts,
                        "rss_mb": [before, after], "arguments": vars(arguments)}, file)
     if percentile(pauses, 0.99) > arguments.gate_ms:
         raise SystemExit(f"p99 of the pause is {percentile(pauses, 0.99):.0f} ms, above {arguments.gate_ms:.0f} ms")

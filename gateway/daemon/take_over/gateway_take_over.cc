@@ -109,6 +109,26 @@ StatusOr<std::vector<uint8_t>> Gateway::WriteFoundation(const hand_over::StateVe
   return bytes;
 }
 
+void Gateway::LookAtSessions(const hand_over::StateVersions& reader) {
+  sessions()->attach().LookAtSessions(reader);
+}
+
+StatusOr<std::vector<uint8_t>> Gateway::WriteUnchanged(const hand_over::StateVersions& reader) {
+  std::vector<uint8_t> bytes;
+  hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
+  sessions()->HandOverUnchanged(stream);
+  if (!stream.ok()) return Status(EPROTO, stream.failure());
+  return bytes;
+}
+
+Status Gateway::ReadUnchanged() {
+  if (!foundation_) return OkStatus();
+  sessions()->HandOverUnchanged(*foundation_);
+  (void)foundation_->Require(foundation_->at_end(), "it is longer than what was read");
+  if (!foundation_->ok()) return {EPROTO, std::string("state: ") + foundation_->failure()};
+  return data_path_.LinkSessions();
+}
+
 StatusOr<std::vector<uint8_t>> Gateway::WriteState(const hand_over::StateVersions& reader) {
   std::vector<uint8_t> bytes;
   hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
@@ -116,14 +136,15 @@ StatusOr<std::vector<uint8_t>> Gateway::WriteState(const hand_over::StateVersion
   state.HandOver(stream);
   sessions()->HandOverNumbers(stream);
   if (stream.ok()) sessions()->HandOverSessions(stream);
+  take_over_steps_.End("sessions written", ControlLoop::Now());
   if (stream.ok()) (void)data_path_.HandOverWorkers(stream);
-  if (!stream.ok()) return Status(EPROTO, stream.failure());
+  if (!stream.ok())
+    return Status(sessions()->attach().are_unchanged() ? EPROTO : EAGAIN, stream.failure());
   return bytes;
 }
 
-Status Gateway::Build(const std::vector<uint8_t>& bytes, TimePoint began) {
+Status Gateway::Build(std::span<const uint8_t> bytes, TimePoint began) {
   take_over_steps_.Begin(began);
-  take_over_steps_.End("state received", ControlLoop::Now());
   hand_over::StateStream stream(bytes, ControlLoop::Now());
   take_over::GatewayState state;
   state.HandOver(stream);

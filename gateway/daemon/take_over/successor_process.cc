@@ -25,6 +25,9 @@ namespace {
 
 constexpr char kTakeOver[] = "--take-over";
 constexpr char kDetach[] = "--detach";
+// Variables of the environment over RunAnew.
+constexpr char kTries[] = "ROCEGW_TAKE_OVER_TRIES";
+constexpr char kToParent[] = "ROCEGW_TAKE_OVER_PARENT";
 
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -57,6 +60,8 @@ StatusOr<UniqueFd> SpawnSuccessor(const Invocation& invocation) {
   std::vector<std::string> words = WithTakeOver(invocation.words);
   const std::vector<char*> arguments = Pointers(words);
   std::vector<std::string> variables;
+  // Tries of an earlier take-over are not those of this one.
+  ::unsetenv(kTries);
   for (char** variable = environ; *variable != nullptr; ++variable)
     variables.emplace_back(*variable);
   if (!invocation.notify_socket.empty())
@@ -87,11 +92,32 @@ void Reap(const UniqueFd& process) {
   (void)::waitid(P_PIDFD, static_cast<id_t>(process.get()), &info, WEXITED | WNOHANG);
 }
 
-void RunAnew(const Invocation& invocation) {
+void RunAnew(const Invocation& invocation, Detached& detached) {
+  detached.Keep();
   std::vector<std::string> words = WithTakeOver(invocation.words);
   if (!invocation.notify_socket.empty())
     ::setenv("NOTIFY_SOCKET", invocation.notify_socket.c_str(), 1);
   ::execv("/proc/self/exe", Pointers(words).data());
+}
+
+int CountTries() {
+  const char* const before = std::getenv(kTries);
+  const int tries = before == nullptr ? 0 : std::atoi(before);
+  ::setenv(kTries, std::to_string(tries + 1).c_str(), 1);
+  return tries;
+}
+
+void Detached::Keep() {
+  if (!to_parent_.valid() || ::fcntl(to_parent_.get(), F_SETFD, 0) != 0) return;
+  ::setenv(kToParent, std::to_string(to_parent_.get()).c_str(), 1);
+}
+
+void Detached::TakeUp() {
+  const char* const kept = std::getenv(kToParent);
+  if (kept == nullptr) return;
+  to_parent_.Reset(std::atoi(kept));
+  (void)::fcntl(to_parent_.get(), F_SETFD, FD_CLOEXEC);
+  ::unsetenv(kToParent);
 }
 
 int Detached::Fork() {

@@ -27,9 +27,14 @@ struct Invocation {
 StatusOr<UniqueFd> SpawnSuccessor(const Invocation& invocation);
 void Reap(const UniqueFd& process);
 
-// Replaces the program of this process by a new run of it, without --detach. Returns only on
-// failure.
-void RunAnew(const Invocation& invocation);
+class Detached;
+
+// Replaces the program of this process by a new run of it, without --detach, which reports to the
+// parent of this one. Returns only on failure.
+void RunAnew(const Invocation& invocation, Detached& detached);
+// Returns how often the program was replaced so because a take-over was refused, and counts one
+// more.
+int CountTries();
 
 // Ends of --detach: the parent waits until the child serves.
 class Detached {
@@ -41,6 +46,9 @@ class Detached {
   int Fork();
   // Child: reports that the daemon serves. Does nothing without Fork.
   void Serves();
+  // Keeps the way to the parent over RunAnew, whose program takes it up.
+  void Keep();
+  void TakeUp();
 
  private:
   UniqueFd to_parent_;

@@ -22,7 +22,7 @@ using SuccessorState = take_over::Successor::State;
 
 // Longer than the predecessor's limits, so that it ends a take-over that is too slow.
 constexpr Duration kPhase = Seconds(15);
-constexpr size_t kMostState = 64 << 20;
+constexpr size_t kMostState = 1 << 30;
 
 }  // namespace
 
@@ -105,32 +105,40 @@ TakeOverClient::Step TakeOverClient::Handle(Connection::Received& received) {
   }
   if (const auto* labels = std::get_if<take_over::Descriptors>(&message))
     return TakeDescriptors(*labels, received.fds);
-  if (const auto* part = std::get_if<take_over::State>(&message)) return TakeState(*part);
+  if (std::holds_alternative<take_over::State>(message)) return TakeState();
   if (std::holds_alternative<take_over::Commit>(message)) return rules_.OnCommit();
   return rules_.OnMalformed();
 }
 
-TakeOverClient::Step TakeOverClient::TakeState(const take_over::State& part) {
+TakeOverClient::Step TakeOverClient::TakeState() {
   const bool prepares = rules_.state() == SuccessorState::kReceiving;
   if (prepares && descriptors_ != expected_) return rules_.OnMalformed();
-  std::vector<uint8_t>& state = prepares ? foundation_ : state_;
-  if (!prepares && state.empty()) state_began_ = MonotonicNow();
-  if (state.size() + part.bytes.size() > kMostState) return rules_.OnMalformed();
-  state.insert(state.end(), part.bytes.begin(), part.bytes.end());
-  return part.last ? rules_.OnState() : Step();
+  auto file = take_over::StateFile::Map(state_file_, kMostState);
+  if (!file.ok()) {
+    refuse_ = {Refusal::kDescriptors, file.status().text()};
+    return rules_.OnFailed(Refusal::kDescriptors);
+  }
+  state_file_.Reset();
+  (prepares ? foundation_ : state_) = std::move(*file);
+  if (!prepares) state_began_ = MonotonicNow();
+  return rules_.OnState();
 }
 
 TakeOverClient::Step TakeOverClient::TakeDescriptors(const take_over::Descriptors& labels,
                                                      std::vector<UniqueFd>& fds) {
   for (size_t i = 0; i < fds.size(); ++i) {
     const auto& label = labels.labels[i];
+    if (label.kind == take_over::kStateFile) {
+      state_file_ = std::move(fds[i]);
+      continue;
+    }
     if (Status judged = take_over::JudgeFd(label.kind, label.name, fds[i].get()); !judged.ok()) {
       refuse_ = {Refusal::kDescriptors, judged.text()};
       return rules_.OnFailed(Refusal::kDescriptors);
     }
     fds_.Add(label.kind, label.name, std::move(fds[i]));
+    ++descriptors_;
   }
-  descriptors_ += fds.size();
   return {};
 }
 

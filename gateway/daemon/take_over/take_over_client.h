@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/take_over/connection.h"
+#include "gateway/take_over/state_file.h"
 #include "gateway/take_over/successor.h"
 
 namespace rocegw::daemon {
@@ -42,9 +44,9 @@ class TakeOverClient {
 
   InheritedFds& fds() { return fds_; }
   // State that does not change, then the state that does.
-  const std::vector<uint8_t>& foundation() const { return foundation_; }
-  const std::vector<uint8_t>& state() const { return state_; }
-  // When the first part of the state that changes arrived.
+  std::span<const uint8_t> foundation() const { return foundation_.bytes(); }
+  std::span<const uint8_t> state() const { return state_.bytes(); }
+  // When the state that changes arrived.
   TimePoint state_began() const { return state_began_; }
   const std::string& predecessor_version() const { return version_; }
   size_t descriptors() const { return descriptors_; }
@@ -59,7 +61,7 @@ class TakeOverClient {
   Outcome Run();
   Step Next();
   Step Handle(take_over::Connection::Received& received);
-  Step TakeState(const take_over::State& part);
+  Step TakeState();
   Step TakeDescriptors(const take_over::Descriptors& labels, std::vector<UniqueFd>& fds);
   // Returns true if the caller must act.
   bool Do(const Step& step);
@@ -73,8 +75,9 @@ class TakeOverClient {
   InheritedFds fds_;
   size_t expected_ = 0;
   size_t descriptors_ = 0;
-  std::vector<uint8_t> foundation_;
-  std::vector<uint8_t> state_;
+  UniqueFd state_file_;  // file of the next STATE
+  take_over::StateFile foundation_;
+  take_over::StateFile state_;
   TimePoint state_began_;
   take_over::Refuse refuse_;
   Outcome outcome_ = Outcome::kGoOn;

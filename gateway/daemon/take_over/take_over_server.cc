@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace rocegw::daemon {
@@ -21,7 +22,8 @@ using take_over::Refusal;
 using take_over::Refuse;
 using PredecessorState = take_over::Predecessor::State;
 
-constexpr size_t kStatePart = 32 << 10;
+// A session that has not changed for this time is handed over while this gateway serves.
+constexpr Duration kUnchangedFor = Milliseconds(50);
 
 // Limits of the phases. Until COMMIT programs wait no longer than the limits of quieting and
 // switching together.
@@ -156,7 +158,7 @@ void TakeOverServer::Do(const Step& step) {
 void TakeOverServer::Do(PredecessorAction action) {
   switch (action) {
     case PredecessorAction::kOffer:
-      return SendOffer();
+      return PrepareOffer();
     case PredecessorAction::kRefuse:
       return connection_.Send(refuse_);
     case PredecessorAction::kClose:
@@ -180,6 +182,15 @@ void TakeOverServer::Do(PredecessorAction action) {
   }
 }
 
+void TakeOverServer::PrepareOffer() {
+  host_.LookAtSessions(versions_);
+  loop_.Cancel(offer_);
+  offer_ = loop_.At(ControlLoop::Now() + kUnchangedFor, [this] {
+    offer_ = 0;
+    SendOffer();
+  });
+}
+
 void TakeOverServer::SendOffer() {
   sent_.clear();
   OfferedFds fds = host_.OfferFds();
@@ -191,7 +202,12 @@ void TakeOverServer::SendOffer() {
   const auto foundation = host_.WriteFoundation(versions_);
   if (!foundation.ok()) return NotWritten(Refusal::kSessions, foundation.status().text());
   foundation_ = foundation.value();
-  SendParts(foundation_);
+  const auto sessions = host_.WriteUnchanged(versions_);
+  if (!sessions.ok()) return NotWritten(Refusal::kSessions, sessions.status().text());
+  std::vector<uint8_t> both = foundation_;
+  both.insert(both.end(), sessions.value().begin(), sessions.value().end());
+  if (Status sent = SendStateFile(both); !sent.ok())
+    return NotWritten(Refusal::kSessions, sent.text());
 }
 
 void TakeOverServer::SendDescriptors(const OfferedFds& fds) {
@@ -216,28 +232,31 @@ void TakeOverServer::SendState() {
   const auto foundation = host_.WriteFoundation(versions_);
   const bool same = foundation.ok() && foundation.value() == foundation_;
   if (!same || !sent_.Missing(host_.OfferFds()).empty())
-    return NotWritten(Refusal::kConfiguration, "addresses or sockets changed meanwhile");
+    return NotWritten(Refusal::kChanged, "an address or a socket");
   const auto state = host_.WriteState(versions_);
-  if (!state.ok()) return NotWritten(Refusal::kSessions, state.status().text());
-  steps_.End("state written", ControlLoop::Now());
+  if (!state.ok()) {
+    const bool changed = state.status().error() == EAGAIN;
+    return NotWritten(changed ? Refusal::kChanged : Refusal::kSessions, state.status().text());
+  }
+  steps_.End("workers written", ControlLoop::Now());
   SendDescriptors(sent_.Missing(host_.OfferSessionFds()));
-  SendParts(state.value());
+  if (Status sent = SendStateFile(state.value()); !sent.ok())
+    return NotWritten(Refusal::kSessions, sent.text());
   steps_.End("sent", ControlLoop::Now());
 }
 
-void TakeOverServer::SendParts(const std::vector<uint8_t>& state) {
-  size_t at = 0;
-  do {
-    const size_t length = std::min(kStatePart, state.size() - at);
-    const auto* const from = state.data() + at;
-    at += length;
-    connection_.Send(take_over::State{at == state.size(), {from, from + length}});
-  } while (at < state.size());
+Status TakeOverServer::SendStateFile(const std::vector<uint8_t>& state) {
+  const auto file = take_over::MakeStateFile(state);
+  if (!file.ok()) return file.status();
+  SendDescriptors({{take_over::kStateFile, "state", file.value().get()}});
+  connection_.Send(take_over::State());
   Watch();
+  return OkStatus();
 }
 
 void TakeOverServer::CloseConnection() {
   loop_.Unwatch(std::exchange(connection_watch_, 0));
+  loop_.Cancel(std::exchange(offer_, 0));
   connection_.Close();
   process_.Reset();
 }

@@ -20,6 +20,7 @@
 #include "gateway/take_over/messages.h"
 #include "gateway/take_over/predecessor.h"
 #include "gateway/take_over/sent_descriptors.h"
+#include "gateway/take_over/state_file.h"
 #include "gateway/take_over/step_times.h"
 
 namespace rocegw::daemon {
@@ -39,10 +40,14 @@ class TakeOverHost {
   virtual void Quieten(std::function<void(std::optional<take_over::Refuse>)> done) = 0;
   virtual void Resume() = 0;
   // Return a state, in versions that the successor reads, or why it cannot be written.
+  // Begins to watch which sessions do not change.
+  virtual void LookAtSessions(const hand_over::StateVersions& reader) = 0;
   // State that does not change while this gateway can be replaced.
   virtual StatusOr<std::vector<uint8_t>> WriteFoundation(
       const hand_over::StateVersions& reader) = 0;
-  // State that changes; while quiet.
+  // Sessions that have not changed since LookAtSessions.
+  virtual StatusOr<std::vector<uint8_t>> WriteUnchanged(const hand_over::StateVersions& reader) = 0;
+  // State that changes; while quiet. EAGAIN: a session changed after WriteUnchanged.
   virtual StatusOr<std::vector<uint8_t>> WriteState(const hand_over::StateVersions& reader) = 0;
   // The take-over ended without success.
   virtual void OnRefused(take_over::Refusal refusal, const std::string& text) = 0;
@@ -84,10 +89,11 @@ class TakeOverServer {
   Step OnHello(const take_over::Hello& hello);
   void Do(const Step& step);
   void Do(take_over::PredecessorAction action);
+  void PrepareOffer();
   void SendOffer();
   void SendDescriptors(const OfferedFds& fds);
   void SendState();
-  void SendParts(const std::vector<uint8_t>& state);
+  Status SendStateFile(const std::vector<uint8_t>& state);
   void NotWritten(take_over::Refusal refusal, const std::string& text);
   void RefuseOther(UniqueFd socket);
   void CloseConnection();
@@ -107,6 +113,7 @@ class TakeOverServer {
   take_over::Connection connection_;
   ControlLoop::WatchId connection_watch_ = 0;
   ControlLoop::TimerId deadline_ = 0;
+  ControlLoop::TimerId offer_ = 0;
   take_over::Predecessor::State deadline_of_ = take_over::Predecessor::State::kServing;
   pid_t successor_ = 0;
   UniqueFd process_;  // pidfd of the successor, if the system has one

@@ -64,7 +64,16 @@ class AttachServer {
   void OfferSessions(OfferedFds& fds) const;
   // Writes all sessions, or reads them into a server that has none and does not watch. The reader
   // has sent their objects to the workers then; see linked.
-  void HandOver(hand_over::StateStream& state);
+  void HandOver(hand_over::StateStream& state, uint16_t version);
+  // Hand-over of most sessions while the gateway still serves, so that HandOver has few. A writer
+  // looks at all sessions, and after a while writes those that have not changed. HandOver then
+  // writes only that they are as they were, and fails if one is not.
+  void LookAtSessions(const hand_over::StateVersions& reader);
+  void HandOverUnchanged(hand_over::StateStream& state, uint16_t version);
+  // State of all sessions' objects that workers change, behind HandOver.
+  void HandOverShared(hand_over::StateStream& state);
+  // Returns false if HandOver failed because a session ended or changed.
+  bool are_unchanged() const { return unchanged_; }
   // Error of a worker that refused an object of a session that was read; 0: none.
   int link_error() const;
 
@@ -166,6 +175,9 @@ class AttachServer {
   void LetGo(Connection& connection);
   void StopWatching(Connection& connection);
   void Close(Connection& connection);
+  // hand_over/sessions_state.cc:
+  void HandOverSession(hand_over::StateStream& state, uint32_t id, uint16_t version);
+  std::vector<uint8_t> StateOf(uint32_t id, const hand_over::StateVersions& reader);
 
   Services& services_;
   AttachGate gate_;
@@ -194,6 +206,10 @@ class AttachServer {
     }
   };
   std::vector<Blocked> blocked_;
+  // States of sessions, by number. A writer's: as it wrote them ahead, or looked at them before; a
+  // reader's: empty for each session that it read ahead.
+  std::map<uint32_t, std::vector<uint8_t>> ahead_;
+  bool unchanged_ = true;
   ControlLoop::TimerId blocked_timer_ = 0;
 };
 

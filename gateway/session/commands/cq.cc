@@ -158,6 +158,7 @@ void ModerateCq(ClientSession& session, Request& request) {
   Cq* const cq = session.objects().cqs.Find(asked.cq);
   if (cq == nullptr) return session.ReplyError(EINVAL);
   if (cq->moderation == nullptr) cq->moderation = std::make_unique<verbs::CqModeration>();
+  cq->moderated = {asked.count, asked.period};
   session.services().workers.Broadcast(
       [&](WorkerIndex) {
         return worker::ModerateCq{session.id(), asked.cq, cq->moderation.get(), asked.count,

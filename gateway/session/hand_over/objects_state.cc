@@ -25,8 +25,13 @@ constexpr const char* kChosenBefore = "chosen before the gateway was replaced";
 // Hand-over of the objects of one session.
 class ObjectsInTransit {
  public:
-  ObjectsInTransit(StateStream& state, ClientSession& session, InheritedFds* inherited)
-      : state_(state), session_(session), objects_(session.objects()), inherited_(inherited) {}
+  ObjectsInTransit(StateStream& state, ClientSession& session, uint16_t version,
+                   InheritedFds* inherited)
+      : state_(state),
+        session_(session),
+        objects_(session.objects()),
+        version_(version),
+        inherited_(inherited) {}
 
   void All() {
     Each(objects_.contexts, [&](uint32_t h, Context& object) { One(h, object); });
@@ -39,6 +44,10 @@ class ObjectsInTransit {
     Each(objects_.mrs, [&](uint32_t, Mr& object) { One(object); });
     Each(objects_.cm_channels, [&](uint32_t h, CmChannel& object) { One(h, object); });
     Each(objects_.cm_ids, [&](uint32_t h, CmId& object) { One(h, object); });
+    if (version_ >= 2) {
+      Each(objects_.mws, [&](uint32_t, Mw& object) { One(object); });
+      Groups();
+    }
     if (state_.reading() && state_.ok())
       objects_.cm_ids.ForEach([&](uint32_t, const CmId& id) { CheckRequests(id); });
   }
@@ -67,7 +76,11 @@ class ObjectsInTransit {
   }
   // Takes an amount that the object does not keep as a charge.
   void Adopt(Resource resource, uint64_t amount = 1) {
-    if (state_.reading() && state_.ok() && amount != 0) session_.pool().Adopt(resource, amount);
+    if (!state_.reading() || !state_.ok() || amount == 0) return;
+    session_.pool().Adopt(resource, amount);
+    tenant::SlotShare* const slot = session_.slot().get();
+    if (resource == Resource::kQps && slot != nullptr)
+      state_.Require(slot->TakeQps(amount), "queue pairs beyond the limit of an attach socket");
   }
   UniqueFd Take(FdKind kind, const std::string& name) {
     if (!state_.reading() || !state_.ok()) return {};
@@ -119,9 +132,14 @@ class ObjectsInTransit {
     session_.AddRegion(handle, memory);
   }
   void One(Cq& object) {
-    auto& [context, entries, channel, cookie, control, rings, moderation, users] = object;
+    auto& [context, entries, channel, cookie, control, rings, moderation, moderated, users] =
+        object;
     (void)users;
-    state_.Require(moderation == nullptr, "a completion queue is moderated");
+    const bool has_moderation = version_ >= 2 && state_.Carry(moderation != nullptr);
+    state_.Require(has_moderation == (moderation != nullptr) || state_.reading(),
+                   "a completion queue is moderated");
+    if (has_moderation) state_(moderated.count, moderated.period_us);
+    if (has_moderation && state_.reading()) moderation = std::make_unique<verbs::CqModeration>();
     Use(objects_.contexts, context);
     state_(cookie);
     entries = state_.Carry(entries, kMostEntries);
@@ -221,6 +239,41 @@ class ObjectsInTransit {
     if ((access & verbs::kAccessMwBind) != 0) windows = std::make_unique<verbs::BoundWindows>();
     state_.Require(session_.services().keys.Adopt(key), "key of a memory region twice");
   }
+  void One(Mw& object) {
+    auto& [context, pd, key, window] = object;
+    Use(objects_.contexts, context);
+    Use(objects_.pds, pd);
+    verbs::MwType type = window == nullptr ? verbs::MwType::kType1 : window->type();
+    state_.Enum(type, verbs::MwType::kType2);
+    state_(key);
+    state_.Require(type >= verbs::MwType::kType1, "memory window is impossible");
+    Adopt(Resource::kMrs);
+    if (!state_.reading() || !state_.ok()) return;
+    window = std::make_unique<verbs::MemoryWindow>(type, session_.id(), pd, key);
+    state_.Require(session_.services().keys.AdoptWindow(key), "key of a memory window twice");
+  }
+  // The port is a member already, because its sockets are those of the other gateway.
+  void Groups() {
+    const uint32_t most = session_.services().options.device.max_multicast;
+    const uint32_t count = state_.Count(objects_.multicast.size(), most);
+    auto at = objects_.multicast.begin();
+    for (uint32_t i = 0; i < count && state_.ok(); ++i) {
+      auto [handle, group] = state_.reading() ? std::pair<uint32_t, wire::Gid>{} : *at;
+      state_(handle);
+      cm::HandOver(state_, group);
+      if (!state_.reading()) {
+        ++at;
+        continue;
+      }
+      const Qp* const qp = objects_.qps.Find(handle);
+      const bool possible = qp != nullptr && qp->type == verbs::QpType::kUd && group.IsMulticast();
+      if (!state_.Require(possible, "member of a multicast group is impossible")) return;
+      const Status heard =
+          session_.services().multicast.Add({session_.pool().id(), session_.DeviceOf(*qp), group});
+      state_.Require(heard.ok() && objects_.multicast.insert({handle, group}).second,
+                     "multicast group cannot be joined");
+    }
+  }
   void One(uint32_t handle, CmChannel& object) {
     auto& [descriptors, events, users] = object;
     (void)users;
@@ -252,6 +305,7 @@ class ObjectsInTransit {
   StateStream& state_;
   ClientSession& session_;
   Objects& objects_;
+  const uint16_t version_;
   InheritedFds* const inherited_;
 };
 
@@ -275,8 +329,9 @@ void HandOverBlock(StateStream& state, shm::Segment& segment, shm::Writer writer
   state.Require(segment.Adopt(block, writer), "shared memory of an object is not there");
 }
 
-void HandOverObjects(StateStream& state, ClientSession& session, InheritedFds* inherited) {
-  ObjectsInTransit(state, session, inherited).All();
+void HandOverObjects(StateStream& state, ClientSession& session, uint16_t version,
+                     InheritedFds* inherited) {
+  ObjectsInTransit(state, session, version, inherited).All();
 }
 
 void OfferObjects(const ClientSession& session, OfferedFds& fds) {

@@ -26,9 +26,12 @@ inline constexpr char kAsyncChannel = 'a';
 inline constexpr char kCompletionChannel = 'c';
 inline constexpr char kCmChannel = 'm';
 
-// Hands over all objects of a session. `inherited`: descriptors, for a reader.
-void HandOverObjects(hand_over::StateStream& state, ClientSession& session,
+// Hands over all objects of a session. `version`: of the session's record. `inherited`:
+// descriptors, for a reader.
+void HandOverObjects(hand_over::StateStream& state, ClientSession& session, uint16_t version,
                      InheritedFds* inherited);
+// Hands over what workers change of these objects; while they rest.
+void HandOverShared(hand_over::StateStream& state, ClientSession& session);
 void OfferObjects(const ClientSession& session, OfferedFds& fds);
 
 }  // namespace rocegw::session

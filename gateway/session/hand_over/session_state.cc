@@ -46,18 +46,11 @@ const char* ClientSession::Unsettled() const {
 }
 
 const char* ClientSession::NotHandedOver() const {
-  if (!trusted_) return "is of a pool that is not trusted";
-  if (slot_ != nullptr) return "has limits of its attach socket";
   if (pool_.leaving()) return "is of a pool that was removed";
   if (!segment_.for_successor()) return "has shared memory that is sealed for ever";
   if (objects_.xrcds.size() != 0) return "has an XRC domain";
-  if (objects_.mws.size() != 0) return "has a memory window";
   if (objects_.groups.size() != 0) return "has a group of endpoints";
   if (objects_.peers.size() != 0) return "has peers of endpoints";
-  if (!objects_.multicast.empty()) return "is a member of a multicast group";
-  bool moderated = false;
-  objects_.cqs.ForEach([&](uint32_t, const Cq& cq) { moderated |= cq.moderation != nullptr; });
-  if (moderated) return "has a moderated completion queue";
   bool endpoint = false;
   objects_.qps.ForEach([&](uint32_t, const Qp& qp) { endpoint |= qp.type > verbs::QpType::kUd; });
   return endpoint ? "has queue pairs of a kind that is not handed over" : nullptr;
@@ -92,7 +85,7 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   (void)chunks_announced, (void)event_backlog, (void)objects, (void)doorbells, (void)linked;
   (void)lines, (void)wake_fds, (void)memory_reachable, (void)memory_way, (void)memory_parts;
   (void)memory, (void)descriptor_memory;
-  // A session of a trusted pool has none.
+  // A copier at rest is empty, and that of the reader is new.
   (void)copier, (void)copier_remains;
   if (!state.reading()) {
     const char* const unsettled = Unsettled();
@@ -103,7 +96,7 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   greeted = true;
   HandOverMemory(state, inherited);
   if (state.ok()) HandOverLinks(state, inherited);
-  if (state.ok()) HandOverObjects(state, *this, inherited);
+  if (state.ok()) HandOverObjects(state, *this, record.version(), inherited);
   if (state.ok()) HandOverEvents(state);
 }
 
@@ -161,6 +154,8 @@ void ClientSession::HandOverLinks(StateStream& state, InheritedFds* inherited) {
       if (state.reading()) doorbells_.AddPage(worker, page);
     }
   }
+  if (state.reading() && state.ok() && !trusted_)
+    state.Require(StartCopier().ok(), "the thread that copies to a program cannot be started");
   // A session that was not read needs no worker to close.
   linked_ = state.ok();
 }
@@ -193,6 +188,7 @@ void ClientSession::LinkSessionAgain() {
         worker::LinkSession link;
         link.session = id_;
         link.space = memory_.get();
+        link.copier = copier_.get();
         link.line = lines_.As<rocegw_worker_line>() + w;
         link.wake_fd = wake_fds_[w].get();
         link.share = &pool_.share();
@@ -222,6 +218,13 @@ void ClientSession::LinkAgain() {
   objects_.cqs.ForEach([&](uint32_t handle, const Cq& cq) {
     workers.Broadcast(
         [&](WorkerIndex w) { return worker::LinkCq{CqConfigOf(*this, handle, cq, w)}; }, answered);
+    if (cq.moderation == nullptr) return;
+    workers.Broadcast(
+        [&](WorkerIndex) {
+          return worker::ModerateCq{id_, handle, cq.moderation.get(), cq.moderated.count,
+                                    Microseconds(cq.moderated.period_us)};
+        },
+        answered);
   });
   objects_.srqs.ForEach([&](uint32_t handle, const Srq& srq) {
     workers.Send(srq.worker, worker::LinkSrq{SrqConfigOf(*this, handle, srq)}, answered);
@@ -233,6 +236,21 @@ void ClientSession::LinkAgain() {
     const verbs::RegionConfig config = RegionConfigOf(*this, handle, mr);
     workers.Broadcast([&](WorkerIndex) { return worker::LinkRegion{config}; }, answered);
   });
+  objects_.mws.ForEach([&](uint32_t, const Mw& mw) {
+    workers.Broadcast(
+        [&](WorkerIndex) {
+          return worker::LinkWindow{id_, verbs::MemoryWindow::NameOf(mw.key), mw.window.get()};
+        },
+        answered);
+  });
+  for (const auto& [handle, group] : objects_.multicast) {
+    const Qp& qp = *objects_.qps.Find(handle);
+    workers.Broadcast(
+        [&, &group = group](WorkerIndex) {
+          return worker::Multicast{id_, DeviceOf(qp), group, qp.qpn, true};
+        },
+        answered);
+  }
 }
 
 }  // namespace rocegw::session

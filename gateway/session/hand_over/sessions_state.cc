@@ -2,12 +2,14 @@
 // State of all sessions, and of what they share, for a gateway that takes over
 // (gateway/hand_over/state_stream.h).
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/session/attach/attach_server.h"
+#include "gateway/session/hand_over/objects_state.h"
 #include "gateway/session/session_server.h"
 
 namespace rocegw::session {
@@ -68,48 +70,110 @@ void AttachServer::OfferSessions(OfferedFds& fds) const {
   }
 }
 
-void AttachServer::HandOver(StateStream& state) {
+void AttachServer::HandOver(StateStream& state, uint16_t version) {
   state(next_id_);
   std::vector<uint32_t> ids;
   for (const auto& [id, connection] : connections_) ids.push_back(id);
   std::ranges::sort(ids);
   const uint32_t count = state.Count(ids.size(), kMostSessions);
+  size_t ahead = 0;
+  unchanged_ = true;
   for (uint32_t i = 0; i < count && state.ok(); ++i) {
-    Connection* connection = state.reading() ? nullptr : connections_.at(ids[i]).get();
     uint32_t id = state.reading() ? 0 : ids[i];
-    std::string pool, path;
-    Peer peer;
-    if (connection != nullptr) {
-      const Peer& known = connection->session->peer();
-      pool = connection->session->pool().name();
-      path = connection->path;
-      peer = {known.pid, known.uid, known.gid, known.start_time, known.comm, known.cgroup, {}};
+    if (version < 2 || !state.Carry(ahead_.contains(id))) {
+      HandOverSession(state, id, version);
+      continue;
     }
     state(id);
-    Text(state, pool);
-    Text(state, path);
-    HandOverPeer(state, peer);
-    tenant::Pool* const of = services_.pools.FindPool(pool);
-    if (!state.Require(of != nullptr, "pool of a session is missing")) return;
-    std::vector<tenant::Charge> fresh(2);
-    std::vector<tenant::Charge>& charges = connection == nullptr ? fresh : connection->charges;
-    Services::HandOver(state, *of, Resource::kSessions, charges[0]);
-    Services::HandOver(state, *of, Resource::kDescriptors, charges[1]);
-    if (connection == nullptr) {
-      UniqueFd socket, process;
-      if (inherited_ != nullptr) {
-        socket = inherited_->Take(FdKind::kClientSocket, std::to_string(id));
-        peer.process = inherited_->Take(FdKind::kClientProcess, std::to_string(id));
-      }
-      const bool possible =
-          socket.valid() && id != 0 && id < next_id_ && !connections_.contains(id);
-      if (!state.Require(possible, "session without a connection")) return;
-      connection =
-          &Add(id, std::move(socket), *of, path, std::move(peer), nullptr, std::move(fresh));
+    ++ahead;
+    if (state.reading()) {
+      state.Require(ahead_.contains(id), "session was not handed over before");
+    } else {
+      unchanged_ = unchanged_ && StateOf(id, *state.reader()) == ahead_[id];
     }
-    connection->session->HandOver(state, inherited_);
-    if (state.reading() && state.ok()) connection->session->LinkAgain();
   }
+  unchanged_ = unchanged_ && ahead == ahead_.size();
+  state.Require(unchanged_, "a program changed or ended");
+}
+
+// Writes or reads one session. A writer's `id` is the session's number.
+void AttachServer::HandOverSession(StateStream& state, uint32_t id, uint16_t version) {
+  Connection* connection = state.reading() ? nullptr : connections_.at(id).get();
+  std::string pool, path;
+  Peer peer;
+  if (connection != nullptr) {
+    const Peer& known = connection->session->peer();
+    pool = connection->session->pool().name();
+    path = connection->path;
+    peer = {known.pid, known.uid, known.gid, known.start_time, known.comm, known.cgroup, {}};
+  }
+  state(id);
+  Text(state, pool);
+  Text(state, path);
+  HandOverPeer(state, peer);
+  tenant::SlotLimits limits;
+  if (connection != nullptr && connection->session->slot() != nullptr)
+    limits = connection->session->slot()->limits();
+  if (version >= 2) state(limits.qps, limits.bytes_per_second);
+  state.Require(version >= 2 || !limits.any(), "limits of an attach socket");
+  tenant::Pool* const of = services_.pools.FindPool(pool);
+  if (!state.Require(of != nullptr, "pool of a session is missing")) return;
+  std::vector<tenant::Charge> fresh(2);
+  std::vector<tenant::Charge>& charges = connection == nullptr ? fresh : connection->charges;
+  Services::HandOver(state, *of, Resource::kSessions, charges[0]);
+  Services::HandOver(state, *of, Resource::kDescriptors, charges[1]);
+  if (connection == nullptr) {
+    UniqueFd socket, process;
+    if (inherited_ != nullptr) {
+      socket = inherited_->Take(FdKind::kClientSocket, std::to_string(id));
+      peer.process = inherited_->Take(FdKind::kClientProcess, std::to_string(id));
+    }
+    const bool possible = socket.valid() && id != 0 && id < next_id_ && !connections_.contains(id);
+    if (!state.Require(possible, "session without a connection")) return;
+    connection = &Add(id, std::move(socket), *of, path, std::move(peer), SlotOf(*of, path, limits),
+                      std::move(fresh));
+  }
+  connection->session->HandOver(state, inherited_);
+  if (state.reading() && state.ok()) connection->session->LinkAgain();
+}
+
+std::vector<uint8_t> AttachServer::StateOf(uint32_t id, const hand_over::StateVersions& reader) {
+  std::vector<uint8_t> bytes;
+  const ClientSession& session = *connections_.at(id)->session;
+  if (session.Unsettled() != nullptr || session.NotHandedOver() != nullptr) return bytes;
+  StateStream stream(bytes, TimePoint{}, reader);
+  // The newest version has all fields.
+  HandOverSession(stream, id, UINT16_MAX);
+  if (!stream.ok()) bytes.clear();
+  return bytes;
+}
+
+void AttachServer::LookAtSessions(const hand_over::StateVersions& reader) {
+  ahead_.clear();
+  for (const auto& [id, connection] : connections_) ahead_[id] = StateOf(id, reader);
+}
+
+void AttachServer::HandOverUnchanged(StateStream& state, uint16_t version) {
+  if (!state.reading()) {
+    std::erase_if(ahead_, [&](const auto& seen) {
+      const auto& [id, bytes] = seen;
+      return bytes.empty() || !connections_.contains(id) || StateOf(id, *state.reader()) != bytes;
+    });
+  }
+  state(next_id_);
+  const uint32_t count = state.Count(ahead_.size(), kMostSessions);
+  auto at = ahead_.begin();
+  for (uint32_t i = 0; i < count && state.ok(); ++i)
+    HandOverSession(state, state.reading() ? 0 : (at++)->first, version);
+  if (!state.reading()) return;
+  for (const auto& [id, connection] : connections_) ahead_[id] = {};
+}
+
+void AttachServer::HandOverShared(StateStream& state) {
+  std::map<uint32_t, ClientSession*> in_order;
+  for (const auto& [id, connection] : connections_) in_order[id] = connection->session.get();
+  for (const auto& [id, session] : in_order)
+    if (state.ok()) session::HandOverShared(state, *session);
 }
 
 int AttachServer::link_error() const {
@@ -154,9 +218,15 @@ void SessionServer::HandOverNumbers(StateStream& state) {
   if (state.reading() && state.ok()) cm_->CarryOut();
 }
 
+void SessionServer::HandOverUnchanged(StateStream& state) {
+  const StateRecord record(state, StateKind::kSessions);
+  attach_.HandOverUnchanged(state, record.version());
+}
+
 void SessionServer::HandOverSessions(StateStream& state) {
   const StateRecord record(state, StateKind::kSessions);
-  attach_.HandOver(state);
+  attach_.HandOver(state, record.version());
+  if (record.version() >= 2 && state.ok()) attach_.HandOverShared(state);
   if (!state.reading() || !state.ok()) return;
   std::vector<Qpn> used;
   attach_.ForEach([&](const ClientSession& session) {

@@ -55,7 +55,11 @@ struct Cq {
   shm::Block control;
   shm::Block rings;
   std::unique_ptr<verbs::CqModeration> moderation;  // set when the client has requested it
-  uint32_t users = 0;                               // QPs; a QP that uses it twice counts twice
+  struct {
+    uint32_t count = 0;
+    uint32_t period_us = 0;
+  } moderated;         // request of the client
+  uint32_t users = 0;  // QPs; a QP that uses it twice counts twice
 };
 
 // XRC domain that the session has open.

@@ -37,6 +37,10 @@ MemoryKey KeyGenerator::TakeForWindow() {
   }
 }
 
+bool KeyGenerator::AdoptWindow(MemoryKey key) {
+  return windows_.insert(MemoryWindow::NameOf(key)).second;
+}
+
 void KeyGenerator::GiveFromWindow(MemoryKey key) {
   resting_windows_.push_back(MemoryWindow::NameOf(key));
   if (resting_windows_.size() <= kResting) return;

@@ -37,6 +37,7 @@ class KeyGenerator {
   void HandOver(hand_over::StateStream& state);
   // Returns false if the key is in use.
   bool Adopt(MemoryKey key) { return taken_.insert(key).second; }
+  bool AdoptWindow(MemoryKey key);
 
   size_t in_use() const { return taken_.size() - resting_.size(); }
 

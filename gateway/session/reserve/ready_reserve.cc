@@ -109,9 +109,7 @@ bool ReadyReserve::RefillChunks() {
     if (chunks.size() == PairsWanted()) continue;
     short_ = true;
     if (pool_->Left(Resource::kSegmentBytes) < kChunk) continue;
-    auto memory = shm::Chunk::Create(
-        kChunk, writer,
-        pool_->settings().trusted ? shm::Sealing::kForSuccessor : shm::Sealing::kForever);
+    auto memory = shm::Chunk::Create(kChunk, writer, shm::Sealing::kForSuccessor);
     if (memory.ok() && (*memory)->Prefault().ok() &&
         !pool_->Take(Resource::kSegmentBytes, kChunk)) {
       short_ = false;

@@ -189,18 +189,33 @@ TEST_F(TakeOverTest, TwentyInARow_NoAttachIsRefused) {
   EXPECT_FALSE(fs::exists(Run() + "/take_over.sock"));
 }
 
-// Asks for the device over a connection that may be older than the daemon. Returns the errno; -1:
-// no answer.
-int AskForDevice(const UniqueFd& session) {
-  rocegw_query_device query{};
-  query.header = {ROCEGW_MSG_QUERY_DEVICE, sizeof query, 7};
-  if (send(session.get(), &query, sizeof query, MSG_NOSIGNAL) != sizeof query) return -1;
-  rocegw_device_reply reply{};
+// Sends a request over a connection that may be older than the daemon, and receives the answer.
+// Returns the errno; -1: no answer.
+template <typename Asked, typename Answer>
+int Ask(const UniqueFd& session, uint32_t type, Asked request, Answer& reply) {
+  request.header = {type, sizeof request, 7};
+  if (send(session.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return -1;
   do {
+    reply = {};
     if (recv(session.get(), &reply, sizeof reply, 0) < static_cast<ssize_t>(sizeof reply.header))
       return -1;
-  } while (reply.header.type != ROCEGW_MSG_QUERY_DEVICE);
+  } while (reply.header.type != type);
   return reply.header.error;
+}
+
+int AskForDevice(const UniqueFd& session) {
+  rocegw_device_reply reply;
+  return Ask(session, ROCEGW_MSG_QUERY_DEVICE, rocegw_query_device{}, reply);
+}
+
+// Opens an XRC domain, which is not handed over.
+void OpenDomain(const UniqueFd& session) {
+  rocegw_object_reply context;
+  ASSERT_EQ(Ask(session, ROCEGW_MSG_OPEN_CONTEXT, rocegw_open_context{}, context), 0);
+  rocegw_open_xrcd open{};
+  open.context = context.handle;
+  rocegw_object_reply domain;
+  ASSERT_EQ(Ask(session, ROCEGW_MSG_OPEN_XRCD, open, domain), 0);
 }
 
 TEST_F(TakeOverTest, ProgramAttached_KeepsItsSession) {
@@ -217,16 +232,25 @@ TEST_F(TakeOverTest, ProgramAttached_KeepsItsSession) {
   EXPECT_TRUE(Attach(AttachPath()).valid());
 }
 
-constexpr char kUntrusted[] = "metrics: {address: ''}\ndefault_pool: {trusted: false}";
+TEST_F(TakeOverTest, ProgramOfAPoolThatIsNotTrusted_KeepsItsSession) {
+  config_ = Config("untrusted", "metrics: {address: ''}\ndefault_pool: {trusted: false}");
+  StartFirst();
+  const UniqueFd session = Attach(AttachPath());
+  ASSERT_TRUE(session.valid());
+  auto fresh = Start(config_, true);
+  EXPECT_EQ(daemon_->WaitExit(), 0) << daemon_->Log();
+  daemon_ = std::move(fresh);
+  ASSERT_TRUE(daemon_->WaitReady()) << daemon_->Log();
+  EXPECT_EQ(AskForDevice(session), 0) << daemon_->Log();
+}
 
 TEST_F(TakeOverTest, ProgramThatIsNotCovered_IsRefused_AndAgainPossibleLater) {
-  config_ = Config("untrusted", kUntrusted);
   StartFirst();
   {
     const UniqueFd session = Attach(AttachPath());
     ASSERT_TRUE(session.valid());
-    ExpectRefused(
-        config_, "an attached program cannot be handed over: ", "is of a pool that is not trusted");
+    OpenDomain(session);
+    ExpectRefused(config_, "an attached program cannot be handed over: ", "has an XRC domain");
     EXPECT_EQ(AskForDevice(session), 0) << "the session ended";
   }
   auto fresh = Start(config_, true);
@@ -258,11 +282,11 @@ TEST_F(TakeOverTest, WhatDoesNotFit_IsRefusedByName) {
 }
 
 TEST_F(TakeOverTest, Signal_StartsTheProgramAgain) {
-  config_ = Config("untrusted", kUntrusted);
   StartFirst();
   {
     const UniqueFd session = Attach(AttachPath());
     ASSERT_TRUE(session.valid());
+    OpenDomain(session);
     daemon_->Signal(SIGUSR2);
     EXPECT_TRUE(daemon_->Logs("take-over: not done: an attached program")) << daemon_->Log();
   }
@@ -316,7 +340,7 @@ TEST_F(TakeOverTest, KilledAtAnyMoment_OneGatewayIsLeft) {
     if (!session.valid()) session = Attach(AttachPath());
     auto fresh = Start(config_, true);
     const auto victim = random() % 5;  // 0, 1: old; 2, 3: new; 4: both
-    Pause(std::chrono::microseconds(random() % 80000));
+    Pause(std::chrono::microseconds(random() % 150000));
     if (victim <= 1 || victim == 4) daemon_->Signal(SIGKILL);
     if (victim >= 2) fresh->Signal(SIGKILL);
     if (victim == 4) {

@@ -2,13 +2,14 @@
 """Cases in which a gateway is killed and started again, or replaced, under a program that goes on, as a storage target does.
 Both hosts are gateways."""
 
-import random
+import contextlib
 import re
 import signal
 import time
 
 from netlab.echo_traffic import EchoTraffic
 from netlab.job import LabError
+from netlab.take_over_kills import NEW_OLD_GOES_ON, OLD_HANDED_OVER, TakeOverKills
 
 from .case import Case, CaseFailure, expect
 
@@ -125,59 +126,35 @@ def _verified(kind, environment=(), registered=0):
     return run
 
 
+def _untrusted(pair):
+    """The same for programs of pools that are not trusted, to which threads of their own copy."""
+    if not _on_kernel_sockets(pair):
+        return "ports of this mode are not handed over"
+    with contextlib.ExitStack() as changed:
+        for host in (pair.left, pair.right):
+            changed.enter_context(host.changed_config("dpdk: {", "default_pool: {trusted: false}\ndpdk: {"))
+        return _verified("rc")(pair)
+
+
 def _kills(pair):
     """The old process or the new one is killed at a random moment of a take-over, under verified messages: one gateway is left.
     The messages go on, unless the old process died before it had handed the program over; then the program hears of it."""
     if not _on_kernel_sockets(pair):
         return "ports of this mode are not handed over"
-    seed = random.randrange(1 << 32)
-    chance = random.Random(seed)
-    host, took = pair.left, 0.3
-    count = {"old killed, handed over": 0, "old killed, not handed over": 0, "new killed, old goes on": 0, "new killed as the gateway": 0}
-    traffic = EchoTraffic(pair.right, host, "rc", 16)
+    kills = TakeOverKills(pair.left, pair.right)
     try:
-        for number in range(_KILLS):
-            story = f"seed {seed}, kill {number}"
-            old, began = host.daemon, time.monotonic()
-            fresh = host.begin_take_over()
-            kills_old = number % 2 == 0
-            time.sleep(chance.uniform(0, 1.3 * took))
-            victim, other = (old, fresh) if kills_old else (fresh, old)
-            victim.signal(signal.SIGKILL)
-            victim.wait(20)
-            if kills_old:
-                fresh.expect("is ready: ", 20)
-                host.daemon = fresh
-                handed_over = "take-over from version" in fresh.output
-                if handed_over:
-                    took = min(took, max(0.05, time.monotonic() - began))
-                outcome = "old killed, handed over" if handed_over else "old killed, not handed over"
-            else:
-                time.sleep(0.5)  # The old one may be leaving.
-                handed_over = old.running
-                outcome = "new killed, old goes on" if handed_over else "new killed as the gateway"
-                if not handed_over:
-                    host.start_gateway()
-            count[outcome] += 1
-            expect(other.running or not handed_over, f"{story}: no gateway is left ({outcome})\n{old.output}\n{fresh.output}")
-            if handed_over:
-                time.sleep(0.1)
-                traffic.check()
-                continue
-            expect("wrong: " not in traffic.client.output, f"{story}: {traffic.client.output}")
-            traffic.kill()
-            pair.right.expect_idle()
-            traffic = EchoTraffic(pair.right, host, "rc", 16)
-        report = traffic.end()
-        expect(report["messages"] > 0 and count["new killed, old goes on"] > 0 and count["old killed, handed over"] > 0,
-               f"seed {seed}: a kind of end did not occur: {count}")
+        for _ in range(_KILLS):
+            kills.one()
+        kills.end()
+        expect(kills.counts[NEW_OLD_GOES_ON] > 0 and kills.counts[OLD_HANDED_OVER] > 0,
+               f"seed {kills.seed}: a kind of end did not occur: {kills.text()}")
     except LabError as error:
-        raise CaseFailure(f"seed {seed}, {count}: {error}") from error
+        raise CaseFailure(f"seed {kills.seed}, {kills.text()}: {error}") from error
     finally:
-        traffic.kill()
-    for one in (pair.left, pair.right):
-        one.expect_idle()
-    return ", ".join(f"{name}: {number}" for name, number in count.items())
+        kills.traffic.kill()
+    for host in (pair.left, pair.right):
+        host.expect_idle()
+    return kills.text()
 
 
 def _on_kernel_sockets(pair):
@@ -202,6 +179,7 @@ def restart_cases():
             Case("restart.take_over.ud", 1500, _verified("ud"), "gateway"),
             Case("restart.take_over.srq", 1500, _verified("srq"), "gateway"),
             Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "gateway"),
+            Case("restart.take_over.untrusted", 1500, _untrusted, "gateway"),
             Case("restart.take_over.kills", 1500, _kills, "gateway"),
             Case("restart.storage", 1500, _storage(listens_on_all=False), "gateway"),
             Case("restart.storage.all_addresses", 1500, _storage(listens_on_all=True), "gateway")]

@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,23 +31,31 @@ class SessionHandOver : public ::testing::Test {
   }
   // Hands the sessions of `old_` over to a new host. Returns why they were refused; "": read.
   std::string HandOver() {
-    old_.server->attach().SetWatching(false);
     std::vector<uint8_t> bytes;
     const hand_over::StateVersions versions;
     StateStream out(bytes, ControlLoop::Now(), versions);
     old_.server->HandOverFoundation(out);
+    if (looks_) old_.server->attach().LookAtSessions(versions);
+    if (between_looks_) between_looks_();
+    old_.server->HandOverUnchanged(out);
+    if (behind_looks_) behind_looks_();
+    old_.server->attach().SetWatching(false);
     if (out.ok()) old_.server->HandOverNumbers(out);
+    const size_t before = bytes.size();
     if (out.ok()) old_.server->HandOverSessions(out);
     if (!out.ok()) return out.failure();
+    written_at_last_ = bytes.size() - before;
     InheritedFds copies = Copies(old_);
     if (drop_descriptor_) copies.Discard(*drop_descriptor_);
     session::Options options;
     options.awaits_state = true;
     fresh_ = std::make_unique<SessionHost>(2, options);
+    if (configure_) configure_(*fresh_);
     fresh_->server->attach().SetWatching(false);
     fresh_->server->attach().Inherit(&copies);
     StateStream in(bytes, ControlLoop::Now());
     fresh_->server->HandOverFoundation(in);
+    if (in.ok()) fresh_->server->HandOverUnchanged(in);
     if (in.ok()) fresh_->server->HandOverNumbers(in);
     if (in.ok()) fresh_->server->HandOverSessions(in);
     fresh_->server->attach().Inherit(nullptr);
@@ -72,6 +82,11 @@ class SessionHandOver : public ::testing::Test {
   SessionHost old_{2};
   std::unique_ptr<SessionHost> fresh_;
   std::optional<FdKind> drop_descriptor_;
+  bool looks_ = false;  // hand over unchanged sessions ahead
+  std::function<void()> between_looks_;
+  std::function<void()> behind_looks_;
+  std::function<void(SessionHost&)> configure_;
+  size_t written_at_last_ = 0;  // bytes of the sessions that were not written ahead
 };
 
 TEST_F(SessionHandOver, ObjectsAreLinkedAgain_AndTheProgramGoesOn) {
@@ -167,6 +182,162 @@ TEST_F(SessionHandOver, WhatIsNotCovered_IsNamed_AndNotWritten) {
   ASSERT_EQ(client.error(), 0);
   EXPECT_NE(old_.server->attach().NotHandedOver().find("has an XRC domain"), std::string::npos);
   EXPECT_EQ(HandOver(), "session is not at rest");
+}
+
+TEST_F(SessionHandOver, SessionThatRests_IsHandedOverAhead) {
+  looks_ = true;
+  const auto attached = AttachToOld();
+  TestClient& client = *attached;
+  ASSERT_TRUE(client.Hello());
+  const uint32_t context = client.OpenContext();
+  const uint32_t pd = client.AllocPd(context);
+  const rocegw_cq_reply cq = client.CreateCq(context, 64, 0);
+  const rocegw_qp_reply qp = client.CreateQp(pd, cq.handle);
+  const size_t linked = old_.LinkedObjects();
+  ASSERT_EQ(HandOver(), "");
+  EXPECT_LT(written_at_last_, 100u);
+  EXPECT_EQ(fresh_->LinkedObjects(), linked);
+  client.Object(ROCEGW_MSG_DESTROY_QP, qp.handle);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_EQ(fresh_->BrokenRules(), std::vector<std::string>{});
+}
+
+TEST_F(SessionHandOver, SessionThatChangesBetweenBothLooks_IsHandedOverAtLast) {
+  looks_ = true;
+  const auto attached = AttachToOld();
+  TestClient& client = *attached;
+  ASSERT_TRUE(client.Hello());
+  const uint32_t context = client.OpenContext();
+  uint32_t pd = 0;
+  between_looks_ = [&] { pd = client.AllocPd(context); };
+  ASSERT_EQ(HandOver(), "");
+  EXPECT_GT(written_at_last_, 100u);
+  client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  EXPECT_EQ(client.error(), 0);
+}
+
+TEST_F(SessionHandOver, SessionThatEndsOrBeginsBetweenBothLooks_IsLeftOutOrWrittenAtLast) {
+  looks_ = true;
+  auto first = AttachToOld();
+  ASSERT_TRUE(first->Hello());
+  std::unique_ptr<TestClient> second;
+  between_looks_ = [&] {
+    first.reset();
+    old_.Settle();
+    second = AttachToOld();
+    ASSERT_TRUE(second->Hello());
+  };
+  ASSERT_EQ(HandOver(), "");
+  EXPECT_EQ(fresh_->server->session_count(), 1u);
+  EXPECT_NE(second->OpenContext(), 0u);
+}
+
+TEST_F(SessionHandOver, SessionThatChangesOrEndsAfterwards_PreventsTheHandOver) {
+  looks_ = true;
+  auto attached = AttachToOld();
+  ASSERT_TRUE(attached->Hello());
+  const uint32_t context = attached->OpenContext();
+  behind_looks_ = [&] { attached->AllocPd(context); };
+  EXPECT_EQ(HandOver(), "a program changed or ended");
+  EXPECT_FALSE(old_.server->attach().are_unchanged());
+  old_.server->attach().SetWatching(true);
+  behind_looks_ = [&] {
+    attached.reset();
+    old_.Settle();
+  };
+  EXPECT_EQ(HandOver(), "a program changed or ended");
+  old_.server->attach().SetWatching(true);
+  // The next attempt looks again.
+  behind_looks_ = nullptr;
+  EXPECT_EQ(HandOver(), "");
+}
+
+TEST_F(SessionHandOver, WindowsModerationAndGroups_GoOver) {
+  for (const bool ahead : {false, true}) {
+    SCOPED_TRACE(ahead);
+    looks_ = ahead;
+    fresh_.reset();
+    const auto attached = AttachToOld();
+    TestClient& client = *attached;
+    ASSERT_TRUE(client.Hello());
+    const uint32_t context = client.OpenContext();
+    const uint32_t pd = client.AllocPd(context);
+    const rocegw_cq_reply cq = client.CreateCq(context, 64, 0);
+    auto moderate = TestClient::Request<rocegw_moderate_cq>(ROCEGW_MSG_MODERATE_CQ);
+    moderate.cq = cq.handle;
+    moderate.count = 7;
+    moderate.period = 50;
+    client.Call<rocegw_object_reply>(moderate);
+    const auto ask = TestClient::Request<rocegw_alloc_mw>(ROCEGW_MSG_ALLOC_MW);
+    auto window = ask;
+    window.pd = pd;
+    window.type = static_cast<uint32_t>(verbs::MwType::kType2);
+    const auto mw = client.Call<rocegw_mw_reply>(window);
+    const rocegw_qp_reply qp = client.CreateQp(pd, cq.handle, ROCEGW_QPT_UD);
+    const wire::Gid group = wire::Gid::FromV4(0xE0000105);
+    auto join = TestClient::Request<rocegw_multicast>(ROCEGW_MSG_ATTACH_MULTICAST);
+    join.qp = qp.handle;
+    std::copy(group.bytes.begin(), group.bytes.end(), join.group);
+    client.Call<rocegw_object_reply>(join);
+    ASSERT_EQ(client.error(), 0);
+    // Workers count completions and bind windows without the control thread.
+    auto& linked = *std::ranges::find_if(old_.workers[0]->sessions,
+                                         [&](auto& one) { return !one.second.windows.empty(); });
+    linked.second.moderated[cq.handle].moderation->waiting = 3;
+    ASSERT_EQ(HandOver(), "");
+
+    const FakeWorker& worker = *fresh_->workers[1];
+    ASSERT_EQ(worker.sessions.size(), 1u);
+    const FakeWorker::Session& session = worker.sessions.begin()->second;
+    const worker::ModerateCq& moderated = session.moderated.at(cq.handle);
+    EXPECT_EQ(moderated.count, 7u);
+    EXPECT_EQ(moderated.period, Microseconds(50));
+    EXPECT_EQ(moderated.moderation->waiting, 3u);
+    ASSERT_EQ(session.windows.size(), 1u);
+    EXPECT_EQ(session.windows.begin()->second->type(), verbs::MwType::kType2);
+    EXPECT_EQ(worker.multicast.count({0, group}), 1u);
+
+    join.header.type = ROCEGW_MSG_DETACH_MULTICAST;
+    client.Call<rocegw_object_reply>(join);
+    EXPECT_EQ(client.error(), 0);
+    EXPECT_EQ(worker.multicast.count({0, group}), 0u);
+    client.Object(ROCEGW_MSG_DEALLOC_MW, mw.handle);
+    EXPECT_EQ(client.error(), 0);
+    client.Object(ROCEGW_MSG_DESTROY_QP, qp.handle);
+    client.Object(ROCEGW_MSG_DESTROY_CQ, cq.handle);
+    EXPECT_EQ(client.error(), 0);
+    client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+    EXPECT_EQ(client.error(), 0);
+    EXPECT_EQ(fresh_->BrokenRules(), std::vector<std::string>{});
+    old_.server->attach().EndAll("the next round has its own");
+    old_.server->attach().SetWatching(true);
+    old_.Settle();
+  }
+}
+
+TEST_F(SessionHandOver, PoolThatIsNotTrusted_HasACopierAgain) {
+  static constexpr char kUntrusted[] = "tenants/default/pools/untrusted";
+  configure_ = [](SessionHost& host) {
+    tenant::PoolSettings settings;
+    settings.name = kUntrusted;
+    host.server->services().pools.SetPool(settings);
+  };
+  configure_(old_);
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  old_.server->Attach(UniqueFd(ends[1]), kUntrusted);
+  TestClient client([this] { (fresh_ ? *fresh_ : old_).Settle(); }, UniqueFd(ends[0]));
+  ASSERT_TRUE(client.Hello());
+  const uint32_t context = client.OpenContext();
+  const uint32_t pd = client.AllocPd(context);
+  const rocegw_cq_reply cq = client.CreateCq(context, 64, 0);
+  const rocegw_qp_reply qp = client.CreateQp(pd, cq.handle);
+  ASSERT_EQ(client.error(), 0);
+  ASSERT_NE(old_.workers[0]->sessions.begin()->second.link.copier, nullptr);
+  ASSERT_EQ(HandOver(), "");
+  EXPECT_NE(fresh_->workers[0]->sessions.begin()->second.link.copier, nullptr);
+  client.Object(ROCEGW_MSG_DESTROY_QP, qp.handle);
+  EXPECT_EQ(client.error(), 0);
 }
 
 TEST_F(SessionHandOver, AMissingDescriptor_IsRefused) {
