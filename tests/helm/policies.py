@@ -9,7 +9,7 @@ OWN_END_SECONDS = 15
 CAPABILITIES = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_ADMIN", "NET_RAW", "SYS_PTRACE"}
 HOST_DIRECTORIES = {
     "gateway": {"/run/rocegw"},
-    "agent": {"/run/rocegw", "/var/lib/rocegw-agent", "/var/lib/rocegw-library", "/var/lib/kubelet/device-plugins",
+    "agent": {"/opt/site/rocegw-adapters", "/run/rocegw", "/var/lib/rocegw-agent", "/var/lib/rocegw-library", "/var/lib/kubelet/device-plugins",
               "/var/lib/kubelet/pod-resources", "/var/lib/kubelet/plugins/rocegw.io", "/var/lib/kubelet/plugins_registry",
               "/var/log/pods", "/var/run/cdi"},
     "controller": set()}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/migration/adapter/protocol.h"
 
+#include "controlplane/migration/adapter/redact.h"
 #include "controlplane/migration/model/hash.h"
 #include "controlplane/migration/model/json_fields.h"
 #include "gateway/base/foreign_text.h"
@@ -72,7 +73,7 @@ AdapterAnswer ReadAnswer(std::string_view line, const std::string& id) {
     // The controller alone decides these two.
     if (answer.outcome == Outcome::kStaleEpoch || answer.outcome == Outcome::kTimedOut)
       fields.Complain("outcome", "is not a word that an adapter may say");
-    answer.text = ForeignText(fields.Text("text", kMostText));
+    answer.text = ForeignText(Redacted(fields.Text("text", kMostText)));
     Evidence& evidence = answer.evidence;
     evidence.outstanding = Amount<uint64_t>(fields, document, "outstanding");
     evidence.clients_on_old = Amount<uint64_t>(fields, document, "clients_on_old");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/migration/adapter_process/adapter.h"
 
+#include "controlplane/migration/adapter/redact.h"
 #include "controlplane/migration/adapter_process/program_run.h"
 #include "controlplane/migration/model/json_fields.h"
 #include "gateway/base/foreign_text.h"
@@ -11,6 +12,7 @@ namespace {
 constexpr char kQueryId[] = "query";
 constexpr int64_t kHelloSeconds = 10;
 constexpr int64_t kInventorySeconds = 120;
+constexpr size_t kLongestLine = 400;
 
 // Last line of what a program wrote to its standard error.
 std::string LastLine(const std::string& text) {
@@ -18,7 +20,7 @@ std::string LastLine(const std::string& text) {
   if (end == std::string::npos) return {};
   const size_t before = text.rfind('\n', end);
   const size_t begin = before == std::string::npos ? 0 : before + 1;
-  return ForeignText(text.substr(begin, std::min<size_t>(end - begin + 1, 400)));
+  return ForeignText(Redacted(text.substr(begin, end - begin + 1)).substr(0, kLongestLine));
 }
 
 }  // namespace

@@ -15,6 +15,9 @@
 {{- $own := dict "state_dir" $agent.stateDir "gateway_socket" (printf "%s/grpc.sock" .Values.gateway.runtimeDir) -}}
 {{- $_ := set $own "attach_rules" $agent.attachRules -}}
 {{- $_ := set $own "metrics" (dict "address" $address) -}}
+{{- if $agent.migration.adaptersDir -}}
+{{- $_ := set $own "migration" (dict "adapters_dir" $agent.migration.adaptersDir) -}}
+{{- end -}}
 {{- $plugin := $agent.devicePlugin -}}
 {{- if $plugin.enabled -}}
 {{- $kubernetes := dict "enabled" true "device_plugin_dir" (printf "%s/device-plugins" $plugin.kubeletDir) -}}

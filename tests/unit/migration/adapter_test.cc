@@ -99,6 +99,12 @@ TEST(ProgramRun, AProgramThatIsNotThereIsNamed) {
   EXPECT_EQ(RunProgram({}, "", {}).problem, "no program");
 }
 
+TEST(FailureCase, C31_ASecretOnStandardErrorIsRedacted) {
+  const Adapter adapter({"sh", "-c", "echo 'password=hunter2 refused' >&2; exit 1"});
+  const AdapterRequest request{.call = "health", .id = "1", .cluster = "c1", .node = "n1"};
+  EXPECT_EQ(adapter.Call(request).text, "exit status 1 (password=[redacted] refused)");
+}
+
 class ConformanceTest : public ::testing::Test {
  protected:
   ConformanceTest() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failure cases that are more than one injected failure of one step; the others are rows of
 // simulation_test.cc. Case 5 (late commands) is in tests/unit/agent_migration, case 15 (a second
-// migration of the cluster) in tests/e2e/migration.
+// migration of the cluster) in tests/unit/migrations and tests/e2e/migration, case 31 (secrets in
+// logs) in redact_test.cc and adapter_test.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>
