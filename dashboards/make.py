@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-NAMES = ("fleet", "gateway", "tenants", "transport", "channels", "control_plane")
+NAMES = ("fleet", "gateway", "tenants", "transport", "channels", "control_plane", "migration")
 
 
 def text_of(name):

@@ -192,6 +192,7 @@ void DrivenMigration::OnAnswer(const Arrived& arrived, int64_t now) {
       return OnGates(arrived, now);
     case Purpose::kHello:
     case Purpose::kPath:
+    case Purpose::kPreflightGate:
     case Purpose::kInventory:
       if (arrived.number == 0) return OnInventory(arrived, now);
       if (preflight_.has_value() && arrived.number == questions_) preflight_->OnAnswer(arrived);
@@ -215,19 +216,19 @@ void DrivenMigration::AskGates(int64_t now) {
   }
   if (!stored_.plan.gates.empty()) {
     ++gates_.waiting;
-    EvaluateGates(record.gate_round);
+    EvaluateGates(Purpose::kGate, record.gate_round);
   }
   if (gates_.waiting == 0) EndGates(now);
 }
 
-void DrivenMigration::EvaluateGates(uint64_t round) {
-  context_.gates.Evaluate(
-      stored_.plan.gates, [inbox = context_.inbox, id = stored_.id, round](GateVerdict verdict) {
-        Arrived arrived{.migration = id, .purpose = Purpose::kGate, .number = round, .answer = {}};
-        arrived.answer.report.set_outcome(std::string(WordOf(verdict.outcome)));
-        arrived.answer.report.set_text(std::move(verdict.text));
-        inbox->Put(std::move(arrived));
-      });
+void DrivenMigration::EvaluateGates(Purpose purpose, uint64_t number) {
+  context_.gates.Evaluate(stored_.plan.gates, [inbox = context_.inbox, id = stored_.id, purpose,
+                                               number](GateVerdict verdict) {
+    Arrived arrived{.migration = id, .purpose = purpose, .number = number, .answer = {}};
+    arrived.answer.report.set_outcome(std::string(WordOf(verdict.outcome)));
+    arrived.answer.report.set_text(std::move(verdict.text));
+    inbox->Put(std::move(arrived));
+  });
 }
 
 void DrivenMigration::WatchGates(int64_t now) {
@@ -236,7 +237,7 @@ void DrivenMigration::WatchGates(int64_t now) {
                        !stored_.plan.gates.empty() && !stored_.plan.flag_day;
   if (!watched || gates_watched_ || now < watch_gates_at_) return;
   gates_watched_ = true;
-  EvaluateGates(kBetweenRounds);
+  EvaluateGates(Purpose::kGate, kBetweenRounds);
 }
 
 void DrivenMigration::OnGates(const Arrived& arrived, int64_t now) {
@@ -289,6 +290,10 @@ void DrivenMigration::RunPreflight(int64_t now) {
     ++questions_;
   }
   while (const auto question = preflight_->Next()) {
+    if (question->purpose == Purpose::kPreflightGate) {
+      EvaluateGates(Purpose::kPreflightGate, questions_);
+      continue;
+    }
     if (!record.nodes[question->node].reachable) {
       preflight_->OnUnreachable(question->node);
       continue;

@@ -55,7 +55,7 @@ class DrivenMigration {
   void EndGates(int64_t now);
   // Asks the plan's gates between the rounds that end waves.
   void WatchGates(int64_t now);
-  void EvaluateGates(uint64_t round);
+  void EvaluateGates(Purpose purpose, uint64_t number);
   void OnGates(const Arrived& arrived, int64_t now);
   void RunPreflight(int64_t now);
   void LookForDrift(int64_t now);

@@ -22,12 +22,13 @@ int64_t Now() {
 }  // namespace
 
 MigrationDriver::MigrationDriver(store::Store& store, NodeAccess& nodes, GateSource& gates,
-                                 std::string candidate)
+                                 MigrationBoard& board, std::string candidate)
     : context_{.store = store,
                .nodes = nodes,
                .gates = gates,
                .inbox = std::make_shared<Inbox>(),
                .who = candidate},
+      board_(board),
       election_(store, {.key = "election/migrations", .candidate = std::move(candidate)},
                 [inbox = context_.inbox](const auto&) { inbox->Wake(); }),
       thread_([this] { Run(); }) {}
@@ -39,8 +40,12 @@ MigrationDriver::~MigrationDriver() {
 }
 
 void MigrationDriver::Run() {
-  while (!stopping_) Pass(context_.inbox->Take(kPass));
+  while (!stopping_) {
+    Pass(context_.inbox->Take(kPass));
+    Post();
+  }
   StandDown();
+  Post();
 }
 
 void MigrationDriver::StandDown() {
@@ -65,6 +70,12 @@ void MigrationDriver::Pass(const std::optional<Arrived>& first) {
     // The election reports the end of the term soon.
     if (driven->lost_term()) return StandDown();
   }
+}
+
+void MigrationDriver::Post() {
+  MigrationBoard::View view{.drives = term_.has_value(), .migrations = {}};
+  for (const auto& [id, driven] : driven_) view.migrations.push_back(SummaryOf(driven->stored()));
+  board_.Post(std::move(view));
 }
 
 bool MigrationDriver::Lead(const store::Term& term) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Driver of all migrations of a store: the elected controller drives them, and its writes carry the
 // fence of its term. Orders of persons reach it through the store, whichever controller took them.
-// Owns a thread; destroyed before its store, nodes and
-// gates.
+// Owns a thread; destroyed before its store, nodes,
+// gates and board.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "controlplane/migrations/driven_migration.h"
+#include "controlplane/migrations/migration_board.h"
 #include "controlplane/store/election.h"
 
 namespace rocegw::migrations {
@@ -20,7 +21,8 @@ namespace rocegw::migrations {
 class MigrationDriver {
  public:
   // `candidate`: host and process, for display.
-  MigrationDriver(store::Store& store, NodeAccess& nodes, GateSource& gates, std::string candidate);
+  MigrationDriver(store::Store& store, NodeAccess& nodes, GateSource& gates, MigrationBoard& board,
+                  std::string candidate);
   ~MigrationDriver();
   MigrationDriver(const MigrationDriver&) = delete;
   MigrationDriver& operator=(const MigrationDriver&) = delete;
@@ -34,7 +36,10 @@ class MigrationDriver {
   void FollowChanges();
   void Load(const std::string& id);
 
+  void Post();
+
   const DriverContext context_;
+  MigrationBoard& board_;
   std::optional<store::Term> term_;  // term of the loaded migrations
   std::map<std::string, std::unique_ptr<DrivenMigration>> driven_;
   std::unique_ptr<store::Watch> watch_;

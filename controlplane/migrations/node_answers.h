@@ -15,7 +15,15 @@
 
 namespace rocegw::migrations {
 
-enum class Purpose : uint8_t { kCommand, kHello, kPath, kInventory, kHealth, kGate };
+enum class Purpose : uint8_t {
+  kCommand,
+  kHello,
+  kPath,
+  kInventory,
+  kHealth,
+  kGate,
+  kPreflightGate
+};
 
 struct Arrived {
   std::string migration;

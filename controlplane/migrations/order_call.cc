@@ -207,9 +207,7 @@ void CreateCall::Write() {
   StoredMigration stored = wanted_;
   const migration::Transition transition =
       migration::Handle(stored.plan, stored.record, order, SecondsNow());
-  store::Transaction transaction = CreationOf(stored, transition);
-  transaction.compares.push_back(
-      store::Compare::ModifiedAt(ClusterKey(stored.plan.cluster), cluster_revision_));
+  store::Transaction transaction = CreationOf(stored, transition, cluster_revision_);
   AddRecords(call_, stored.id, transition, transaction);
   const auto shared = std::make_shared<StoredMigration>(std::move(stored));
   store_.TxnAsync(std::move(transaction), [self = shared_from_this(), shared](const auto& written) {

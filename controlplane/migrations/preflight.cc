@@ -43,6 +43,11 @@ std::optional<Preflight::Question> Preflight::Next() {
     const uint32_t from = next_path_++;
     return Question{Purpose::kPath, from, (from + 1) % paths()};
   }
+  if (!plan_.gates.empty() && !gates_asked_) {
+    gates_asked_ = true;
+    ++in_flight_;
+    return Question{Purpose::kPreflightGate, 0};
+  }
   if (inventory_asked_ || in_flight_ != 0) return std::nullopt;
   inventory_asked_ = true;
   ++in_flight_;
@@ -67,6 +72,13 @@ void Preflight::OnAnswer(const Arrived& arrived) {
     if (answer.code == 0) return;
     const std::string& peer = plan_.nodes[(arrived.node + 1) % paths()].name;
     return Complain(name + " to " + peer, ForeignText(answer.message.substr(0, 256)));
+  }
+  if (arrived.purpose == Purpose::kPreflightGate) {
+    const migration::StepResult verdict = ResultOf(arrived);
+    // A gate on the new transport may have no data before the first node has it.
+    if (verdict.outcome == migration::Outcome::kFailed) return Complain("before", verdict.text);
+    if (verdict.outcome != migration::Outcome::kDone) undecided_ = verdict.text;
+    return;
   }
   if (answer.code != 0) return Complain(name, ForeignText(answer.message.substr(0, 256)));
   if (answer.report.outcome() != WordOf(migration::Outcome::kDone))
@@ -98,6 +110,7 @@ std::optional<migration::PreflightResult> Preflight::Result() const {
     text += ", " + std::to_string(paths()) + " paths carry whole packets (median at most " +
             std::to_string(slowest_ns_ / 1000) + " us)";
   }
+  if (!undecided_.empty()) text += ", undecided: " + undecided_;
   return migration::PreflightResult{.passed = true,
                                     .text = text + ", the inventory is the planned one"};
 }

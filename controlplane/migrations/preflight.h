@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preflight of a migration: each node's agent is connected and runs the plan's adapter, the adapter
-// has every call that the plan needs, whole packets pass between gateways in both directions, and
-// the inventory is the planned one. Decides nothing about time: the caller asks and brings answers.
-// One thread.
+// has every call that the plan needs, whole packets pass between gateways in both directions, no
+// gate fails already, and the inventory is the planned one. Decides nothing about time: the caller
+// asks and brings answers. One thread.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,8 @@ class Preflight {
   uint32_t next_path_ = 0;
   size_t in_flight_ = 0;
   uint64_t slowest_ns_ = 0;  // median round trip of the slowest path
+  bool gates_asked_ = false;
+  std::string undecided_;  // why a gate has no answer yet
   bool inventory_asked_ = false;
   bool inventory_read_ = false;
   size_t problems_ = 0;

@@ -105,9 +105,12 @@ StoredStep StepAfter(const StoredMigration& stored, const migration::Event& even
 }
 
 store::Transaction CreationOf(const StoredMigration& stored,
-                              const migration::Transition& transition) {
+                              const migration::Transition& transition,
+                              store::Revision cluster_revision) {
   store::Transaction transaction;
-  transaction.compares = {store::Compare::Absent(HeadKey(stored.id))};
+  transaction.compares = {
+      store::Compare::Absent(HeadKey(stored.id)),
+      store::Compare::ModifiedAt(ClusterKey(stored.plan.cluster), cluster_revision)};
   transaction.then = {
       store::Operation::Put(HeadKey(stored.id), migration::RecordHeadJson(stored.record)),
       store::Operation::Put(PrefixOf(stored.id) + "plan", migration::PlanJson(stored.plan)),

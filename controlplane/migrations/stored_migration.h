@@ -60,9 +60,12 @@ struct StoredStep {
 // Handles the event on a copy of the record and makes the transaction for the result.
 StoredStep StepAfter(const StoredMigration& stored, const migration::Event& event, int64_t now);
 
-// Makes the transaction of a new migration, whose revision is 0.
+// Makes the transaction of a new migration, whose revision is 0. `cluster_revision`: revision of
+// the row that names the cluster's newest migration, 0 if there is none. The transaction fails if
+// that row has changed: two migrations of one cluster exclude each other.
 store::Transaction CreationOf(const StoredMigration& stored,
-                              const migration::Transition& transition);
+                              const migration::Transition& transition,
+                              store::Revision cluster_revision);
 
 // Makes the transaction that deletes an ended migration but for its events.
 store::Transaction DeletionOf(const StoredMigration& stored);

@@ -232,6 +232,7 @@ struct Controller::Parts {
   process::Watchdog watchdog;
   std::unique_ptr<process::MetricsServer> metrics_server;
   std::unique_ptr<Housekeeper> housekeeper;
+  migrations::MigrationBoard migration_board;
   std::unique_ptr<migrations::MigrationDriver> migration_driver;
   std::unique_ptr<ConnectionFront> front;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -367,6 +368,7 @@ Status Controller::Parts::StartFleet() {
   }
   metrics = std::make_unique<ControllerMetrics>(*store, *fleet->follower, fleet->hub, readiness);
   metrics->SetPodReview(pod_review.get());
+  metrics->SetMigrations(&migration_board);
   metrics->SetAuthorityExpiry(authority->not_after());
   metrics->SetServerExpiry(certificate->not_after());
   return OkStatus();
@@ -536,7 +538,8 @@ Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move
       "migrations",
       [parts] {
         parts->migration_driver = std::make_unique<migrations::MigrationDriver>(
-            *parts->store, parts->fleet->migration_nodes, parts->fleet->gates, Candidate());
+            *parts->store, parts->fleet->migration_nodes, parts->fleet->gates,
+            parts->migration_board, Candidate());
         return OkStatus();
       },
       [parts] { parts->migration_driver.reset(); });

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "controlplane/server/migration_metrics.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/http/metric_families.h"
 
@@ -85,6 +86,8 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
                                        {"failed", joins.failed}}) {
     AddValue(pods, {{"outcome", outcome}}, static_cast<double>(count));
   }
+  const migrations::MigrationBoard* const board = migrations_.load();
+  if (board != nullptr) AddMigrationFamilies(board->Read(), families);
   auto of_store = store_.Collect();
   std::move(of_store.begin(), of_store.end(), std::back_inserter(families));
   process::AddProcessFamilies(families, start_ns_);

@@ -11,6 +11,7 @@
 
 #include "controlplane/api/nodes/pod_review.h"
 #include "controlplane/identity/certificate.h"
+#include "controlplane/migrations/migration_board.h"
 #include "controlplane/server/front/connection_front.h"
 #include "controlplane/server/measured_store.h"
 #include "controlplane/sync/fleet_follower.h"
@@ -37,6 +38,8 @@ class ControllerMetrics final : public process::MetricsSource {
   void SetFront(const ConnectionFront* front) { front_.store(front); }
   // nullptr: no pods join by their tokens.
   void SetPodReview(const api::PodReview* review) { pod_review_.store(review); }
+  // Outlives this object; nullptr: no migrations are driven here.
+  void SetMigrations(const migrations::MigrationBoard* board) { migrations_.store(board); }
   void SetLeads(bool leads) { leads_.store(leads); }
 
  private:
@@ -54,6 +57,7 @@ class ControllerMetrics final : public process::MetricsSource {
   std::atomic<uint64_t> clock_steps_{0};
   std::atomic<const ConnectionFront*> front_{nullptr};
   std::atomic<const api::PodReview*> pod_review_{nullptr};
+  std::atomic<const migrations::MigrationBoard*> migrations_{nullptr};
   std::atomic<bool> leads_{false};
 };
 

@@ -6,6 +6,7 @@ Each lasts until Prometheus has seen what is seen of it alone, however long that
 
 import glob
 import itertools
+import json
 import os
 import signal
 import sqlite3
@@ -31,6 +32,7 @@ spec:
   {more}
   attach: {{socketMode: 438{identity}}}
 """
+FILE_ADAPTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "migration", "file_adapter.py")
 ADDRESSES = (("10.77.0.1", "fd77::1"), ("10.77.0.2", "fd77::2"))
 # Frames of nonsense, faster than a stopped gateway takes them; from one source port, so that one worker gets all of them.
 FLOOD = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 40000))\n"
@@ -73,6 +75,31 @@ def expect_running(jobs):
         raise LabError("traffic has ended\n" + "".join(f"{job.title}: {job.returncode}\n{job.output[-500:]}" for job in ended))
 
 
+class Storage:
+    """A storage cluster of files on both hosts, with the adapter of the example; a node takes long while there is a file "slow"."""
+
+    def __init__(self, lab):
+        self.folder, self.adapters, self.slow = lab.path("storage"), lab.path("adapters"), lab.path("slow")
+        for folder in (self.folder, self.adapters):
+            os.mkdir(folder, 0o755)
+        for name in ("left", "right"):
+            with open(os.path.join(self.folder, name + ".json"), "w", encoding="utf-8") as file:
+                json.dump({"config": "port 7000", "paths": {"tcp": "active"}, "uses": "tcp", "outstanding": 0, "clients_on_old": 0,
+                           "rack": name}, file)
+        self.program = os.path.join(self.adapters, "file")
+        with open(self.program, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n[ -e {self.slow} ] && sleep 30\nexec {FILE_ADAPTER} {self.folder}\n")
+        os.chmod(self.program, 0o755)
+
+    def plan(self, lab, controller):
+        inventory, plan = lab.path("inventory.json"), lab.path("plan.json")
+        with open(inventory, "w", encoding="utf-8") as file:
+            file.write(controller.ctl("migrate", "inventory", "files", "--", self.program))
+        controller.ctl("migrate", "plan", inventory, "--to", "gateway", "--waves", "canary=1,100%", "--soak", "1s", "--name", "files",
+                       "-f", plan)
+        return plan
+
+
 class Fleet:
     """Two hosts, each with gateway and agent, on a link that can be tampered with; the controller runs on the left one."""
 
@@ -95,7 +122,9 @@ class Fleet:
         self.controller = Controller(lab, self.hosts[0], binaries, "metrics: {address: \"0.0.0.0:7472\"}\n"
                                      "certificates: {node_lifetime: 120s, server_lifetime: 600s}\n")
         self.other = OtherFleet(lab, self.hosts[1], binaries)
-        self.agents = [Agent(lab, host, binaries, "metrics: {address: \"0.0.0.0:7473\"}\n") for host in self.hosts]
+        self.storage = Storage(lab)
+        self.agents = [Agent(lab, host, binaries, "metrics: {address: \"0.0.0.0:7473\"}\n"
+                             f"migration: {{adapters_dir: {self.storage.adapters}}}\n") for host in self.hosts]
 
     def start(self):
         self.controller.start()
@@ -209,6 +238,27 @@ def steps(fleet, prometheus):
         until_shows(*(f"sum({counter})" for counter in counters), doing=lambda: expect_running(traffic))
         fleet.link.well()
         fleet.end(*traffic)
+
+    def migration():
+        """A storage cluster changes to gateways; a wave waits, and a node is lost within it"""
+        migrate = fleet.storage.plan(fleet.lab, fleet.controller)
+        fleet.controller.ctl("migrate", "start", migrate)
+        fleet.controller.ctl("migrate", "set", "files", "lost-after=1s", "retry-after=1s")
+        until_fires("RocegwMigrationWaits")
+        with open(fleet.storage.slow, "w", encoding="utf-8"):
+            pass
+        fleet.controller.ctl("migrate", "approve", "files", "wave-2")
+        until_shows('sum(rocegw_migration_nodes{wave="wave-2",state=~"PENDING|READY"})', "sum(rocegw_migration_nodes_out_of_service)")
+        for agent in fleet.agents:
+            fleet.kill(agent.daemon)
+        until_fires("RocegwMigrationNodeLost")
+        until_shows('sum(rocegw_migration_paused{reason="lost-node"})')
+        os.unlink(fleet.storage.slow)
+        for agent in fleet.agents:
+            agent.start()
+        in_order()
+        fleet.controller.ctl("migrate", "abort", "files")
+        until_shows('sum(rocegw_migration_state{state="ABORTED"})')
 
     def channels():
         """A pool of a tenant; between gateways frames go over channels"""
@@ -418,6 +468,6 @@ def steps(fleet, prometheus):
         prometheus.forget_targets()
         until_fires("RocegwGatewaysAbsent", "RocegwAgentsAbsent", "RocegwControllersAbsent")
 
-    order = (channels, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
+    order = (migration, channels, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
              stuck_stop, locked_store, killed, store_away, lost_store, forgotten)
     return [(step.__name__, step) for step in order]

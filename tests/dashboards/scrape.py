@@ -31,7 +31,7 @@ MOST_SILENT = 0.05
 
 def concrete(expression):
     """With all variables at All."""
-    for name in ("cluster", "node", "tenant"):
+    for name in ("cluster", "node", "tenant", "migration"):
         expression = expression.replace(f'"${name}"', '".*"')
     return hurried(expression)
 

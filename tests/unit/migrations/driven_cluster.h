@@ -188,15 +188,16 @@ class DrivenCluster {
     StoredMigration stored{.id = kId, .plan = plan_, .record = migration::NewRecord(plan_)};
     const auto transition = migration::Handle(stored.plan, stored.record,
                                               migration::Order{.verb = migration::Verb::kPlan}, 1);
-    EXPECT_TRUE(store_->Txn(CreationOf(stored, transition))->succeeded);
+    EXPECT_TRUE(store_->Txn(CreationOf(stored, transition, 0))->succeeded);
   }
 
   const migration::Plan& plan() const { return plan_; }
   store::Store& store() { return *store_; }
   SimulatedNodes& nodes() { return nodes_; }
   ScriptedGates& gates() { return gates_; }
+  const MigrationBoard& board() const { return board_; }
   std::unique_ptr<MigrationDriver> NewDriver() {
-    return std::make_unique<MigrationDriver>(*store_, nodes_, gates_, "test");
+    return std::make_unique<MigrationDriver>(*store_, nodes_, gates_, board_, "test");
   }
 
   StoredMigration Stored() {
@@ -256,6 +257,7 @@ class DrivenCluster {
   std::unique_ptr<store::Store> store_;
   SimulatedNodes nodes_;
   ScriptedGates gates_;
+  MigrationBoard board_;
 };
 
 }  // namespace rocegw::migrations

@@ -171,10 +171,20 @@ TEST(MigrationDriver, GatesThatHoldLetTheWavesPass) {
   EXPECT_GE(cluster.gates().rounds(), cluster.plan().waves.size());
 }
 
-TEST(MigrationDriver, AGateThatFailsPausesAndAnswersAfterResume) {
+TEST(MigrationDriver, AGateThatFailsBeforeTheStartIsFoundByThePreflight) {
   DrivenCluster cluster(Gated());
   cluster.gates().Set({migration::Outcome::kFailed, "gate errors == 0 does not hold {}"});
   const auto driver = cluster.NewDriver();
+  ASSERT_TRUE(cluster.Await([](const Record& record) { return !record.preflight_wanted; }));
+  EXPECT_EQ(cluster.Stored().record.state, MigrationState::kPlanned);
+  EXPECT_EQ(cluster.Stored().record.reason, "before: gate errors == 0 does not hold {}");
+}
+
+TEST(MigrationDriver, AGateThatFailsPausesAndAnswersAfterResume) {
+  DrivenCluster cluster(Gated());
+  const auto driver = cluster.NewDriver();
+  ASSERT_TRUE(cluster.AwaitState(MigrationState::kPreflighted));
+  cluster.gates().Set({migration::Outcome::kFailed, "gate errors == 0 does not hold {}"});
   cluster.Start();
   ASSERT_TRUE(cluster.AwaitState(MigrationState::kPaused));
   EXPECT_EQ(cluster.Stored().record.pause_reason, PauseReason::kGate);
@@ -188,6 +198,10 @@ TEST(MigrationDriver, AGateWithoutAnAnswerPausesAtTheEndOfItsWave) {
   DrivenCluster cluster(Gated());
   cluster.gates().Set({migration::Outcome::kInconclusive, "gate errors == 0: no data"});
   const auto driver = cluster.NewDriver();
+  ASSERT_TRUE(cluster.AwaitState(MigrationState::kPreflighted));
+  // The gate may get its first data with the first node.
+  EXPECT_NE(cluster.Stored().record.reason.find("undecided: gate errors == 0: no data"),
+            std::string::npos);
   cluster.Start();
   ASSERT_TRUE(cluster.AwaitState(MigrationState::kPaused));
   const Record record = cluster.Stored().record;
@@ -195,6 +209,28 @@ TEST(MigrationDriver, AGateWithoutAnAnswerPausesAtTheEndOfItsWave) {
   EXPECT_EQ(record.reason, "inconclusive: gate errors == 0: no data");
   // The canary was migrated before.
   EXPECT_EQ(record.nodes[cluster.plan().waves[0].nodes[0]].state, NodeState::kSoaking);
+}
+
+TEST(MigrationDriver, TheBoardShowsWhereAMigrationIs) {
+  DrivenCluster cluster({.nodes = 4, .waves = "canary=1,100%"});
+  EXPECT_FALSE(cluster.board().Read().drives);
+  auto driver = cluster.NewDriver();
+  cluster.Start();
+  ASSERT_TRUE(cluster.AwaitState(MigrationState::kAwaitingApproval));
+  // The board is posted after the pass that stored the state.
+  ASSERT_TRUE(cluster.Await([&cluster](const Record&) {
+    const auto seen = cluster.board().Read().migrations;
+    return seen.size() == 1 && seen[0].state == "AWAITING_APPROVAL";
+  }));
+  const MigrationBoard::View view = cluster.board().Read();
+  EXPECT_TRUE(view.drives);
+  EXPECT_EQ(view.migrations[0].name, "m1");
+  const std::map<std::pair<std::string, std::string>, size_t> nodes = {{{"canary", "DONE"}, 1},
+                                                                       {{"wave-2", "PENDING"}, 3}};
+  EXPECT_EQ(view.migrations[0].nodes, nodes);
+  EXPECT_EQ(view.migrations[0].out_of_service, 0U);
+  driver.reset();
+  EXPECT_FALSE(cluster.board().Read().drives);
 }
 
 TEST(MigrationDriver, EachTransitionIsAudited) {

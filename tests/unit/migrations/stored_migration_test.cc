@@ -28,7 +28,7 @@ TEST(StoredMigration, IsReadBackWithTheRevisionOfItsHead) {
   StoredMigration stored = NewMigration(130);
   const auto transition =
       migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
-  const auto written = store->Txn(CreationOf(stored, transition));
+  const auto written = store->Txn(CreationOf(stored, transition, 0));
   ASSERT_TRUE(written.ok() && written.value().succeeded);
   std::string problem;
   const StoredMigration read = ReadMigration("m", RowsOf(*store), problem);
@@ -50,7 +50,7 @@ TEST(StoredMigration, TheLargestPlanFitsOneTransaction) {
     node.activity = migration::Activity::kForward;
     node.pending = migration::PendingCommand{.id = 0};
   }
-  EXPECT_EQ(CreationOf(stored, transition).Validate().text(), "");
+  EXPECT_EQ(CreationOf(stored, transition, 0).Validate().text(), "");
 }
 
 TEST(StoredMigration, TwoWritersOfOneRecordCannotBothGoOn) {
@@ -58,11 +58,25 @@ TEST(StoredMigration, TwoWritersOfOneRecordCannotBothGoOn) {
   StoredMigration stored = NewMigration(3);
   const auto transition =
       migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
-  stored.revision = store->Txn(CreationOf(stored, transition))->revision;
+  stored.revision = store->Txn(CreationOf(stored, transition, 0))->revision;
   StoredStep first = StepAfter(stored, migration::TakeOver{}, 8);
   StoredStep second = StepAfter(stored, Order{.verb = Verb::kAbort, .who = "alice"}, 8);
   EXPECT_TRUE(store->Txn(std::move(first.transaction))->succeeded);
   EXPECT_FALSE(store->Txn(std::move(second.transaction))->succeeded);
+}
+
+// Two persons start a migration of one cluster at the same time; both calls found no other one.
+TEST(StoredMigration, C15_ASecondMigrationOfTheClusterIsNotCreated) {
+  const auto store = store::NewMemoryStore();
+  StoredMigration first = NewMigration(3);
+  StoredMigration second = NewMigration(3);
+  second.id = "other";
+  const auto plan = [](StoredMigration& stored) {
+    return migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
+  };
+  EXPECT_TRUE(store->Txn(CreationOf(first, plan(first), 0))->succeeded);
+  EXPECT_FALSE(store->Txn(CreationOf(second, plan(second), 0))->succeeded);
+  for (const store::Entry& entry : RowsOf(*store)) EXPECT_EQ(IdOfKey(entry.key), "m");
 }
 
 TEST(StoredMigration, MissingAndForeignRowsAreProblems) {
@@ -70,7 +84,7 @@ TEST(StoredMigration, MissingAndForeignRowsAreProblems) {
   StoredMigration stored = NewMigration(130);
   const auto transition =
       migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
-  ASSERT_TRUE(store->Txn(CreationOf(stored, transition))->succeeded);
+  ASSERT_TRUE(store->Txn(CreationOf(stored, transition, 0))->succeeded);
   const std::vector<store::Entry> rows = RowsOf(*store);
   ASSERT_EQ(rows.size(), 5U);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -91,11 +105,14 @@ TEST(StoredMigration, ADeletionLeavesNoRow) {
   StoredMigration stored = NewMigration(130);
   const auto transition =
       migration::Handle(stored.plan, stored.record, Order{.verb = Verb::kPlan}, 7);
-  stored.revision = store->Txn(CreationOf(stored, transition))->revision;
+  stored.revision = store->Txn(CreationOf(stored, transition, 0))->revision;
   EXPECT_TRUE(store->Txn(DeletionOf(stored))->succeeded);
   EXPECT_TRUE(RowsOf(*store).empty());
   // The name is free again, and so is the cluster.
-  EXPECT_TRUE(store->Txn(CreationOf(stored, transition))->succeeded);
+  auto cluster = store->Range({.range = store::KeyRange::Key(ClusterKey("c1"))});
+  ASSERT_EQ(cluster->entries.size(), 1U);
+  EXPECT_TRUE(
+      store->Txn(CreationOf(stored, transition, cluster->entries[0].mod_revision))->succeeded);
 }
 
 TEST(StoredMigration, OldEventsAreRemoved) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Summary of all migrations for metrics: the driver posts it after each pass, and whoever serves
+// metrics reads it. Only the controller that drives has one. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controlplane/migrations/stored_migration.h"
+
+namespace rocegw::migrations {
+
+struct MigrationSummary {
+  std::string name;          // "there"
+  std::string state;         // "RUNNING"
+  std::string pause_reason;  // "gate"; empty: not paused
+  int64_t since = 0;         // begin of the state, seconds since 1970
+  uint64_t changes = 0;      // changed states since its begin
+  size_t out_of_service = 0;
+  // Number of nodes by name of the wave and state.
+  std::map<std::pair<std::string, std::string>, size_t> nodes;
+};
+
+MigrationSummary SummaryOf(const StoredMigration& stored);
+
+class MigrationBoard {
+ public:
+  struct View {
+    bool drives = false;
+    std::vector<MigrationSummary> migrations;
+  };
+
+  void Post(View view) {
+    const std::lock_guard lock(mutex_);
+    view_ = std::move(view);
+  }
+  View Read() const {
+    const std::lock_guard lock(mutex_);
+    return view_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  View view_;
+};
+
+}  // namespace rocegw::migrations
