@@ -277,8 +277,9 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
   const TimePoint patience = MonotonicNow() + kLocksFreeWithin;
   do {
     started.emplace(config, descriptors,
-                    takes_over ? std::optional(Gateway::Predecessor{client.fds(), client.foundation()})
-                               : std::nullopt);
+                    takes_over
+                        ? std::optional(Gateway::Predecessor{client.fds(), client.foundation()})
+                        : std::nullopt);
     begun =
         Begin(arguments, *started, takes_over ? &client : nullptr, patience, invocation, detached);
   } while (begun == kAgain);

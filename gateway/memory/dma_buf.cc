@@ -25,13 +25,16 @@ std::string_view ExporterIn(std::string_view fdinfo) {
 
 bool KeepsPages(std::string_view exporter) { return exporter == "udmabuf" || exporter == "system"; }
 
-StatusOr<DmaBuf> InspectDmaBuf(int fd) {
+Status CheckDmaBuf(int fd) {
   struct statfs file_system {};
   if (::fstatfs(fd, &file_system) != 0) {
-    return Status(EBADF, std::string("dma-buf: ") + std::strerror(errno));
+    return {EBADF, std::string("dma-buf: ") + std::strerror(errno)};
   }
-  // Only the kernel creates files of this file system. From here on no call waits for a program.
-  if (file_system.f_type != DMA_BUF_MAGIC) return Status(EINVAL, "descriptor is not a dma-buf");
+  if (file_system.f_type != DMA_BUF_MAGIC) return {EINVAL, "descriptor is not a dma-buf"};
+  return OkStatus();
+}
+
+StatusOr<DmaBuf> InspectDmaBuf(int fd) {
   const off_t length = ::lseek(fd, 0, SEEK_END);
   if (length <= 0) return Status(EINVAL, "dma-buf without a size");
   const std::string path = "/proc/self/fdinfo/" + std::to_string(fd);

@@ -19,9 +19,11 @@ struct DmaBuf {
   uint64_t length = 0;   // bytes
 };
 
-// Describes a dma-buf. EINVAL: the descriptor is another file. The call may block for any time if
-// the descriptor is a file that another party serves (FUSE), so no thread that others need makes
-// it.
+// Returns OK for a dma-buf; EINVAL: the descriptor is another file. The call may block for any time
+// if the descriptor is a file that another party serves (FUSE), so no thread that others need makes
+// it. The kernel alone creates dma-bufs: what follows waits for no program.
+Status CheckDmaBuf(int fd);
+// Describes a dma-buf, which was checked.
 StatusOr<DmaBuf> InspectDmaBuf(int fd);
 
 // Returns the exporter that the text of /proc/self/fdinfo/N names; empty: none. The program can

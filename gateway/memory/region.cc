@@ -74,7 +74,7 @@ StatusOr<std::shared_ptr<Region>> Region::Adopt(UniqueFd fd, uint64_t address, u
   constexpr int kFixed = F_SEAL_SHRINK | F_SEAL_GROW;
   struct stat file {};
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0) {
+  if (seals < 0 && CheckDmaBuf(fd.get()).ok()) {
     auto buffer = InspectDmaBuf(fd.get());
     if (buffer.ok()) return Import(std::move(fd), *buffer, address, length);
   }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,7 +104,7 @@ void ClientSession::OnMessage(std::span<const uint8_t> bytes, int passing) {
   } else {
     ReplyError(ENOSYS);
   }
-  if (request.passing >= 0 && !ending_) End("a descriptor with a request that takes none");
+  if (request.passing >= 0 && !ending_) DropDescriptor(request.passing);
 }
 
 void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
@@ -298,6 +299,22 @@ void ClientSession::TakeDescriptor(Request& request, const WantedDescriptor& wan
       },
       [taken, done = std::move(done)] { done(std::move(taken->passed)); });
   call_queue_->Run([taken, receiver = services_.descriptors] { receiver->Finish(taken->left); });
+}
+
+void ClientSession::DropDescriptor(int passing) {
+  // A function must be copyable, a descriptor is not.
+  const auto connection = std::make_shared<UniqueFd>(::fcntl(passing, F_DUPFD_CLOEXEC, 0));
+  if (!connection->valid()) return End("the daemon has no descriptor left to read from it");
+  dropping_ = services_.returned_calls->Expect([this] {
+    dropping_ = 0;
+    if (on_ready) on_ready();
+  });
+  call_queue_->Run([connection, returns = services_.returned_calls, number = dropping_] {
+    // The kernel closes the descriptors here.
+    (void)::recv(connection->get(), nullptr, 0, MSG_DONTWAIT);
+    connection->Reset();
+    returns->Report(number);
+  });
 }
 
 void ClientSession::SetUpMemory(UniqueFd memory) {

@@ -61,7 +61,7 @@ class ClientSession {
   // Handles a message of the client. `passing`: the connection, if the message passes a descriptor
   // and is still the next one there; else -1. Must not be called while busy.
   void OnMessage(std::span<const uint8_t> bytes, int passing);
-  bool busy() const { return pending_.has_value(); }
+  bool busy() const { return pending_.has_value() || dropping_ != 0; }
   bool greeted() const { return greeted_; }
 
   // Ends the session, with a reason for the log. Only the first call has an effect.
@@ -223,6 +223,8 @@ class ClientSession {
   const std::shared_ptr<CopierRemains>& copier_remains() const { return copier_remains_; }
 
  private:
+  // Drops a request whose command did not take its descriptor. No other is read meanwhile.
+  void DropDescriptor(int passing);
   using Join = std::shared_ptr<void>;
   struct Pending {
     uint32_t type;
@@ -269,6 +271,7 @@ class ClientSession {
   MessageSink& sink_;
   const std::shared_ptr<ClientCallQueue> call_queue_;
   uint64_t blocking_ = 0;  // pending call of RunBlocking
+  uint64_t dropping_ = 0;  // pending call of DropDescriptor
   int64_t attached_ns_;
   bool greeted_ = false;
   uint32_t library_minor_ = 0;

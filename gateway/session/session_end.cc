@@ -261,6 +261,7 @@ void ClientSession::End(const std::string& reason) {
     services_.returned_calls->Abandon(out);
     pending_.reset();
   }
+  services_.returned_calls->Abandon(std::exchange(dropping_, 0));
   services_.cm->DropSession(*this);
   DropCmIds();
   ContinueEnd();

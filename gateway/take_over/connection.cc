@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "gateway/base/descriptor_message.h"
+
 namespace rocegw::take_over {
 namespace {
 
@@ -95,22 +97,7 @@ void Connection::Flush() {
 }
 
 bool Connection::TrySend(const std::vector<uint8_t>& content, const std::vector<int>& fds) const {
-  iovec part{const_cast<uint8_t*>(content.data()), content.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostFdsInMessage * sizeof(int))] = {};
-  if (!fds.empty()) {
-    const size_t bytes = fds.size() * sizeof(int);
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(rights), fds.data(), bytes);
-  }
-  const ssize_t sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t sent = SendDescriptors(socket_.get(), content, fds, MSG_DONTWAIT);
   // Other errors mean that the other process has ended, which Receive reports.
   return sent >= 0 || (errno != EAGAIN && errno != ETOOMANYREFS && errno != ENOBUFS);
 }
@@ -118,34 +105,19 @@ bool Connection::TrySend(const std::vector<uint8_t>& content, const std::vector<
 Connection::Received Connection::Receive() {
   Received received;
   std::vector<uint8_t> bytes(kMostBytes + 1024);
-  iovec part{bytes.data(), bytes.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostFdsInMessage * sizeof(int))];
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  ssize_t got = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  DescriptorMessage message = ReceiveDescriptors(socket_.get(), bytes, MSG_DONTWAIT);
   // A process that ended with unread messages resets the connection; what it sent is behind that.
-  if (got < 0 && errno == ECONNRESET)
-    got = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return received;
-  if (got <= 0) {
+  if (message.length < 0 && errno == ECONNRESET)
+    message = ReceiveDescriptors(socket_.get(), bytes, MSG_DONTWAIT);
+  if (message.length < 0 && errno == EAGAIN) return received;
+  if (message.length <= 0) {
     received.outcome = Outcome::kClosed;
     return received;
   }
-  for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
-    if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(item) + i * sizeof fd, sizeof fd);
-      received.fds.emplace_back(fd);
-    }
-  }
+  received.fds = std::move(message.fds);
   received.outcome = Outcome::kMalformed;
-  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return received;
-  received.message = Decode({bytes.data(), static_cast<size_t>(got)});
+  if ((message.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return received;
+  received.message = Decode({bytes.data(), static_cast<size_t>(message.length)});
   if (!received.message) return received;
   const auto* const labels = std::get_if<Descriptors>(&*received.message);
   if (received.fds.size() == (labels == nullptr ? 0 : labels->labels.size()))

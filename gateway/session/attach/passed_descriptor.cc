@@ -12,6 +12,7 @@
 
 #include "gateway/base/descriptor_message.h"
 #include "gateway/memory/descriptor.h"
+#include "gateway/memory/dma_buf.h"
 
 namespace rocegw::session {
 namespace {
@@ -29,6 +30,13 @@ PassedDescriptor JudgeEventChannel(UniqueFd& fd, uint64_t wanted) {
   socklen_t size = sizeof cookie;
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 && cookie == wanted)
     passed.fd = std::move(fd);
+  return passed;
+}
+
+PassedDescriptor JudgeDmaBuf(UniqueFd& fd) {
+  PassedDescriptor passed;
+  passed.status = memory::CheckDmaBuf(fd.get());
+  if (passed.status.ok()) passed.fd = std::move(fd);
   return passed;
 }
 
@@ -56,6 +64,8 @@ PassedDescriptor Judge(UniqueFd& fd, const WantedDescriptor& wanted) {
       return JudgeMemory(fd);
     case PassedKind::kEventChannel:
       return JudgeEventChannel(fd, wanted.cookie);
+    case PassedKind::kDmaBuf:
+      return JudgeDmaBuf(fd);
     case PassedKind::kFile:
       return JudgeFile(fd);
   }

@@ -16,6 +16,7 @@ namespace rocegw::session {
 enum class PassedKind : uint8_t {
   kProcessMemory,  // /proc/PID/mem, open for reading and writing
   kEventChannel,   // the program's end of an event channel; nothing if it is another descriptor
+  kDmaBuf,         // a dma-buf
   kFile,           // any file, as a name: the daemon gets it with O_PATH, and its inode
 };
 

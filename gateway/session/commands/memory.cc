@@ -164,6 +164,33 @@ void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done)
       });
 }
 
+// Maps a dma-buf, which can take long for a large one, and answers.
+void MapDmaBuf(ClientSession& session, const rocegw_import_region& asked,
+               const std::shared_ptr<RemappedRegion>& region, UniqueFd descriptor) {
+  struct Import {
+    UniqueFd descriptor;
+    StatusOr<std::shared_ptr<memory::Region>> memory{Status(EIO, "not inspected")};
+  };
+  auto import = std::make_shared<Import>();
+  import->descriptor = std::move(descriptor);
+  session.RunBlocking(
+      [import, asked, inspect = session.services().options.inspect_dma_buf] {
+        auto buffer = inspect(import->descriptor.get());
+        import->memory = !buffer.ok()
+                             ? buffer.status()
+                             : memory::Region::Import(std::move(import->descriptor), *buffer,
+                                                      asked.address, asked.length);
+      },
+      [&session, import, region] {
+        if (!import->memory.ok()) return session.ReplyError(import->memory.status().error());
+        region->memory = *import->memory;
+        const uint32_t handle =
+            session.objects().regions.Add(std::make_unique<RemappedRegion>(std::move(*region)));
+        session.AddRegion(handle, *import->memory);
+        session.ReplyObject(handle, 0);
+      });
+}
+
 }  // namespace
 
 void AllocPd(ClientSession& session, Request& request) {
@@ -271,8 +298,7 @@ void CreateRegion(ClientSession& session, Request& request) {
 
 void ImportRegion(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_import_region>();
-  if (!request.fd.valid()) return session.ReplyError(EBADF);
-  auto region = std::make_unique<RemappedRegion>();
+  auto region = std::make_shared<RemappedRegion>();
   const bool taken = TakeRegion(
       session, *region,
       {{{Resource::kRegisteredBytes, 0},
@@ -280,31 +306,12 @@ void ImportRegion(ClientSession& session, Request& request) {
         {Resource::kDescriptors, kDescriptorsOfPart},
         {Resource::kHeapBytes, kHeapOfRegion + asked.length / kBytesPerByteOfPageTables}}});
   if (!taken) return;
-  struct Import {
-    ClientFd descriptor;
-    StatusOr<std::shared_ptr<memory::Region>> memory{Status(EIO, "not inspected")};
-  };
-  auto import = std::make_shared<Import>();
-  import->descriptor = std::move(request.fd);
-  // The file may be one that the program serves itself, and may then block every call.
-  session.RunBlocking(
-      [import, asked, inspect = session.services().options.inspect_dma_buf] {
-        auto buffer = inspect(import->descriptor.get());
-        if (!buffer.ok()) {
-          import->memory = buffer.status();
-          return;
-        }
-        import->memory = memory::Region::Import(import->descriptor.Release(), *buffer,
-                                                asked.address, asked.length);
-      },
-      [&session, import, region = std::shared_ptr<RemappedRegion>(std::move(region))] {
-        if (!import->memory.ok()) return session.ReplyError(import->memory.status().error());
-        region->memory = *import->memory;
-        const uint32_t handle =
-            session.objects().regions.Add(std::make_unique<RemappedRegion>(std::move(*region)));
-        session.AddRegion(handle, *import->memory);
-        session.ReplyObject(handle, 0);
-      });
+  session.TakeDescriptor(request, {PassedKind::kDmaBuf},
+                         [&session, asked, region](PassedDescriptor passed) {
+                           if (!passed.status.ok())
+                             return session.ReplyError(passed.status.error());
+                           MapDmaBuf(session, asked, region, std::move(passed.fd));
+                         });
 }
 
 void DestroyRegion(ClientSession& session, Request& request) {

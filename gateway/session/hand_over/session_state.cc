@@ -69,16 +69,17 @@ void ClientSession::Offer(OfferedFds& fds) const {
 void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   const StateRecord record(state, StateKind::kSession);
   auto& [ready_call, ended_call, id, services, pool, slot, trusted, peer, sink, call_queue,
-         blocking, attached_ns, greeted, library_minor, link_error, ending, ended, pending,
-         request_began, counted, end_waits, reserve, segment, segment_charged, segment_taken_over,
-         chunk_descriptors, chunks_announced, event_backlog, objects, doorbells, linked, lines,
-         wake_fds, memory_reachable, memory_way, memory_parts, memory, descriptor_memory, copier,
-         copier_remains] = *this;
+         blocking, dropping, attached_ns, greeted, library_minor, link_error, ending, ended,
+         pending, request_began, counted, end_waits, reserve, segment, segment_charged,
+         segment_taken_over, chunk_descriptors, chunks_announced, event_backlog, objects, doorbells,
+         linked, lines, wake_fds, memory_reachable, memory_way, memory_parts, memory,
+         descriptor_memory, copier, copier_remains] = *this;
   // Links, and what the owner hands over.
   (void)ready_call, (void)ended_call, (void)id, (void)services, (void)pool, (void)slot, (void)peer;
   (void)sink, (void)call_queue, (void)reserve, (void)link_error;
   // No request is in progress.
-  (void)blocking, (void)ending, (void)ended, (void)pending, (void)request_began, (void)counted;
+  (void)blocking, (void)dropping, (void)ending, (void)ended, (void)pending, (void)request_began,
+      (void)counted;
   (void)end_waits;
   // Parts of the functions below.
   (void)segment, (void)segment_charged, (void)segment_taken_over, (void)chunk_descriptors;

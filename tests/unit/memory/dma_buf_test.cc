@@ -42,11 +42,11 @@ TEST(DmaBuf, OtherDescriptors_AreNotDmaBufs) {
                             UniqueFd(::epoll_create1(EPOLL_CLOEXEC)),
                             UniqueFd(::open("/proc/self/mem", O_RDWR | O_CLOEXEC))};
   for (const UniqueFd& file : files) {
-    const auto inspected = InspectDmaBuf(file.get());
+    const Status inspected = CheckDmaBuf(file.get());
     ASSERT_FALSE(inspected.ok());
-    EXPECT_EQ(inspected.status().error(), EINVAL);
+    EXPECT_EQ(inspected.error(), EINVAL);
   }
-  EXPECT_EQ(InspectDmaBuf(-1).status().error(), EBADF);
+  EXPECT_EQ(CheckDmaBuf(-1).error(), EBADF);
 }
 
 TEST(DmaBuf, Import_OnlyBuffersThatKeepTheirPages_AndOnlyTheirBytes) {

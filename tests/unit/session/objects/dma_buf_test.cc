@@ -2,13 +2,16 @@
 // Regions of dma-bufs. The machines that build have none, so the inspection is replaced by one that
 // takes a memfd for a buffer of udmabuf; the tests of gateway/memory use real ones where there are.
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <future>
 #include <thread>
 
+#include "gateway/base/descriptor_message.h"
 #include "tests/unit/session/objects/objects_fixture.h"
 
 namespace rocegw::testing {
@@ -24,6 +27,24 @@ StatusOr<memory::DmaBuf> TakeForUdmabuf(int fd) {
   return memory::DmaBuf{"udmabuf", static_cast<uint64_t>(length)};
 }
 
+// Takes any descriptor for a dma-buf.
+class TakesAny final : public session::DescriptorReceiver {
+ public:
+  session::PassedDescriptor Take(int socket, const session::WantedDescriptor& wanted,
+                                 std::vector<UniqueFd>& left) override {
+    if (wanted.kind != session::PassedKind::kDmaBuf) return others_.Take(socket, wanted, left);
+    std::array<uint8_t, 1> byte{};
+    DescriptorMessage message = ReceiveDescriptors(socket, byte, MSG_DONTWAIT);
+    session::PassedDescriptor passed;
+    passed.fd = std::move(message.fds.front());
+    return passed;
+  }
+  void Finish(std::vector<UniqueFd>& left) override { left.clear(); }
+
+ private:
+  session::ReceiverHere others_;
+};
+
 session::Options TakesMemfds() {
   session::Options options;
   options.inspect_dma_buf = TakeForUdmabuf;
@@ -35,6 +56,7 @@ class DmaBufRegions : public ::testing::Test {
   explicit DmaBufRegions(const session::Options& options = TakesMemfds())
       : host(2, options), client(host) {}
   void SetUp() override {
+    host.server->services().descriptors = std::make_shared<TakesAny>();
     ASSERT_TRUE(client.Hello());
     pd = client.AllocPd(client.OpenContext());
     ASSERT_EQ(::ftruncate(buffer.get(), kLength), 0);
