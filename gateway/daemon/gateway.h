@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "gateway/apply/engine.h"
 #include "gateway/base/status.h"
@@ -182,6 +183,7 @@ class Gateway final : private service::StateSource,
   process::MetricsServer metrics_server_;
   service::GrpcServer grpc_server_;
   take_over::StepTimes take_over_steps_;
+  std::vector<uint8_t> state_space_;  // memory for the state of a take-over
   Quiet quiet_;
   TakeOverServer take_over_server_;
   take_over::History take_overs_;

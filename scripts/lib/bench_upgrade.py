@@ -58,9 +58,11 @@ class Bench:
         self.idle = [self.left.start([program, str(each), str(each)]) for _ in range(arguments.sessions)]
         for job in self.idle:
             job.expect("all there", WAIT_S)
-        for kind in arguments.kinds.split(",") if arguments.loaded else []:
-            count = arguments.loaded // len(arguments.kinds.split(","))
-            self.traffic.append(EchoTraffic(self.right, self.left, kind, count))
+        kinds = arguments.kinds.split(",")
+        for number, kind in enumerate(kinds):
+            count = (arguments.loaded + number) // len(kinds)
+            if count:
+                self.traffic.append(EchoTraffic(self.right, self.left, kind, count))
 
     def check_programs(self):
         for job in self.idle:

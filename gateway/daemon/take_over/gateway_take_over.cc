@@ -20,6 +20,11 @@ namespace {
 using take_over::Refusal;
 using take_over::Refuse;
 
+// Memory for the state is allocated and touched while the gateway serves.
+constexpr uint64_t kLeastSpace = 1 << 20;
+constexpr uint64_t kSpaceOfQueuePair = 1024;
+constexpr uint64_t kMostSpace = 256 << 20;
+
 std::string TakeOverSocket(const Config& config) { return config.runtime_dir + "/take_over.sock"; }
 
 std::string PortShape(const PortConfig& port) {
@@ -88,6 +93,7 @@ OfferedFds Gateway::OfferFds() {
 
 void Gateway::Resume() {
   quiet_.End();
+  state_space_ = {};
   // The successor may have written its number before it ended.
   (void)runtime_dir_.NameHolder();
   spdlog::info("take-over: this gateway goes on");
@@ -118,6 +124,10 @@ StatusOr<std::vector<uint8_t>> Gateway::WriteUnchanged(const hand_over::StateVer
   hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
   sessions()->HandOverUnchanged(stream);
   if (!stream.ok()) return Status(EPROTO, stream.failure());
+  uint64_t queue_pairs = 0;
+  sessions()->attach().ForEach(
+      [&](const session::ClientSession& session) { queue_pairs += session.objects().qps.size(); });
+  state_space_.assign(std::min(kLeastSpace + queue_pairs * kSpaceOfQueuePair, kMostSpace), 0);
   return bytes;
 }
 
@@ -130,7 +140,8 @@ Status Gateway::ReadUnchanged() {
 }
 
 StatusOr<std::vector<uint8_t>> Gateway::WriteState(const hand_over::StateVersions& reader) {
-  std::vector<uint8_t> bytes;
+  std::vector<uint8_t> bytes = std::move(state_space_);
+  bytes.clear();
   hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
   take_over::GatewayState state{quiet_.since().ns, sessions()->drains_locally(), take_overs_};
   state.HandOver(stream);
@@ -213,11 +224,6 @@ StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t d
   inherited_->clear();
   readiness_.SetReady();
   grpc_server_.SetServing(true);
-  sessions()->SetConnectionsResting(false);
-  sessions()->attach().SetWatching(true);
-  sessions()->attach().SetAccepting(true);
-  metrics_server_.SetAccepting(true);
-  grpc_server_.SetAccepting(true);
   const Duration blackout = ControlLoop::Now() - predecessor_quiet_;
   take_overs_.Add(blackout, descriptors, predecessor_version, session::WallClockNs());
   const std::string line = "take-over from version " + predecessor_version + ": " +
@@ -234,6 +240,11 @@ StatusOr<Duration> Gateway::Act(const std::string& predecessor_version, size_t d
 // sysfs view are those of the predecessor until then.
 void Gateway::LetWorkersAct() {
   data_path_.UnparkWorkers();
+  sessions()->SetConnectionsResting(false);
+  sessions()->attach().SetWatching(true);
+  sessions()->attach().SetAccepting(true);
+  metrics_server_.SetAccepting(true);
+  grpc_server_.SetAccepting(true);
   spdlog::info("take-over: {}", take_over_steps_.Line());
   if (Status status = StartSysfs(); !status.ok()) spdlog::warn("sysfs view: {}", status.text());
 }
