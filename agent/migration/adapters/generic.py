@@ -15,8 +15,11 @@ from rocegw_adapter.protocol import DUAL_PATH_CALLS, RESTART_CALLS, Call, Descri
 
 DESCRIPTIONS = os.environ.get("ROCEGW_GENERIC_DIR", "/etc/rocegw/migration")
 STATE = os.environ.get("ROCEGW_GENERIC_STATE", "/var/lib/rocegw/migration")
+PROC = "/proc"
+LIBRARY = "librocegw-verbs.so"
 CALLS = tuple(dict.fromkeys(DUAL_PATH_CALLS + RESTART_CALLS))
-KEYS = {"class", "nodes", "clients", "files", "units", "commands", "questions"}
+KEYS = {"class", "nodes", "clients", "files", "units", "limits", "preload", "commands", "questions"}
+LIMITS = {"nofile": "LimitNOFILE", "memlock": "LimitMEMLOCK"}
 QUESTIONS = {"transport", "bytes", "exercise", "journal", "outstanding", "clients-on-old"}
 
 
@@ -87,6 +90,33 @@ class Step(Call):
         for file in self.files():
             place(file[transport], file["path"])
 
+    # What units need before they are changed, and have afterwards ------------------------------------------------------
+
+    def property_of(self, unit, name):
+        return self.must(["systemctl", "show", "--value", "-p", name, unit], "systemctl show").strip()
+
+    def check_limits(self):
+        """Units of both transports may have the descriptors and the locked memory that the site wants for them."""
+        for unit in dict.fromkeys([*self.units(self.before), *self.units(self.after)]):
+            for name, wanted in self.cluster.text.get("limits", {}).items():
+                if name not in LIMITS:
+                    raise failed(f"{self.cluster.path}: not understood: limit {name}")
+                limit = self.property_of(unit, LIMITS[name])
+                if limit != "infinity" and (wanted == "infinity" or int(limit) < int(wanted)):
+                    raise failed(f"{unit} has {LIMITS[name]}={limit}, less than {wanted}")
+
+    def check_preload(self):
+        """The main process of each unit has the client library, whatever the unit's file says."""
+        if not self.cluster.text.get("preload") or self.after != "gateway":
+            return
+        for unit in self.units(self.after):
+            pid = self.property_of(unit, "MainPID")
+            if not pid.isdigit() or pid == "0":
+                raise failed(f"{unit} has no main process")
+            with open(os.path.join(PROC, pid, "maps"), encoding="utf-8", errors="replace") as maps:
+                if LIBRARY not in maps.read():
+                    raise failed(f"{unit} runs without {LIBRARY}: the preload environment does not reach it")
+
     # Evidence ---------------------------------------------------------------------------------------------------------
 
     def outstanding(self):
@@ -104,6 +134,10 @@ class Step(Call):
 
     def carry_out(self):
         own = self.own_command()
+        if self.name == "health":
+            self.check_limits()
+        if self.name == "verify":
+            self.check_preload()
         if self.name == "backup":
             self.take_backup()
             return {"config_hash": self.backup.config_hash()}

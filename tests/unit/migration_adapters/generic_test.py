@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter generic: limits of units, and the client library in their processes. systemctl's answers are written
+after systemd 252, not recorded."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters")]
+
+import generic  # noqa: E402
+from rocegw_adapter.protocol import answer  # noqa: E402
+
+MAPS = """\
+55d0c8a00000-55d0c8a28000 r--p 00000000 fe:00 1315 /usr/bin/kv
+7f2b1c000000-7f2b1c021000 r-xp 00000000 fe:00 2211 /usr/lib/librocegw-verbs.so
+"""
+
+
+class Units(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rocegw-generic-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.properties = {"LimitNOFILE": "524288", "LimitMEMLOCK": "8388608", "MainPID": "4711"}
+        self.text = {"class": "dual-path", "nodes": [{"name": "h1", "transport": "tcp"}],
+                     "units": {"tcp": ["kv.service"], "gateway": ["kv-rdma.service"]}}
+        for name, value in (("DESCRIPTIONS", self.folder), ("STATE", os.path.join(self.folder, "state")), ("PROC", self.folder)):
+            self.addCleanup(setattr, generic, name, getattr(generic, name))
+            setattr(generic, name, value)
+        self.addCleanup(setattr, generic.Step, "run", generic.Step.run)
+        generic.Step.run = lambda _, words, given=None: self.systemctl(words)
+        os.mkdir(os.path.join(self.folder, "4711"))
+        self.write_maps(MAPS)
+
+    def systemctl(self, words):
+        self.assertEqual(words[:4], ["systemctl", "show", "--value", "-p"])
+        return 0, self.properties[words[4]] + "\n", ""
+
+    def write_maps(self, text):
+        with open(os.path.join(self.folder, "4711", "maps"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def call(self, name, after="gateway"):
+        with open(os.path.join(self.folder, "c1.json"), "w", encoding="utf-8") as file:
+            json.dump(self.text, file)
+        return answer("generic", generic.CALLS, generic.Cluster,
+                      {"protocol": 1, "id": "1", "call": name, "cluster": "c1", "node": "h1", "from": "tcp", "to": after,
+                       "deadline_seconds": 20})
+
+    def test_limits_that_suffice(self):
+        self.text["limits"] = {"nofile": 65536, "memlock": 8388608}
+        self.assertEqual(self.call("health")["outcome"], "done")
+        self.properties["LimitMEMLOCK"] = "infinity"
+        self.text["limits"] = {"memlock": "infinity"}
+        self.assertEqual(self.call("health")["outcome"], "done")
+
+    def test_a_limit_that_is_too_low_blocks_the_node(self):
+        """Failure case 20, before it happens."""
+        self.text["limits"] = {"nofile": 1048576}
+        answered = self.call("health")
+        self.assertEqual((answered["outcome"], answered["text"]), ("failed", "kv.service has LimitNOFILE=524288, less than 1048576"))
+        self.text["limits"] = {"memlock": "infinity"}
+        self.assertEqual(self.call("health")["text"], "kv.service has LimitMEMLOCK=8388608, less than infinity")
+
+    def test_an_answer_that_is_no_limit_decides_nothing(self):
+        self.text["limits"] = {"nofile": 1}
+        self.properties["LimitNOFILE"] = "[not set]"
+        self.assertEqual(self.call("health")["outcome"], "inconclusive")
+
+    def test_an_unknown_limit_is_refused(self):
+        self.text["limits"] = {"stack": 1}
+        self.assertIn("limit stack", self.call("health")["text"])
+
+    def test_the_library_is_in_the_process(self):
+        self.text["preload"] = True
+        self.assertEqual(self.call("verify")["outcome"], "done")
+        self.write_maps(MAPS.splitlines()[0])
+        self.assertEqual(self.call("verify")["text"],
+                         "kv-rdma.service runs without librocegw-verbs.so: the preload environment does not reach it")
+        # An RNIC needs no library of ours.
+        self.assertEqual(self.call("verify", after="rnic")["outcome"], "done")
+
+    def test_a_unit_without_a_process_fails(self):
+        self.text["preload"] = True
+        self.properties["MainPID"] = "0"
+        self.assertEqual(self.call("verify")["text"], "kv-rdma.service has no main process")
+
+
+if __name__ == "__main__":
+    unittest.main()
