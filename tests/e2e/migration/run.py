@@ -298,6 +298,9 @@ class Tour:
         text = self.controller.ctl("audit", "list", "-o", "json")
         for word in ("/rocegw.admin.v1.Migrations/ApproveWave", "AWAITING_APPROVAL", "ROLLED_BACK"):
             check(word in text, word)
+        exported = json.loads(self.controller.ctl("audit", "list", "--resource", "migrations/again", "-o", "json"))["records"]
+        check({record["resource"] for record in exported} == {"migrations/again"}, str(exported)[:2000])
+        check({"controller"} < {record["principal"] for record in exported}, str(exported)[:2000])
         self.controller.ctl("audit", "verify")
 
 
