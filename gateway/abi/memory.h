@@ -99,7 +99,8 @@ enum rocegw_memory_way {
   ROCEGW_MEMORY_DESCRIPTOR = 1,
   ROCEGW_MEMORY_REMAPPED = 2,
   ROCEGW_MEMORY_IN_PROCESS = 3, /* the gateway is part of the process */
-  ROCEGW_MEMORY_DMA_BUF = 4     /* a dma-buf that both have mapped */
+  ROCEGW_MEMORY_DMA_BUF = 4,    /* a dma-buf that both have mapped */
+  ROCEGW_MEMORY_DEVICE = 5      /* memory of a GPU; copies by the device */
 };
 struct rocegw_mr_reply {
   struct rocegw_reply header;
@@ -133,6 +134,22 @@ struct rocegw_import_region {
   struct rocegw_request header;
   uint64_t address; /* page aligned */
   uint64_t length;  /* whole pages */
+};
+
+/* Since minor 15: an allocation in the memory of a GPU. A registration in such a region must lie in
+ * it completely; its key grants no atomics. */
+enum rocegw_device_kind {
+  ROCEGW_DEVICE_CUDA = 1,
+  ROCEGW_DEVICE_CUDA_HERE = 2 /* of the process that the gateway is part of */
+};
+struct rocegw_import_device {
+  struct rocegw_request header;
+  uint32_t kind; /* enum rocegw_device_kind */
+  uint32_t reserved;
+  uint64_t address;   /* of the allocation in the client */
+  uint64_t length;    /* bytes of it */
+  uint8_t device[16]; /* UUID of the GPU */
+  uint8_t handle[64]; /* CUipcMemHandle; in one process the context, a pointer */
 };
 
 #endif /* ROCEGW_ABI_MEMORY_H */

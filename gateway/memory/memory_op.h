@@ -45,6 +45,8 @@ struct MemoryCounts {
   uint64_t cross_bytes = 0;
   uint64_t direct_operations = 0;
   uint64_t direct_bytes = 0;
+  uint64_t device_operations = 0;
+  uint64_t device_bytes = 0;
 };
 
 // Memory of one client process. One thread at a time calls Execute: the worker for trusted pools,

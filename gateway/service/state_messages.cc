@@ -22,6 +22,8 @@ types::v1::MemoryWay Way(rocegw_memory_way way) {
       return types::v1::REMAPPED;
     case ROCEGW_MEMORY_DMA_BUF:
       return types::v1::DMA_BUF;
+    case ROCEGW_MEMORY_DEVICE:
+      return types::v1::DEVICE;
     case ROCEGW_MEMORY_IN_PROCESS:
       break;  // a gateway inside a program serves no calls
   }

@@ -322,6 +322,7 @@ void ClientSession::SetUpMemory(UniqueFd memory) {
   if (services_.options.memory_way == MemoryWay::kOwn) {
     memory_reachable_ = true;
     memory_ = std::make_shared<memory::OwnMemory>(locks);
+    space_ = std::make_shared<device_memory::DeviceSpace>(memory_);
     memory_way_ = ROCEGW_MEMORY_IN_PROCESS;
     return;
   }
@@ -338,6 +339,7 @@ void ClientSession::SetUpMemory(UniqueFd memory) {
     memory_ = std::move(by_descriptor);
     memory_way_ = ROCEGW_MEMORY_DESCRIPTOR;
   }
+  space_ = std::make_shared<device_memory::DeviceSpace>(memory_);
 }
 
 Status ClientSession::ReplaceMemory(UniqueFd memory) {
@@ -360,7 +362,7 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
       return done(errno);
     }
   }
-  if (!trusted_) {
+  if (!trusted_ || expects_devices_) {
     if (const Status started = StartCopier(); !started.ok()) {
       segment_.Free(*lines);
       return done(started.error());
@@ -392,6 +394,32 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
   MakeRoomForReady();
 }
 
+const std::shared_ptr<device_memory::OpenDevices>& ClientSession::devices() {
+  if (devices_ == nullptr) {
+    devices_ = std::make_shared<device_memory::OpenDevices>(services_.options.cuda_library);
+  }
+  return devices_;
+}
+
+void ClientSession::UseDevice(std::shared_ptr<device_memory::DeviceBuffer> buffer,
+                              std::function<void(int)> done) {
+  if (copier_ != nullptr) {
+    space_->Add(std::move(buffer));
+    return done(0);
+  }
+  // Queue pairs that are on channels use frames for sessions without a copier.
+  if (objects_.qps.size() != 0 || objects_.groups.size() != 0) return done(EOPNOTSUPP);
+  if (const Status started = StartCopier(); !started.ok()) return done(started.error());
+  services_.workers.Broadcast(
+      [this](WorkerIndex) {
+        return worker::UseCopier{id_, copier_.get()};
+      },
+      [this, buffer = std::move(buffer), done = std::move(done)](const worker::ControlReply&) {
+        space_->Add(buffer);
+        done(0);
+      });
+}
+
 Status ClientSession::StartCopier() {
   const size_t workers = services_.workers.worker_count();
   auto remains = std::make_shared<CopierRemains>();
@@ -409,7 +437,7 @@ Status ClientSession::StartCopier() {
       nullptr, [parts = memory_parts_, returns = services_.returned_calls, number](void*) {
         returns->Report(number);
       });
-  auto copier = memory::Copier::Start(memory_, keepalive, {workers, 64, services_.wake_fds});
+  auto copier = memory::Copier::Start(space_, keepalive, {workers, 64, services_.wake_fds});
   if (!copier.ok()) return copier.status();
   copier_ = std::move(*copier);
   copier_remains_ = std::move(remains);

@@ -21,6 +21,8 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/inherited_fds.h"
+#include "gateway/device_memory/device_space.h"
+#include "gateway/device_memory/open_devices.h"
 #include "gateway/memory/copier.h"
 #include "gateway/memory/descriptor.h"
 #include "gateway/memory/foreign_memory.h"
@@ -63,6 +65,8 @@ class ClientSession {
   void OnMessage(std::span<const uint8_t> bytes, int passing);
   bool busy() const { return pending_.has_value() || dropping_ != 0; }
   bool greeted() const { return greeted_; }
+  // Returns true if the session's pool is trusted.
+  bool trusted() const { return trusted_; }
 
   // Ends the session, with a reason for the log. Only the first call has an effect.
   void End(const std::string& reason);
@@ -185,6 +189,16 @@ class ClientSession {
   void FreeGroup(uint32_t handle);
   void FreePd(uint32_t handle);
   void AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region);
+  // Devices that the session uses; the call queue opens buffers there.
+  const std::shared_ptr<device_memory::OpenDevices>& devices();
+  const std::shared_ptr<ClientCallQueue>& call_queue() const { return call_queue_; }
+  // The program may register devices' memory: a copier executes its operations from the start.
+  // Call before LinkToWorkers.
+  void ExpectDevices() { expects_devices_ = true; }
+  // Starts to execute operations on the buffer's addresses by its device. `done` gets an errno;
+  // EOPNOTSUPP: the session has queue pairs, and no copier.
+  void UseDevice(std::shared_ptr<device_memory::DeviceBuffer> buffer,
+                 std::function<void(int error)> done);
   void FreeRegion(uint32_t handle);
 
   // Unlinks and frees a queue pair. If other sessions have it open too, only this session's
@@ -300,11 +314,15 @@ class ClientSession {
   shm::Block lines_;  // rocegw_worker_line per worker
   std::vector<UniqueFd> wake_fds_;
   bool memory_reachable_ = false;
+  bool expects_devices_ = false;
   rocegw_memory_way memory_way_ = ROCEGW_MEMORY_CROSS;
   std::shared_ptr<MemoryParts> memory_parts_;
   std::shared_ptr<memory::ForeignMemory> memory_;
+  std::shared_ptr<device_memory::DeviceSpace> space_;  // memory_, and devices' memory
+  std::shared_ptr<device_memory::OpenDevices> devices_;
   memory::DescriptorMemory* descriptor_memory_ = nullptr;  // memory_, if it is of this kind
-  std::unique_ptr<memory::Copier> copier_;                 // only for untrusted sessions
+  // Only for untrusted sessions, and for those with devices' memory.
+  std::unique_ptr<memory::Copier> copier_;
   std::shared_ptr<CopierRemains> copier_remains_;
 };
 

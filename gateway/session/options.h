@@ -108,6 +108,7 @@ struct Options {
   bool trusted = true;  // workers may access client memory themselves
   bool remap_allowed = true;
   MemoryWay memory_way = MemoryWay::kAuto;
+  std::string cuda_library = "libcuda.so.1";  // loaded when a program registers a GPU's memory
   // Inspection of descriptors that programs register as dma-bufs.
   StatusOr<memory::DmaBuf> (*inspect_dma_buf)(int fd) = memory::InspectDmaBuf;
   Limits limits;

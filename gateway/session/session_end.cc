@@ -146,7 +146,8 @@ void ClientSession::AddRegion(uint32_t handle, std::shared_ptr<memory::Region> r
 }
 
 void ClientSession::FreeRegion(uint32_t handle) {
-  objects_.regions.Remove(handle);
+  const auto region = objects_.regions.Remove(handle);
+  if (region->device != nullptr) space_->Remove(region->device.get());
   services_.heap.Destroyed(1);
   memory_parts_->regions.erase(handle);
 }
@@ -322,6 +323,7 @@ void ClientSession::FreeAll() {
   for (const uint32_t handle :
        objects_.regions.Select([](const RemappedRegion&) { return true; })) {
     const std::unique_ptr<RemappedRegion> region = objects_.regions.Remove(handle);
+    if (region->device != nullptr) space_->Remove(region->device.get());
     // A copier that client memory blocks keeps the mapping.
     if (copier_remains_ == nullptr) continue;
     for (tenant::Charge& charge : region->charges)
@@ -329,6 +331,7 @@ void ClientSession::FreeAll() {
   }
   copier_.reset();
   memory_parts_.reset();
+  space_.reset();
   memory_.reset();
   descriptor_memory_ = nullptr;
   wake_fds_.clear();

@@ -34,6 +34,8 @@ std::string WayText(types::v1::MemoryWay way) {
       return "remapped";
     case types::v1::DMA_BUF:
       return "dma_buf";
+    case types::v1::DEVICE:
+      return "device";
     default:
       return "-";
   }

@@ -57,6 +57,7 @@ struct Mr {
   uint64_t iova;
   uint32_t access;  // requested access
   DmaBufMapping dma_buf;
+  uint32_t device_region;  // the daemon's handle of memory of a GPU; 0: it is other memory
 };
 
 struct Channel {

@@ -30,7 +30,7 @@
   R(ibv_create_srq_ex, EOPNOTSUPP, "tag matching")                                               \
   R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")            \
   R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "exporters other than udmabuf and the system heap")           \
-  R(ibv_reg_mr, EOPNOTSUPP, "persistent regions")                                                \
+  R(ibv_reg_mr, EOPNOTSUPP, "persistent regions, memory of a GPU without IPC handle")            \
   R(ibv_reg_mr_ex, EOPNOTSUPP, "DMA handles")                                                    \
   R(rdma_create_srq_ex, EOPNOTSUPP, "tag matching")                                              \
   R(rdma_set_option, ENOSYS, "levels other than RDMA_OPTION_ID, but for a path")

@@ -10,6 +10,7 @@
 
 #include "gateway/client/device/objects.h"
 #include "gateway/client/device/refusals.h"
+#include "gateway/client/memory/device_mr.h"
 #include "gateway/client/process/raw_syscall.h"
 #include "gateway/client/process/real.h"
 #include "gateway/client/process/report.h"
@@ -116,7 +117,17 @@ int Make(const Wish& wish, Mr* mr) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   Session* const session = SessionOf(wish.pd->context);
   int error = Check(wish, page);
-  if (error == 0) error = Map(wish, page, &mr->dma_buf);
+  if (error != 0) return error;
+  error = Map(wish, page, &mr->dma_buf);
+  // Programs register the exported memory of a GPU with its own address as iova. Such a buffer has
+  // no mapping for processors; the allocation behind the address has an IPC handle.
+  rocegw_import_device allocation = {};
+  if (error != 0 && FindDeviceMemory(wish.iova, &allocation) == MemoryPlace::kDevice) {
+    return RegisterDevice({wish.pd, wish.iova, wish.length, wish.iova,
+                           wish.access & ~uint32_t{IBV_ACCESS_RELAXED_ORDERING},
+                           reinterpret_cast<void*>(wish.offset)},
+                          &allocation, mr);
+  }
   if (error != 0) return error;
   error = Import(session, wish.fd, &mr->dma_buf);
   if (error == 0) error = RegisterMapped(wish, mr);

@@ -7,6 +7,7 @@
 
 #include "gateway/client/device/objects.h"
 #include "gateway/client/device/refusals.h"
+#include "gateway/client/memory/device_mr.h"
 #include "gateway/client/memory/dma_buf.h"
 #include "gateway/client/memory/memory_map.h"
 #include "gateway/client/memory/remap.h"
@@ -120,6 +121,17 @@ void Fill(const Wish& wish, const rocegw_mr_reply& reply, Registration* registra
 
 // Returns 0, or errno without a registration.
 int Make(const Wish& wish, Mr* mr) {
+  rocegw_import_device allocation = {};
+  switch (FindDeviceMemory(wish.start(), &allocation)) {
+    case MemoryPlace::kHost:
+      break;
+    case MemoryPlace::kDevice:
+      return RegisterDevice(
+          {wish.pd, wish.start(), wish.length, wish.iova, wish.access, wish.address}, &allocation,
+          mr);
+    case MemoryPlace::kUnreachable:
+      return EOPNOTSUPP;
+  }
   int error = Check(wish);
   if (error != 0) return error;
   Session* session = SessionOf(wish.pd->context);
@@ -158,7 +170,9 @@ int Release(Mr* mr) {
   const int error = session->CallDestroy(ROCEGW_MSG_DEREG_MR, mr->ibv.handle);
   if (error != 0) return error;
   session->keys().Remove(mr->ibv.lkey);
-  if (mr->dma_buf.base != nullptr) {
+  if (mr->device_region != 0) {
+    session->CallDestroy(ROCEGW_MSG_DESTROY_REGION, mr->device_region);
+  } else if (mr->dma_buf.base != nullptr) {
     EndDmaBuf(session, &mr->dma_buf);
   } else {
     End(mr->registration);
@@ -202,8 +216,8 @@ int Reregister(Mr* mr, uint32_t flags, ibv_pd* pd, void* address, size_t length,
       IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
-  // As libibverbs: only regions of ibv_reg_mr change.
-  if (mr->dma_buf.base != nullptr) return EINVAL;
+  // As libibverbs: only regions of ibv_reg_mr change. Here not those of GPUs' memory, either.
+  if (mr->dma_buf.base != nullptr || mr->device_region != 0) return EINVAL;
   if (flags == 0 || (flags & ~kKnown) != 0 || (moves && address == nullptr) ||
       (changes_pd && (pd == nullptr || pd->context != mr->ibv.context))) {
     return EINVAL;

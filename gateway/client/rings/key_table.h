@@ -21,6 +21,9 @@ struct RegisteredRange {
   uint32_t access;   // enum ibv_access_flags
 };
 
+// Bit of a range's access flags that is no verbs flag: processors cannot touch the memory.
+inline constexpr uint32_t kAccessDeviceMemory = 1u << 31;
+
 class KeyTable {
  public:
   // Adds a key, which must not be in the table. ENOMEM or 0.

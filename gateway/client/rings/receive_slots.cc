@@ -24,7 +24,11 @@ bool CopyOnDemand(uint8_t* to, const uint8_t* from, uint32_t length) {
   return true;
 }
 
+bool NoDevice(uint8_t*, const uint8_t*, uint32_t) { return false; }
+
 }  // namespace
+
+bool (*copy_to_device)(uint8_t* to, const uint8_t* from, uint32_t length) = NoDevice;
 
 int WriteReceive(const ReceiveSlots& slots, uint32_t slot, const ibv_recv_wr& wr) {
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > slots.max_sge) return EINVAL;
@@ -54,11 +58,13 @@ bool ScatterPayload(const ReceiveSlots& slots, const rocegw_cqe& cqe) {
       return slots.keys->Locate(sge[i].lkey, slots.pd, sge[i].address, piece,
                                 IBV_ACCESS_LOCAL_WRITE, not_access);
     };
-    if (uint8_t* const to = locate(IBV_ACCESS_ON_DEMAND)) {
-      memcpy(to, from, piece);
+    if (uint8_t* const plain = locate(IBV_ACCESS_ON_DEMAND | kAccessDeviceMemory)) {
+      memcpy(plain, from, piece);
+    } else if (uint8_t* const on_demand = locate(kAccessDeviceMemory)) {
+      if (!CopyOnDemand(on_demand, from, piece)) return false;
     } else {
-      uint8_t* const on_demand = locate(0);
-      if (on_demand == nullptr || !CopyOnDemand(on_demand, from, piece)) return false;
+      uint8_t* const device = locate(0);
+      if (device == nullptr || !copy_to_device(device, from, piece)) return false;
     }
     from += piece;
     left -= piece;

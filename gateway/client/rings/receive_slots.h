@@ -25,6 +25,10 @@ struct ReceiveSlots {
 // Returns EINVAL for too many SGEs; or 0.
 int WriteReceive(const ReceiveSlots& slots, uint32_t slot, const ibv_recv_wr& wr);
 
+// Copies payload to the memory of a GPU. Set before the first key with kAccessDeviceMemory is used.
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): it begins with a function
+extern bool (*copy_to_device)(uint8_t* to, const uint8_t* from, uint32_t length);
+
 // Copies the payload of completion `cqe` to the memory of its receive. Returns false if a key is
 // gone or the completion is not plausible. Caller holds the CQ's lock.
 bool ScatterPayload(const ReceiveSlots& slots, const rocegw_cqe& cqe);

@@ -68,8 +68,8 @@ bool CopyRegistered(const SendRing& ring, const ibv_send_wr& wr, uint8_t* to) {
   for (int i = 0; i < wr.num_sge; ++i) {
     const ibv_sge& sge = wr.sg_list[i];
     if (sge.length == 0) continue;
-    const uint8_t* from =
-        ring.keys->Locate(sge.lkey, ring.pd, sge.addr, sge.length, 0, IBV_ACCESS_ON_DEMAND);
+    const uint8_t* from = ring.keys->Locate(sge.lkey, ring.pd, sge.addr, sge.length, 0,
+                                            IBV_ACCESS_ON_DEMAND | kAccessDeviceMemory);
     if (from == nullptr) return false;
     memcpy(to, from, sge.length);
     to += sge.length;

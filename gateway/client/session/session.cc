@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/abi/greeting.h"
+#include "gateway/client/memory/device_memory.h"
 #include "gateway/client/memory/memory_map.h"
 #include "gateway/client/process/fork.h"
 #include "gateway/client/process/in_process.h"
@@ -299,6 +301,7 @@ int Session::Greet() {
   hello.magic = ROCEGW_ABI_MAGIC;
   hello.major = ROCEGW_ABI_MAJOR;
   hello.minor = ROCEGW_ABI_MINOR;
+  if (HasDeviceLibrary()) hello.flags |= ROCEGW_HELLO_DEVICES;
   FindOwnPreload(hello.own_preload, sizeof(hello.own_preload));
   // Lets a daemon of another user access registered memory. Missing if the process forbids it.
   int memory = static_cast<int>(RawOpen("/proc/self/mem", O_RDWR | O_CLOEXEC));

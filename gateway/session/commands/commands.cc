@@ -59,6 +59,8 @@ Command FindCommand(uint32_t type) {
       return CreateRegion;
     case ROCEGW_MSG_IMPORT_REGION:
       return ImportRegion;
+    case ROCEGW_MSG_IMPORT_DEVICE:
+      return ImportDevice;
     case ROCEGW_MSG_DESTROY_REGION:
       return DestroyRegion;
     case ROCEGW_MSG_SET_MEMORY:

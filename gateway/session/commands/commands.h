@@ -5,14 +5,18 @@
 // library sends ends the session. Control thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <utility>
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/session/commands/request.h"
+#include "gateway/session/options.h"
 
 namespace rocegw::session {
 
 class ClientSession;
+struct RemappedRegion;
 
 using Command = void (*)(ClientSession& session, Request& request);
 
@@ -29,6 +33,11 @@ void CloseContext(ClientSession& session, Request& request);
 void CreateCompletionChannel(ClientSession& session, Request& request);
 void DestroyCompletionChannel(ClientSession& session, Request& request);
 
+// Charges of a region in the order of RemappedRegion::charges.
+using RegionCosts = std::array<std::pair<Resource, uint64_t>, 4>;
+// Charges a region to the pool. Returns false after an answer to the request: a limit is reached.
+bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCosts& costs);
+
 // commands_memory.cc
 void AllocPd(ClientSession& session, Request& request);
 void DeallocPd(ClientSession& session, Request& request);
@@ -39,6 +48,7 @@ void ReregMr(ClientSession& session, Request& request);
 void DeregMr(ClientSession& session, Request& request);
 void CreateRegion(ClientSession& session, Request& request);
 void ImportRegion(ClientSession& session, Request& request);
+void ImportDevice(ClientSession& session, Request& request);
 void DestroyRegion(ClientSession& session, Request& request);
 
 // commands_window.cc

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "gateway/abi/greeting.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands/commands.h"
 #include "gateway/session/link_rate.h"
@@ -60,6 +61,7 @@ void TellOwnPreload(ClientSession& session, const rocegw_hello& hello) {
 
 void Welcome(ClientSession& session, const rocegw_hello& hello, UniqueFd memory) {
   session.SetUpMemory(std::move(memory));
+  if ((hello.flags & ROCEGW_HELLO_DEVICES) != 0) session.ExpectDevices();
   session.Greeted(hello.minor);
   TellOwnPreload(session, hello);
   const Options& options = session.services().options;

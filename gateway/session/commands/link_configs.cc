@@ -101,6 +101,7 @@ DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t le
 
 rocegw_memory_way WayOf(const ClientSession& session, const RemappedRegion* region) {
   if (region == nullptr) return session.memory_way();
+  if (region->device != nullptr) return ROCEGW_MEMORY_DEVICE;
   return region->memory->exporter().empty() ? ROCEGW_MEMORY_REMAPPED : ROCEGW_MEMORY_DMA_BUF;
 }
 
@@ -113,7 +114,10 @@ verbs::RegionConfig RegionConfigOf(const ClientSession& session, uint32_t handle
   config.iova = mr.iova;
   config.length = mr.length;
   config.address = mr.address;
-  if (const RemappedRegion* const region = session.objects().regions.Find(mr.region)) {
+  const RemappedRegion* const region = session.objects().regions.Find(mr.region);
+  if (region != nullptr && region->device != nullptr) {
+    config.access &= ~uint32_t{verbs::kAccessRemoteAtomic};  // a copy engine has none
+  } else if (region != nullptr) {
     const DirectPart direct = Intersect(*region->memory, mr.address, mr.length);
     config.direct = direct.bytes;
     config.direct_from = direct.from;

@@ -90,6 +90,13 @@ int Find(ClientSession& session, const Wish& wish, Place& place) {
   if (wish.region != 0) {
     place.region = objects.regions.Find(wish.region);
     if (place.region == nullptr) return EINVAL;
+    if (const auto& device = place.region->device) {
+      place.charged = wish.length;
+      const bool inside = device->Holds(wish.address, wish.length) &&
+                          wish.address - device->address() == wish.region_offset &&
+                          (wish.access & verbs::kAccessMwBind) == 0;
+      return inside ? 0 : EINVAL;
+    }
     const memory::Region& memory = *place.region->memory;
     place.direct = Intersect(memory, wish.address, wish.length);
     if (place.direct.length == 0 || wish.address - memory.address() != wish.region_offset)
@@ -132,26 +139,6 @@ rocegw_mr_reply ReplyFor(const ClientSession& session, const Place& place,
   return reply;
 }
 
-using RegionCosts = std::array<std::pair<Resource, uint64_t>, 4>;
-
-// Charges a region to the pool. Returns false after an answer to the request: a limit is reached.
-bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCosts& costs) {
-  static_assert(std::tuple_size_v<RegionCosts> ==
-                std::tuple_size_v<decltype(RemappedRegion::charges)>);
-  const uint32_t most = session.services().options.session.event_channels;
-  if (session.objects().regions.size() >= most) {
-    session.ReplyBound("remapped regions", most);
-    return false;
-  }
-  for (size_t i = 0; i < costs.size(); ++i) {
-    const int error = session.Take(costs[i].first, costs[i].second, region.charges[i]);
-    if (error == 0) continue;
-    session.ReplyError(error);
-    return false;
-  }
-  return true;
-}
-
 void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done) {
   const MemoryKey key = session.objects().mrs.Find(handle)->key;
   session.services().workers.Broadcast(
@@ -192,6 +179,23 @@ void MapDmaBuf(ClientSession& session, const rocegw_import_region& asked,
 }
 
 }  // namespace
+
+bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCosts& costs) {
+  static_assert(std::tuple_size_v<RegionCosts> ==
+                std::tuple_size_v<decltype(RemappedRegion::charges)>);
+  const uint32_t most = session.services().options.session.event_channels;
+  if (session.objects().regions.size() >= most) {
+    session.ReplyBound("remapped regions", most);
+    return false;
+  }
+  for (size_t i = 0; i < costs.size(); ++i) {
+    const int error = session.Take(costs[i].first, costs[i].second, region.charges[i]);
+    if (error == 0) continue;
+    session.ReplyError(error);
+    return false;
+  }
+  return true;
+}
 
 void AllocPd(ClientSession& session, Request& request) {
   const uint32_t context = request.As<rocegw_alloc_pd>().context;

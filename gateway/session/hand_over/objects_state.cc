@@ -116,7 +116,8 @@ class ObjectsInTransit {
       ours = Take(FdKind::kEvents, EventsName(session_.id(), kCompletionChannel, handle));
   }
   void One(uint32_t handle, RemappedRegion& object) {
-    auto& [charges, memory, users] = object;
+    auto& [charges, memory, device, users] = object;
+    (void)device;  // sessions with one are not handed over
     (void)users;
     constexpr Resource kCharged[] = {Resource::kRegisteredBytes, Resource::kRemappedBytes,
                                      Resource::kDescriptors, Resource::kHeapBytes};

@@ -51,6 +51,7 @@ const char* ClientSession::NotHandedOver() const {
   if (objects_.xrcds.size() != 0) return "has an XRC domain";
   if (objects_.groups.size() != 0) return "has a group of endpoints";
   if (objects_.peers.size() != 0) return "has peers of endpoints";
+  if (trusted_ && copier_ != nullptr) return "has loaded CUDA, so its memory may be a GPU's";
   bool endpoint = false;
   objects_.qps.ForEach([&](uint32_t, const Qp& qp) { endpoint |= qp.type > verbs::QpType::kUd; });
   return endpoint ? "has queue pairs of a kind that is not handed over" : nullptr;
@@ -72,11 +73,13 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
          blocking, dropping, attached_ns, greeted, library_minor, link_error, ending, ended,
          pending, request_began, counted, end_waits, reserve, segment, segment_charged,
          segment_taken_over, chunk_descriptors, chunks_announced, event_backlog, objects, doorbells,
-         linked, lines, wake_fds, memory_reachable, memory_way, memory_parts, memory,
-         descriptor_memory, copier, copier_remains] = *this;
+         linked, lines, wake_fds, memory_reachable, expects_devices, memory_way, memory_parts,
+         memory, space, devices, descriptor_memory, copier, copier_remains] = *this;
   // Links, and what the owner hands over.
   (void)ready_call, (void)ended_call, (void)id, (void)services, (void)pool, (void)slot, (void)peer;
   (void)sink, (void)call_queue, (void)reserve, (void)link_error;
+  // Made anew; a session with devices' memory is not handed over.
+  (void)space, (void)devices, (void)expects_devices;
   // No request is in progress.
   (void)blocking, (void)dropping, (void)ending, (void)ended, (void)pending, (void)request_began,
       (void)counted;

@@ -16,6 +16,7 @@
 #include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/cm/cm_types.h"
+#include "gateway/device_memory/device_buffer.h"
 #include "gateway/memory/region.h"
 #include "gateway/session/events/event_channel.h"
 #include "gateway/session/objects/handle_table.h"
@@ -179,12 +180,15 @@ struct Mw {
   std::unique_ptr<verbs::MemoryWindow> window;
 };
 
-// Memory that client and gateway have mapped: pages that the client moved, or a dma-buf.
+// Memory that client and gateway have mapped (pages that the client moved, or a dma-buf), or memory
+// of a GPU.
 struct RemappedRegion {
   // Bytes registered and remapped, descriptors, heap. A dma-buf has no charge for its bytes: its
   // pages are the client's, and registrations are charged for theirs.
   std::array<tenant::Charge, 4> charges;
   std::shared_ptr<memory::Region> memory;
+  // Instead of `memory`: an allocation in the memory of a GPU, which the gateway does not map.
+  std::shared_ptr<device_memory::DeviceBuffer> device;
   uint32_t users = 0;  // MRs
 };
 

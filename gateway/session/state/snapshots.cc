@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Snapshots for the state service: rows from the control thread's data, and for QPs from the
 // workers' answers.
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -26,6 +27,18 @@ Totals TotalsOf(const tenant::QuotaNode& usage) {
   return totals;
 }
 
+// Returns a UUID as nvidia-smi prints it.
+std::string TextOf(const device_memory::CuUuid& uuid) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    char byte[3];
+    std::snprintf(byte, sizeof byte, "%02x", uuid.bytes[i]);
+    text += byte;
+    if (i == 3 || i == 5 || i == 7 || i == 9) text += '-';
+  }
+  return text;
+}
+
 MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   MrRow row;
   row.session = session.id().value;
@@ -36,7 +49,9 @@ MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   row.access = mr.access;
   const RemappedRegion* const region = session.objects().regions.Find(mr.region);
   row.way = WayOf(session, region);
-  if (row.way == ROCEGW_MEMORY_DMA_BUF) {
+  if (row.way == ROCEGW_MEMORY_DEVICE) {
+    row.reason = "CUDA device " + TextOf(region->device->engine().device());
+  } else if (row.way == ROCEGW_MEMORY_DMA_BUF) {
     row.reason = "exported by " + region->memory->exporter();
   } else if (row.way != ROCEGW_MEMORY_REMAPPED) {
     row.reason = rocegw_kept_text(mr.kept);

@@ -53,6 +53,12 @@ struct LinkSession {
 struct UnlinkSession {
   SessionId session;
 };
+// Executes the operations of a session by a copier from now on, as for an untrusted one. The
+// session has no queue pairs: on a channel they use other frames with a copier.
+struct UseCopier {
+  SessionId session;
+  memory::Copier* copier = nullptr;
+};
 struct AddDoorbellPage {
   SessionId session;
   uint32_t page = 0;                       // index, ascending from 0
@@ -235,12 +241,12 @@ struct UseKeys {
 
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
-  std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, ResizeCq,
-               ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq, QuerySrq,
-               LinkQp, UnlinkQp, ModifyQp, QueryQp, UsePeerRules, LinkPeer, UnlinkPeer, LinkGroup,
-               UnlinkGroup, Multicast, LinkRegion, RelinkRegion, UnlinkRegion, LinkWindow,
-               UnlinkWindow, SendMad, SnapshotQps, SnapshotChannels, SnapshotPeers, SnapshotSrqs,
-               UsePorts, UseChannels, NameMember, KnowPeer, UseKeys>
+  std::variant<std::monostate, LinkSession, UnlinkSession, UseCopier, AddDoorbellPage, LinkCq,
+               ResizeCq, ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq,
+               QuerySrq, LinkQp, UnlinkQp, ModifyQp, QueryQp, UsePeerRules, LinkPeer, UnlinkPeer,
+               LinkGroup, UnlinkGroup, Multicast, LinkRegion, RelinkRegion, UnlinkRegion,
+               LinkWindow, UnlinkWindow, SendMad, SnapshotQps, SnapshotChannels, SnapshotPeers,
+               SnapshotSrqs, UsePorts, UseChannels, NameMember, KnowPeer, UseKeys>
       body;
 };
 

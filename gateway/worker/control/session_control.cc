@@ -34,6 +34,13 @@ ControlReply SessionControl::Do(const UnlinkSession& body) {
   return {};
 }
 
+ControlReply SessionControl::Do(const UseCopier& body) {
+  WorkerSession* const session = uses_.sessions.Find(body.session);
+  if (session == nullptr) return Failed(ENOENT);
+  uses_.memory.UseCopier(*session, *body.copier);
+  return {};
+}
+
 ControlReply SessionControl::Do(const AddDoorbellPage& body) {
   WorkerSession* const session = uses_.sessions.Find(body.session);
   if (session == nullptr) return Failed(ENOENT);

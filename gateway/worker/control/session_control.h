@@ -40,6 +40,7 @@ class SessionControl {
 
   ControlReply Do(const LinkSession& body);
   ControlReply Do(const UnlinkSession& body);
+  ControlReply Do(const UseCopier& body);
   ControlReply Do(const AddDoorbellPage& body);
 
  private:

@@ -25,6 +25,13 @@ void MemoryExecutor::AddSession(WorkerSession& session) {
   if (session.link.copier != nullptr) with_copier_.push_back(&session);
 }
 
+void MemoryExecutor::UseCopier(WorkerSession& session, memory::Copier& copier) {
+  // Operations of queue pairs that were unlinked may be left.
+  while (!session.ops.empty()) FlushTrusted(session);
+  session.link.copier = &copier;
+  with_copier_.push_back(&session);
+}
+
 void MemoryExecutor::RemoveSession(WorkerSession& session) {
   // The last frames of its queue pairs may have been queued in this round. A packet whose payload
   // was not read must not leave with what is in its buffer: Flush voids it.
@@ -139,6 +146,8 @@ void MemoryExecutor::Count(const memory::MemoryCounts& counts) {
   uses_.counters.memory_cross_bytes.Add(counts.cross_bytes);
   uses_.counters.memory_direct_operations.Add(counts.direct_operations);
   uses_.counters.memory_direct_bytes.Add(counts.direct_bytes);
+  uses_.counters.memory_device_operations.Add(counts.device_operations);
+  uses_.counters.memory_device_bytes.Add(counts.device_bytes);
   uses_.counters.memory_batch_events.Add();
 }
 

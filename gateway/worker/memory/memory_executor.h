@@ -35,6 +35,8 @@ class MemoryExecutor {
   explicit MemoryExecutor(const Uses& uses) : uses_(uses) {}
 
   void AddSession(WorkerSession& session);
+  // Executes the operations of a trusted session without queue pairs by a copier from now on.
+  void UseCopier(WorkerSession& session, memory::Copier& copier);
   // Releases what waits for operations of the session, and answers the late replies.
   void RemoveSession(WorkerSession& session);
 

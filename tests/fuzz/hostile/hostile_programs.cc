@@ -114,6 +114,8 @@ void HostileWorld::SendMessages() {
                    {ROCEGW_MSG_REG_MR, sizeof(rocegw_reg_mr)},
                    {ROCEGW_MSG_REREG_MR, sizeof(rocegw_rereg_mr)},
                    {ROCEGW_MSG_DEREG_MR, sizeof(rocegw_object_request)},
+                   {ROCEGW_MSG_IMPORT_REGION, sizeof(rocegw_import_region)},
+                   {ROCEGW_MSG_IMPORT_DEVICE, sizeof(rocegw_import_device)},
                    {ROCEGW_MSG_ALLOC_MW, sizeof(rocegw_alloc_mw)},
                    {ROCEGW_MSG_TAKE_AHS, sizeof(rocegw_ahs)},
                    {ROCEGW_MSG_GIVE_AHS, sizeof(rocegw_ahs)},

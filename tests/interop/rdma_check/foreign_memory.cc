@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/interop/rdma_check/foreign_memory.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -91,6 +92,60 @@ void WithSystemV(uint64_t seed, const std::function<void(ForeignMemory&)>& use) 
   Use(static_cast<uint8_t*>(start), seed, use);
 }
 
+// CUDA's driver library without its header. The library stays loaded, as in other programs.
+class Cuda {
+ public:
+  Cuda() : library_(dlopen("libcuda.so.1", RTLD_NOW)) {
+    Check(library_ != nullptr, "libcuda.so.1: ", dlerror());
+    Do<unsigned>("cuInit", 0);
+    Do<void**, unsigned, int>("cuCtxCreate_v2", &context_, 0, 0);
+    Do<unsigned long long*, size_t>("cuMemAlloc_v2", &memory_, kForeignLength);
+  }
+  ~Cuda() {
+    Call<unsigned long long>("cuMemFree_v2", memory_);
+    Call<void*>("cuCtxDestroy_v2", context_);
+  }
+  Cuda(const Cuda&) = delete;
+  Cuda& operator=(const Cuda&) = delete;
+
+  uint8_t* memory() const { return reinterpret_cast<uint8_t*>(memory_); }
+  void Write(const uint8_t* from, size_t length) {
+    Do<unsigned long long, const void*, size_t>("cuMemcpyHtoD_v2", memory_, from, length);
+  }
+  void Read(size_t offset, uint8_t* to, size_t length) {
+    Do<void*, unsigned long long, size_t>("cuMemcpyDtoH_v2", to, memory_ + offset, length);
+  }
+
+ private:
+  template <typename... Arguments>
+  int Call(const char* name, Arguments... arguments) {
+    auto* const function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, name));
+    Check(function != nullptr, "libcuda.so.1 lacks ", name);
+    return function(arguments...);
+  }
+  template <typename... Arguments>
+  void Do(const char* name, Arguments... arguments) {
+    const int result = Call<Arguments...>(name, arguments...);
+    Check(result == 0, name, " gives ", result);
+  }
+
+  void* const library_;
+  void* context_ = nullptr;
+  unsigned long long memory_ = 0;
+};
+
+void WithDevice(uint64_t seed, const std::function<void(ForeignMemory&)>& use) {
+  Cuda cuda;
+  std::vector<uint8_t> bytes(kForeignLength);
+  FillPattern(seed, 0, bytes.data(), bytes.size());
+  cuda.Write(bytes.data(), bytes.size());
+  ForeignMemory memory{
+      cuda.memory(), kForeignLength,
+      [&cuda](size_t offset, uint8_t* out, size_t length) { cuda.Read(offset, out, length); },
+      true};
+  use(memory);
+}
+
 void WithStack(uint64_t seed, const std::function<void(ForeignMemory&)>& use) {
   uint8_t bytes[kForeignLength];
   Use(bytes, seed, use);
@@ -120,8 +175,14 @@ const char* Name(MemoryKind kind) {
       return "stack";
     case MemoryKind::kHugePages:
       return "huge_pages";
+    case MemoryKind::kDevice:
+      return "device";
   }
   return "?";
+}
+
+void LoadDeviceLibrary() {
+  Check(dlopen("libcuda.so.1", RTLD_NOW) != nullptr, "libcuda.so.1: ", dlerror());
 }
 
 void WithMemory(MemoryKind kind, uint64_t seed, const std::function<void(ForeignMemory&)>& use) {
@@ -151,6 +212,8 @@ void WithMemory(MemoryKind kind, uint64_t seed, const std::function<void(Foreign
       return WithStack(seed, use);
     case MemoryKind::kHugePages:
       return WithAnonymous(MAP_PRIVATE | MAP_HUGETLB, kHugePage, seed, use);
+    case MemoryKind::kDevice:
+      return WithDevice(seed, use);
   }
 }
 

@@ -20,6 +20,7 @@ enum class MemoryKind {
   kHeap,
   kStack,
   kHugePages,
+  kDevice,  // of a GPU, by CUDA
 };
 
 const char* Name(MemoryKind kind);
@@ -29,7 +30,11 @@ struct ForeignMemory {
   size_t length;
   // What the file behind it holds at an offset, where there is one that can be asked.
   std::function<void(size_t offset, uint8_t* out, size_t length)> read_file;
+  bool on_device = false;  // no processor can touch it; read_file reads it
 };
+
+// Loads CUDA. Throws Failure where there is none.
+void LoadDeviceLibrary();
 
 constexpr size_t kForeignLength = size_t{256} << 10;
 

@@ -82,6 +82,14 @@ int FakeWorker::Apply(const worker::UnlinkSession& m) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::UseCopier& m) {
+  Session* const session = Find(m.session, "copier");
+  if (session == nullptr) return EINVAL;
+  if (m.copier == nullptr || session->link.copier != nullptr) return Broken("copier twice");
+  session->link.copier = m.copier;
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::AddDoorbellPage& m) {
   Session* const session = Find(m.session, "doorbell page");
   if (session == nullptr) return EINVAL;

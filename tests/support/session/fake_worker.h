@@ -65,6 +65,7 @@ class FakeWorker {
  private:
   int Apply(const worker::LinkSession& m);
   int Apply(const worker::UnlinkSession& m);
+  int Apply(const worker::UseCopier& m);
   int Apply(const worker::AddDoorbellPage& m);
   int Apply(const worker::LinkCq& m);
   int Apply(const worker::ResizeCq& m);

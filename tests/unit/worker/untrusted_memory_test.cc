@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -121,6 +122,23 @@ TEST_P(UntrustedMemory, Waits_OthersHavePacketsLeft) {
     }
   }
   EXPECT_EQ(done, blocked.size());
+}
+
+TEST_P(UntrustedMemory, TrustedSessionGetsACopier_BeforeItsQueuePairs) {
+  auto second = memory::Copier::Start(memory_, nullptr, {});
+  ASSERT_TRUE(second.ok());
+  const std::unique_ptr<memory::Copier> copier = std::move(*second);
+  ASSERT_EQ(gateways_->Call(0, 0, {0, worker::UseCopier{SessionId{2}, copier.get()}}).error, 0);
+  RingEnd& other = Connected(2, 300);
+  constexpr size_t kWrites = 6;
+  for (size_t i = 0; i < kWrites; ++i) Write(other, 2);
+  EXPECT_EQ(CompletedWithin(other, 1, 200), 0u) << "the copier's memory waits";
+  memory_->Open();
+  EXPECT_EQ(CompletedWithin(other, kWrites, 20000), kWrites);
+  gateways_->Remove(0, other);
+  EXPECT_EQ(gateways_->Call(0, 0, {0, worker::UnlinkSession{SessionId{2}}}).error, 0);
+  EXPECT_EQ(gateways_->Call(0, 0, {0, worker::UseCopier{SessionId{2}, copier.get()}}).error,
+            ENOENT);
 }
 
 TEST_P(UntrustedMemory, Waits_WhoseItIsMayGo) {

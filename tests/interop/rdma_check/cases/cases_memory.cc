@@ -95,6 +95,50 @@ std::vector<uint8_t> Wanted(uint64_t seed, bool writes) {
   return wanted;
 }
 
+// Messages that travel in the rings, and an atomic, after which the queue pair is of no use.
+constexpr uint32_t kSmall = 40;
+
+void VisitSmall(Session& session, Connection& c) {
+  Arena& arena = c.arena();
+  const Place theirs = Tell(session, {});
+  Receive(c, {arena.address(0), kSmall, c.mr()->lkey});
+  arena.Fill({{4096, kSmall}}, session.settings.seed + 3);
+  session.control.Sync("small receives posted");
+  ExpectDone(Transfer(c, IBV_WR_SEND, {arena.address(4096), kSmall, c.mr()->lkey}, {}),
+             "a small SEND into it");
+  ExpectDone(c.receive().WaitOne("a small SEND from it"), "a small SEND from it");
+  Check(std::memcmp(arena.at(0), arena.at(4096), kSmall) == 0, "a small SEND brought other bytes");
+  session.control.Sync("small ones done");
+  ibv_sge result{arena.address(0), 8, c.mr()->lkey};
+  ibv_send_wr wr{};
+  wr.sg_list = &result;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.atomic.remote_addr = theirs.address;
+  wr.wr.atomic.rkey = theirs.key;
+  PostSend(c.qp(0), &wr);
+  const ibv_wc wc = c.send().WaitOne("an atomic");
+  Check(wc.status == IBV_WC_REM_ACCESS_ERR, "an atomic ended with ", ibv_wc_status_str(wc.status));
+  session.control.Sync("atomic refused");
+}
+
+void OwnSmall(Session& session, Connection& c, ForeignMemory& memory, uint32_t key) {
+  const auto base = reinterpret_cast<uint64_t>(memory.start);
+  Receive(c, {base + 64, kSmall, key});
+  Tell(session, {base, key});
+  session.control.Sync("small receives posted");
+  ExpectDone(c.receive().WaitOne("a small SEND into it"), "a small SEND into it");
+  std::vector<uint8_t> wanted(kSmall);
+  FillPattern(session.settings.seed + 3, 0, wanted.data(), wanted.size());
+  std::vector<uint8_t> found(kSmall);
+  memory.read_file(64, found.data(), found.size());
+  Check(found == wanted, "a small SEND brought other bytes");
+  ExpectDone(Transfer(c, IBV_WR_SEND, {base + 64, kSmall, key}, {}), "a small SEND from it");
+  session.control.Sync("small ones done");
+  session.control.Sync("atomic refused");  // the peer's, while the region is there
+}
+
 // The side whose memory it is. base: the address that it begins at for whoever uses the region.
 void Own(Session& session, Connection& c, ForeignMemory& memory, int access, uint64_t base) {
   const bool writes = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
@@ -110,7 +154,14 @@ void Own(Session& session, Connection& c, ForeignMemory& memory, int access, uin
   if (writes) ExpectDone(c.receive().WaitOne("a SEND into it"), "a SEND into it");
   session.control.Sync("all there");
   const std::vector<uint8_t> wanted = Wanted(session.settings.seed, writes);
-  Check(std::memcmp(memory.start, wanted.data(), wanted.size()) == 0, "memory differs");
+  if (!memory.on_device) {
+    Check(std::memcmp(memory.start, wanted.data(), wanted.size()) == 0, "memory differs");
+    return;
+  }
+  std::vector<uint8_t> found(wanted.size());
+  memory.read_file(0, found.data(), found.size());
+  Check(found == wanted, "memory of the device differs");
+  OwnSmall(session, c, memory, sge({0, 8, 0}).lkey);
 }
 
 void OfKind(Session& session, MemoryKind kind, bool by_client) {
@@ -130,6 +181,20 @@ void OfKind(Session& session, MemoryKind kind, bool by_client) {
     });
   }
   c.Close(session, by_client);
+}
+
+void OnDevice(Session& session, bool by_client) {
+  // Before verbs are used, as programs of GPUs do.
+  if (session.is_client != by_client) LoadDeviceLibrary();
+  Connection c(session, {});
+  if (session.is_client == by_client) {
+    Visit(session, c, true);
+    VisitSmall(session, c);
+  } else {
+    WithMemory(MemoryKind::kDevice, session.settings.seed, [&](ForeignMemory& memory) {
+      Own(session, c, memory, kAllAccess, reinterpret_cast<uint64_t>(memory.start));
+    });
+  }
 }
 
 void ZeroBased(Session& session, bool by_client) {
@@ -243,6 +308,7 @@ std::vector<Case> MemoryCases() {
 std::vector<Case> LargeMemoryCases() {
   return {{"large.huge_pages", true, Needs::kAnything,
            [](Session& s, bool by_client) { OfKind(s, MemoryKind::kHugePages, by_client); }},
+          {"large.device", true, Needs::kAnything, OnDevice},
           {"large.zero_based", true, Needs::kAnything, ZeroBased},
           {"large.longest", true, Needs::kAnything, Longest}};
 }

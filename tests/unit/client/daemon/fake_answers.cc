@@ -72,6 +72,7 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
     }
     case ROCEGW_MSG_CREATE_REGION:
       return MakeRegion(request, fd);
+    case ROCEGW_MSG_IMPORT_DEVICE:
     case ROCEGW_MSG_IMPORT_REGION: {
       rocegw_object_reply reply{};
       reply.handle = next_handle_++;

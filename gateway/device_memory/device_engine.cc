@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/device_memory/device_engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "gateway/base/monotonic_clock.h"
+#include "gateway/memory/direct_copy.h"
+
+namespace rocegw::device_memory {
+
+StatusOr<std::shared_ptr<DeviceEngine>> DeviceEngine::Open(std::shared_ptr<const Cuda> cuda,
+                                                           const CuUuid& device,
+                                                           Duration patience) {
+  std::shared_ptr<DeviceEngine> engine(new DeviceEngine(std::move(cuda), device, patience));
+  Status prepared = engine->MakeContext();
+  if (prepared.ok()) prepared = engine->Prepare();
+  if (!prepared.ok()) return prepared;
+  return engine;
+}
+
+StatusOr<std::shared_ptr<DeviceEngine>> DeviceEngine::Borrow(std::shared_ptr<const Cuda> cuda,
+                                                             CuContext context) {
+  std::shared_ptr<DeviceEngine> engine(new DeviceEngine(std::move(cuda), {}, Seconds(5)));
+  engine->context_ = context;
+  engine->borrowed_ = true;
+  const Status prepared = engine->Prepare();
+  if (!prepared.ok()) return prepared;
+  return engine;
+}
+
+Status DeviceEngine::MakeContext() {
+  auto device = cuda_->Find(device_);
+  if (!device.ok()) return device.status();
+  if (cuda_->create_context(&context_, 0, *device) != kCuSuccess) {
+    context_ = nullptr;
+    return {ENOMEM, "CUDA: cuCtxCreate fails"};
+  }
+  // A new context is the current one of the thread that made it.
+  CuContext popped = nullptr;
+  cuda_->pop_context(&popped);
+  return OkStatus();
+}
+
+Status DeviceEngine::Prepare() {
+  const CurrentContext current(*cuda_, context_);
+  void* staging = nullptr;
+  const bool prepared =
+      current.ok() && cuda_->create_stream(&stream_, kCuStreamNonBlocking) == kCuSuccess &&
+      cuda_->create_event(&event_, kCuEventDisableTiming) == kCuSuccess &&
+      cuda_->allocate_host(&staging, kStagingBytes, kCuHostPortable) == kCuSuccess;
+  if (!prepared) return {ENOMEM, "CUDA: no stream, event or pinned memory"};
+  staging_ = static_cast<uint8_t*>(staging);
+  return OkStatus();
+}
+
+DeviceEngine::~DeviceEngine() {
+  // The end of a lost device's context would free staging memory that the device may still use.
+  if (context_ == nullptr || lost()) return;
+  {
+    const CurrentContext current(*cuda_, context_);
+    if (current.ok()) {
+      if (event_ != nullptr) cuda_->destroy_event(event_);
+      if (stream_ != nullptr) cuda_->destroy_stream(stream_);
+      if (staging_ != nullptr) cuda_->free_host(staging_);
+    }
+  }
+  if (!borrowed_) cuda_->destroy_context(context_);
+}
+
+size_t DeviceEngine::Execute(std::span<memory::MemoryOp> ops, CuPointer memory, uint64_t address) {
+  if (lost()) return 0;
+  const CurrentContext current(*cuda_, context_);
+  if (!current.ok()) {
+    lost_.store(true, std::memory_order_release);
+    return 0;
+  }
+  Cursor done;
+  while (true) {
+    while (done.op < ops.size() && !ops[done.op].is_atomic() &&
+           done.offset == ops[done.op].length) {
+      done = {done.op + 1, 0};
+    }
+    if (done.op == ops.size() || ops[done.op].is_atomic()) return done.op;
+    bool failed = false;
+    const Cursor begun = Begin(ops, done, memory, address, &failed);
+    // Copies that were begun must end before staging memory is used again.
+    if (!Await()) return done.op;
+    TakeReads(ops, done, begun);
+    done = begun;
+    if (failed) return done.op;
+  }
+}
+
+DeviceEngine::Cursor DeviceEngine::Begin(std::span<memory::MemoryOp> ops, Cursor from,
+                                         CuPointer memory, uint64_t address, bool* failed) {
+  size_t staged = 0;
+  while (from.op < ops.size() && staged < kStagingBytes && !ops[from.op].is_atomic()) {
+    const memory::MemoryOp& op = ops[from.op];
+    // The published word is a copy of its own, which the stream executes after the others.
+    const uint32_t head = op.length - (op.publish ? memory::PublishTail(op) : 0);
+    const uint32_t end = from.offset < head ? head : op.length;
+    const auto length =
+        static_cast<uint32_t>(std::min<size_t>(end - from.offset, kStagingBytes - staged));
+    if (length != 0) {
+      uint8_t* const stage = staging_ + staged;
+      const CuPointer at = memory + (op.address - address) + from.offset;
+      CuResult result = kCuSuccess;
+      if (op.kind == memory::OpKind::kRead) {
+        result = cuda_->copy_to_host(stage, at, length, stream_);
+      } else {
+        std::memcpy(stage, op.buffer + from.offset, length);
+        result = cuda_->copy_to_device(at, stage, length, stream_);
+      }
+      if (result != kCuSuccess) {
+        *failed = true;
+        return from;
+      }
+      staged += length;
+      from.offset += length;
+    }
+    if (from.offset == op.length) from = {from.op + 1, 0};
+  }
+  return from;
+}
+
+bool DeviceEngine::Await() {
+  CuResult result = cuda_->record_event(event_, stream_);
+  if (result == kCuSuccess) {
+    const TimePoint begun = MonotonicNow();
+    result = cuda_->query_event(event_);
+    for (uint32_t round = 0; result == kCuNotReady && MonotonicNow() - begun < patience_; ++round) {
+      // Small copies take microseconds. Longer ones are no reason to keep a processor busy.
+      if (round < 200) {
+        ::sched_yield();
+      } else {
+        const timespec pause{0, 20'000};
+        ::nanosleep(&pause, nullptr);
+      }
+      result = cuda_->query_event(event_);
+    }
+  }
+  if (result != kCuSuccess) lost_.store(true, std::memory_order_release);
+  return result == kCuSuccess;
+}
+
+void DeviceEngine::TakeReads(std::span<memory::MemoryOp> ops, Cursor from, Cursor to) {
+  size_t staged = 0;
+  for (; from.op < to.op || (from.op == to.op && from.offset < to.offset);
+       from = {from.op + 1, 0}) {
+    const memory::MemoryOp& op = ops[from.op];
+    const uint32_t end = from.op == to.op ? to.offset : op.length;
+    if (op.kind == memory::OpKind::kRead) {
+      std::memcpy(op.buffer + from.offset, staging_ + staged, end - from.offset);
+    }
+    staged += end - from.offset;
+  }
+}
+
+}  // namespace rocegw::device_memory

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Controls of the fake libcuda.so.1 in the process that loaded it. Functions of a shared library
+// that tests open by its path.
+#pragma once
+
+struct FakeCudaCounts {
+  int copies = 0;    // asynchronous ones, so far
+  int events = 0;    // recorded so far
+  int contexts = 0;  // alive
+  int opened = 0;    // allocations of handles, open now
+};
+
+extern "C" {
+// The copy after `after` more ones is refused with that result.
+void FakeCudaFail(int result, int after);
+// Events say "not ready" so many times; -1: for ever.
+void FakeCudaWaits(int queries);
+// Every call fails from now on, as after a reset of the device; 0: works again.
+void FakeCudaLose(int lost);
+FakeCudaCounts FakeCudaCount();
+}
