@@ -138,10 +138,7 @@ struct rocegw_import_region {
 
 /* Since minor 15: an allocation in the memory of a GPU. A registration in such a region must lie in
  * it completely; its key grants no atomics. */
-enum rocegw_device_kind {
-  ROCEGW_DEVICE_CUDA = 1,
-  ROCEGW_DEVICE_CUDA_HERE = 2 /* of the process that the gateway is part of */
-};
+enum rocegw_device_kind { ROCEGW_DEVICE_CUDA = 1 };
 struct rocegw_import_device {
   struct rocegw_request header;
   uint32_t kind; /* enum rocegw_device_kind */
@@ -149,7 +146,7 @@ struct rocegw_import_device {
   uint64_t address;   /* of the allocation in the client */
   uint64_t length;    /* bytes of it */
   uint8_t device[16]; /* UUID of the GPU */
-  uint8_t handle[64]; /* CUipcMemHandle; in one process the context, a pointer */
+  uint8_t handle[64]; /* CUipcMemHandle */
 };
 
 #endif /* ROCEGW_ABI_MEMORY_H */

@@ -24,13 +24,6 @@ StatusOr<std::shared_ptr<DeviceBuffer>> DeviceBuffer::Open(std::shared_ptr<Devic
   return buffer;
 }
 
-std::shared_ptr<DeviceBuffer> DeviceBuffer::Here(std::shared_ptr<DeviceEngine> engine,
-                                                 const Place& place) {
-  std::shared_ptr<DeviceBuffer> buffer(new DeviceBuffer(std::move(engine), place));
-  buffer->memory_ = place.address;
-  return buffer;
-}
-
 DeviceBuffer::~DeviceBuffer() {
   if (!opened_ || engine_->lost()) return;
   const CurrentContext current(engine_->cuda(), engine_->context());

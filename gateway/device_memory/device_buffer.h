@@ -22,9 +22,6 @@ class DeviceBuffer {
   // EINVAL: the handle opens no allocation of that length.
   static StatusOr<std::shared_ptr<DeviceBuffer>> Open(std::shared_ptr<DeviceEngine> engine,
                                                       const Place& place);
-  // Reaches an allocation of the program that this gateway is part of. place.handle is unused.
-  static std::shared_ptr<DeviceBuffer> Here(std::shared_ptr<DeviceEngine> engine,
-                                            const Place& place);
   ~DeviceBuffer();
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;

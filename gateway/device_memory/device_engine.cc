@@ -24,16 +24,6 @@ StatusOr<std::shared_ptr<DeviceEngine>> DeviceEngine::Open(std::shared_ptr<const
   return engine;
 }
 
-StatusOr<std::shared_ptr<DeviceEngine>> DeviceEngine::Borrow(std::shared_ptr<const Cuda> cuda,
-                                                             CuContext context) {
-  std::shared_ptr<DeviceEngine> engine(new DeviceEngine(std::move(cuda), {}, Seconds(5)));
-  engine->context_ = context;
-  engine->borrowed_ = true;
-  const Status prepared = engine->Prepare();
-  if (!prepared.ok()) return prepared;
-  return engine;
-}
-
 Status DeviceEngine::MakeContext() {
   auto device = cuda_->Find(device_);
   if (!device.ok()) return device.status();
@@ -70,7 +60,7 @@ DeviceEngine::~DeviceEngine() {
       if (staging_ != nullptr) cuda_->free_host(staging_);
     }
   }
-  if (!borrowed_) cuda_->destroy_context(context_);
+  cuda_->destroy_context(context_);
 }
 
 size_t DeviceEngine::Execute(std::span<memory::MemoryOp> ops, CuPointer memory, uint64_t address) {

@@ -30,9 +30,6 @@ class DeviceEngine {
   static StatusOr<std::shared_ptr<DeviceEngine>> Open(std::shared_ptr<const Cuda> cuda,
                                                       const CuUuid& device,
                                                       Duration patience = Seconds(5));
-  // Uses a context of the program that this gateway is part of, which stays the program's.
-  static StatusOr<std::shared_ptr<DeviceEngine>> Borrow(std::shared_ptr<const Cuda> cuda,
-                                                        CuContext context);
   ~DeviceEngine();
   DeviceEngine(const DeviceEngine&) = delete;
   DeviceEngine& operator=(const DeviceEngine&) = delete;
@@ -70,7 +67,6 @@ class DeviceEngine {
   const CuUuid device_;
   const Duration patience_;
   CuContext context_ = nullptr;
-  bool borrowed_ = false;  // the context is the program's
   CuStream stream_ = nullptr;
   CuEvent event_ = nullptr;
   uint8_t* staging_ = nullptr;

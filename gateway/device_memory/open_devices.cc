@@ -13,15 +13,15 @@ Status OpenDevices::Load() {
   return OkStatus();
 }
 
-template <typename IsIt>
-std::shared_ptr<DeviceEngine> OpenDevices::Find(IsIt is_it) {
+std::shared_ptr<DeviceEngine> OpenDevices::Find(const CuUuid& device) {
   std::erase_if(engines_, [](const std::weak_ptr<DeviceEngine>& engine) {
     const auto alive = engine.lock();
     return alive == nullptr || alive->lost();
   });
   for (const std::weak_ptr<DeviceEngine>& engine : engines_) {
     auto alive = engine.lock();
-    if (alive != nullptr && is_it(*alive)) return alive;
+    if (alive != nullptr && std::memcmp(&alive->device(), &device, sizeof device) == 0)
+      return alive;
   }
   return nullptr;
 }
@@ -30,27 +30,11 @@ StatusOr<std::shared_ptr<DeviceBuffer>> OpenDevices::Open(const CuUuid& device,
                                                           const DeviceBuffer::Place& place) {
   const Status loaded = Load();
   if (!loaded.ok()) return loaded;
-  const auto found = Find([&](const DeviceEngine& engine) {
-    return std::memcmp(&engine.device(), &device, sizeof device) == 0;
-  });
-  if (found != nullptr) return DeviceBuffer::Open(found, place);
+  if (const auto found = Find(device); found != nullptr) return DeviceBuffer::Open(found, place);
   auto engine = DeviceEngine::Open(cuda_, device);
   if (!engine.ok()) return engine.status();
   engines_.push_back(*engine);
   return DeviceBuffer::Open(*engine, place);
-}
-
-StatusOr<std::shared_ptr<DeviceBuffer>> OpenDevices::OpenHere(CuContext context,
-                                                              const DeviceBuffer::Place& place) {
-  const Status loaded = Load();
-  if (!loaded.ok()) return loaded;
-  const auto found =
-      Find([context](const DeviceEngine& engine) { return engine.context() == context; });
-  if (found != nullptr) return DeviceBuffer::Here(found, place);
-  auto engine = DeviceEngine::Borrow(cuda_, context);
-  if (!engine.ok()) return engine.status();
-  engines_.push_back(*engine);
-  return DeviceBuffer::Here(*engine, place);
 }
 
 }  // namespace rocegw::device_memory

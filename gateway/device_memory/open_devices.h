@@ -21,15 +21,11 @@ class OpenDevices {
   // after the loss of the device the next buffer gets a new one.
   StatusOr<std::shared_ptr<DeviceBuffer>> Open(const CuUuid& device,
                                                const DeviceBuffer::Place& place);
-  // Reaches an allocation of a context of the program that this gateway is part of.
-  StatusOr<std::shared_ptr<DeviceBuffer>> OpenHere(CuContext context,
-                                                   const DeviceBuffer::Place& place);
 
  private:
   Status Load();
-  // Returns the engine that `is_it` accepts; nullptr: none works.
-  template <typename IsIt>
-  std::shared_ptr<DeviceEngine> Find(IsIt is_it);
+  // Returns the engine of the device; nullptr: none works.
+  std::shared_ptr<DeviceEngine> Find(const CuUuid& device);
 
   const std::string library_;
   std::shared_ptr<const Cuda> cuda_;

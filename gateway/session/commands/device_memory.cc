@@ -31,12 +31,6 @@ struct Opening {
   StatusOr<std::shared_ptr<DeviceBuffer>> opened{Status(EIO, "not opened")};
 };
 
-device_memory::CuContext ContextIn(const device_memory::CuIpcHandle& handle) {
-  device_memory::CuContext context = nullptr;
-  std::memcpy(&context, handle.bytes, sizeof context);
-  return context;
-}
-
 void Add(ClientSession& session, std::shared_ptr<RemappedRegion> region) {
   const auto buffer = region->device;
   session.UseDevice(buffer, [&session, region = std::move(region)](int error) {
@@ -53,9 +47,9 @@ void ImportDevice(ClientSession& session, Request& request) {
   // CUDA does not say whose allocation a handle names, and handles can be guessed: in a pool whose
   // programs do not trust each other, one could name another's memory.
   if (!session.trusted()) return session.ReplyError(EPERM);
+  // The threads of a gateway in the program's own process have no descriptors of CUDA.
   const bool here = session.services().options.memory_way == MemoryWay::kOwn;
-  if (asked.kind != uint32_t{here ? ROCEGW_DEVICE_CUDA_HERE : ROCEGW_DEVICE_CUDA})
-    return session.ReplyError(EOPNOTSUPP);
+  if (here || asked.kind != ROCEGW_DEVICE_CUDA) return session.ReplyError(EOPNOTSUPP);
   if (asked.length == 0 || asked.length > std::numeric_limits<uint64_t>::max() - asked.address) {
     return session.ReplyError(EINVAL);
   }
@@ -73,9 +67,8 @@ void ImportDevice(ClientSession& session, Request& request) {
   opening->place.address = asked.address;
   opening->place.length = asked.length;
   session.RunBlocking(
-      [opening, here, devices = session.devices(), call_queue = session.call_queue()] {
-        opening->opened = here ? devices->OpenHere(ContextIn(opening->place.handle), opening->place)
-                               : devices->Open(opening->device, opening->place);
+      [opening, devices = session.devices(), call_queue = session.call_queue()] {
+        opening->opened = devices->Open(opening->device, opening->place);
         if (opening->opened.ok()) opening->opened = EndsOn(call_queue, *opening->opened);
       },
       [&session, opening, region = std::move(region)] {

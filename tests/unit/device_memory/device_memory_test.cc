@@ -276,24 +276,6 @@ TEST_F(DeviceMemory, AfterTheLossOfADevice_NewBuffersWork) {
   EXPECT_EQ(Execute(ops), 0u) << "and the earlier one after it";
 }
 
-TEST_F(DeviceMemory, GatewayInTheProgram_UsesItsContextAndAddresses) {
-  const FakeCudaCounts before = Counts();
-  OpenDevices devices(ROCEGW_FAKE_CUDA);
-  auto buffer = devices.OpenHere(context_, {.address = address_, .length = kLength});
-  ASSERT_TRUE(buffer.ok());
-  EXPECT_EQ(Counts().contexts, before.contexts);
-  EXPECT_EQ(Counts().opened, before.opened);
-  space_->Add(*buffer);
-  std::vector<uint8_t> bytes = Pattern(3000, 4);
-  std::vector<MemoryOp> ops = {Op(OpKind::kWrite, address_ + 9, bytes)};
-  EXPECT_EQ(Execute(ops), 1u);
-  EXPECT_EQ(Read(address_ + 9, bytes.size()), bytes);
-  space_->Remove(buffer->get());
-  buffer->reset();
-  EXPECT_EQ(Counts().contexts, before.contexts) << "the context is the program's";
-  EXPECT_FALSE(devices.OpenHere(nullptr, {.address = address_, .length = kLength}).ok());
-}
-
 TEST_F(DeviceMemory, EndOfTheProcess_IsThatOfItsOrdinaryMemory) {
   EXPECT_FALSE(space_->Gone());
   host_->gone = true;
