@@ -137,25 +137,26 @@ def _restart(_, left, right):
     left.expect_idle()
 
 
-def _receivers():
-    """The processes that receive descriptors for gateways."""
-    names = []
-    for path in glob.glob("/proc/[0-9]*/comm"):
+def _receivers(host):
+    """Number of the processes that receive descriptors for the host's gateways."""
+    namespace = os.stat(f"/run/netns/{host.namespace}").st_ino
+    count = 0
+    for process in glob.glob("/proc/[0-9]*"):
         try:
-            with open(path, encoding="ascii") as file:
-                names.append(file.read().strip())
+            with open(os.path.join(process, "comm"), encoding="ascii") as file:
+                count += file.read() == "rocegw-receive\n" and os.stat(os.path.join(process, "ns", "net")).st_ino == namespace
         except OSError:
             pass
-    return names.count("rocegw-receive")
+    return count
 
 
 def _unanswered(_, left, right):
     for host in (left, right):
         host.start_gateway()
-    before = _receivers()
+    before = _receivers(left)
     program = left.start([left.program("hostile"), "unanswered_file", left.attach_socket], user=_NOBODY)
     deadline = time.monotonic() + 20
-    while _receivers() < before + 5:
+    while _receivers(left) < before + 5:
         _expect(program.running and time.monotonic() < deadline, f"files were not passed:\n{program.output}")
         time.sleep(0.1)
     _exchange(left, right)
@@ -170,7 +171,7 @@ def _unanswered(_, left, right):
     end_file_systems(_NOBODY)
     program.wait(10)
     deadline = time.monotonic() + 20
-    while _receivers() > before:
+    while _receivers(left) > before:
         _expect(time.monotonic() < deadline, "processes that received files did not end with the file system")
         time.sleep(0.1)
 

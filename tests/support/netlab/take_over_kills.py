@@ -12,6 +12,8 @@ OLD_HANDED_OVER = "old killed, handed over"
 OLD_NOT_HANDED_OVER = "old killed, not handed over"
 NEW_OLD_GOES_ON = "new killed, old goes on"
 NEW_AS_GATEWAY = "new killed as the gateway"
+# The old one says it when the new one is the gateway, and ends a moment later.
+_LEAVES = "is the gateway after a pause"
 
 
 class TakeOverKills:
@@ -67,7 +69,9 @@ class TakeOverKills:
     def _kill_new(self, old, fresh):
         fresh.signal(signal.SIGKILL)
         fresh.wait(20)
-        time.sleep(0.5)  # The old one may be leaving.
+        time.sleep(0.5)
+        if _LEAVES in old.output:
+            old.wait(20)
         if old.running:
             return NEW_OLD_GOES_ON
         self.host.start_gateway()

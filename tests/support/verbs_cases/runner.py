@@ -37,10 +37,13 @@ def run_cases(cases, pair, after_failure=None):
     start = time.monotonic()
     judge = _Judge(pair, after_failure)
     failed = [case for case in sorted(cases, key=lambda one: -one.mtu) if not judge.passes(case)]
-    again = failed if len(failed) <= _TRIED_AGAIN else []
+    # The end of a host is never an accident of timing.
+    again = [case for case in failed if case not in judge.ended_hosts]
+    if len(failed) > _TRIED_AGAIN:
+        again = []
     if again:
         print(f"tried again: {', '.join(case.id for case in again)}", flush=True)
-        failed = [case for case in again if not judge.passes(case)]
+        failed = judge.ended_hosts + [case for case in again if not judge.passes(case)]
     dead = f", {judge.link_faults} after the link had died" if judge.link_faults else ""
     tries = f", {len(again)} tried again" if again else ""
     print(f"{len(cases)} cases, {len(failed)} failed{tries}{dead} ({time.monotonic() - start:.0f} s)", flush=True)
@@ -52,6 +55,7 @@ class _Judge:
 
     def __init__(self, pair, after_failure):
         self.link_faults = 0
+        self.ended_hosts = []  # cases that a host did not survive
         self._pair = pair
         self._after_failure = after_failure
 
@@ -71,6 +75,7 @@ class _Judge:
         stories = [story for story in (host.revive() for host in hosts) if story]
         if stories:
             verdict, note = "FAIL", "\n".join([note, *stories])
+            self.ended_hosts.append(case)
         print(f"{verdict} {case.id} ({time.monotonic() - began:.1f} s) {note}", flush=True)
         if verdict == "FAIL" and self._after_failure:
             self._after_failure(case)

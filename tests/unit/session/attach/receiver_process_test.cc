@@ -44,6 +44,12 @@ class ReceiverProcessTest : public ::testing::Test {
     receiver_ = std::move(*started);
   }
 
+  void TearDown() override {
+    receiver_.reset();
+    while (wait(nullptr) > 0) {
+    }
+  }
+
   // Passes descriptors, and takes them.
   PassedDescriptor Pass(std::span<const int> fds, const WantedDescriptor& wanted) {
     const std::array<uint8_t, 2> bytes{1, 2};
