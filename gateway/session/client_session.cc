@@ -279,7 +279,7 @@ void ClientSession::RunBlocking(std::function<void()> call, std::function<void()
 void ClientSession::TakeDescriptor(Request& request, const WantedDescriptor& wanted,
                                    std::function<void(PassedDescriptor passed)> done) {
   const int passing = std::exchange(request.passing, -1);
-  if (passing < 0) return done({Status(EBADF, "a request without its descriptor"), {}});
+  if (passing < 0) return done({.status = Status(EBADF, "a request without its descriptor")});
   struct Taken {
     UniqueFd connection;
     PassedDescriptor passed;
@@ -297,40 +297,59 @@ void ClientSession::TakeDescriptor(Request& request, const WantedDescriptor& wan
         taken->passed = receiver->Take(taken->connection.get(), wanted, taken->left);
         taken->connection.Reset();
       },
-      [taken, done = std::move(done)] { done(std::move(taken->passed)); });
+      [this, taken, done = std::move(done)] {
+        if (taken->passed.received) return done(std::move(taken->passed));
+        // The message would be read and executed again.
+        ReplyError(taken->passed.status.error());
+        End("its descriptor could not be received: " + taken->passed.status.text());
+      });
   call_queue_->Run([taken, receiver = services_.descriptors] { receiver->Finish(taken->left); });
 }
 
 void ClientSession::DropDescriptor(int passing) {
-  // A function must be copyable, a descriptor is not.
-  const auto connection = std::make_shared<UniqueFd>(::fcntl(passing, F_DUPFD_CLOEXEC, 0));
-  if (!connection->valid()) return End("the daemon has no descriptor left to read from it");
-  dropping_ = services_.returned_calls->Expect([this] {
+  struct Dropped {
+    UniqueFd connection;
+    PassedDescriptor passed;
+    std::vector<UniqueFd> left;  // for the call queue only
+  };
+  const auto dropped = std::make_shared<Dropped>();
+  dropped->connection.Reset(::fcntl(passing, F_DUPFD_CLOEXEC, 0));
+  if (!dropped->connection.valid()) return End("the daemon has no descriptor left to read from it");
+  dropping_ = services_.returned_calls->Expect([this, dropped] {
     dropping_ = 0;
+    if (!dropped->passed.received) return End("its message could not be received");
     if (on_ready) on_ready();
   });
-  call_queue_->Run([connection, returns = services_.returned_calls, number = dropping_] {
-    // The kernel closes the descriptors here.
-    (void)::recv(connection->get(), nullptr, 0, MSG_DONTWAIT);
-    connection->Reset();
+  call_queue_->Run([dropped, receiver = services_.descriptors, returns = services_.returned_calls,
+                    number = dropping_] {
+    dropped->passed = receiver->Take(dropped->connection.get(), {PassedKind::kNone}, dropped->left);
+    dropped->connection.Reset();
     returns->Report(number);
+    receiver->Finish(dropped->left);
   });
 }
 
 void ClientSession::SetUpMemory(UniqueFd memory) {
-  memory::AtomicLocks& locks = trusted_ ? services_.trusted_locks : memory_parts_->locks;
   if (services_.options.memory_way == MemoryWay::kOwn) {
     memory_reachable_ = true;
-    memory_ = std::make_shared<memory::OwnMemory>(locks);
+    memory_ = std::make_shared<memory::OwnMemory>(trusted_ ? services_.trusted_locks
+                                                           : memory_parts_->locks);
     space_ = std::make_shared<device_memory::DeviceSpace>(memory_);
     memory_way_ = ROCEGW_MEMORY_IN_PROCESS;
     return;
   }
-  const bool may_cross = services_.options.memory_way == MemoryWay::kAuto && peer_.pid != 0 &&
-                         peer_.uid == ::geteuid() &&
-                         memory::CrossProcessMemory::Permitted(peer_.pid);
-  memory_reachable_ = may_cross || memory.valid();
-  if (may_cross) {
+  UseMemory(MayCross() && memory::CrossProcessMemory::Permitted(peer_.pid), std::move(memory));
+}
+
+bool ClientSession::MayCross() const {
+  return services_.options.memory_way == MemoryWay::kAuto && peer_.pid != 0 &&
+         peer_.uid == ::geteuid();
+}
+
+void ClientSession::UseMemory(bool cross, UniqueFd memory) {
+  memory::AtomicLocks& locks = trusted_ ? services_.trusted_locks : memory_parts_->locks;
+  memory_reachable_ = cross || memory.valid();
+  if (cross) {
     memory_ = std::make_shared<memory::CrossProcessMemory>(peer_.pid, locks);
     memory_way_ = ROCEGW_MEMORY_CROSS;
   } else {
@@ -362,7 +381,7 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
       return done(errno);
     }
   }
-  if (!trusted_ || expects_devices_) {
+  if (copier_ == nullptr && (!trusted_ || expects_devices_)) {
     if (const Status started = StartCopier(); !started.ok()) {
       segment_.Free(*lines);
       return done(started.error());

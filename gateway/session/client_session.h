@@ -237,6 +237,10 @@ class ClientSession {
   const std::shared_ptr<CopierRemains>& copier_remains() const { return copier_remains_; }
 
  private:
+  // Returns true if the session may copy to and from the program's memory, where the kernel permits
+  // it.
+  bool MayCross() const;
+  void UseMemory(bool cross, UniqueFd memory);
   // Drops a request whose command did not take its descriptor. No other is read meanwhile.
   void DropDescriptor(int passing);
   using Join = std::shared_ptr<void>;

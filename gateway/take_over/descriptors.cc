@@ -2,8 +2,10 @@
 #include "gateway/take_over/descriptors.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include <cerrno>
 #include <fstream>
@@ -58,6 +60,12 @@ bool IsSealedMemory(int fd) {
   return seals >= 0 && (seals & kFixed) == kFixed;
 }
 
+// The session looks at its exporter and size.
+bool IsDmaBuf(int fd) {
+  struct statfs file_system {};
+  return ::fstatfs(fd, &file_system) == 0 && file_system.f_type == DMA_BUF_MAGIC;
+}
+
 // Returns true if the kernel describes the descriptor by a line that begins so (proc(5), fdinfo).
 bool HasInfo(int fd, const std::string& begin) {
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
@@ -72,8 +80,8 @@ Status JudgeFd(FdKind kind, const std::string& name, int fd) {
   const auto number = std::to_string(static_cast<unsigned>(kind));
   const Status wrong(EPROTO, "descriptor '" + name + "' is not of kind " + number);
   if (kind == FdKind::kRuntimeLock) return IsFile(fd) ? OkStatus() : wrong;
-  if (kind == FdKind::kChunk || kind == FdKind::kRegion)
-    return IsSealedMemory(fd) ? OkStatus() : wrong;
+  if (kind == FdKind::kChunk) return IsSealedMemory(fd) ? OkStatus() : wrong;
+  if (kind == FdKind::kRegion) return IsSealedMemory(fd) || IsDmaBuf(fd) ? OkStatus() : wrong;
   if (kind == FdKind::kWake) return HasInfo(fd, "eventfd-count:") ? OkStatus() : wrong;
   if (kind == FdKind::kClientProcess) return HasInfo(fd, "Pid:") ? OkStatus() : wrong;
   // The session looks at it more closely.

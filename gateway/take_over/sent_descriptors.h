@@ -21,11 +21,11 @@ class SentDescriptors {
   // sent.
   OfferedFds Missing(const OfferedFds& offered);
   void clear() { sent_.clear(); }
-  size_t size() const { return sent_.size(); }
 
  private:
-  // Two files that are open have different identities. The other process keeps what it received, so
-  // the identity of a sent file is not given to another one.
+  // Two files that are open have different identities, except memory files of one process before
+  // and after an exec. The other process keeps what it received, so the identity of a sent file is
+  // not given to another one.
   struct Identity {
     dev_t device = 0;
     ino_t inode = 0;

@@ -50,7 +50,9 @@ AttachServer::AttachServer(Services& services)
             Begin(std::move(attach.socket), pool, attach.path, std::move(attach.peer),
                   attach.limits);
           },
-          Refuse) {
+          [this](ClientFd socket, int error, const std::string& reason) {
+            Refuse(std::move(socket), error, reason);
+          }) {
   services_.on_copier_ended = [this] { GiveWhenIdle(); };
 }
 
@@ -216,7 +218,7 @@ void AttachServer::AcceptSome(Listener& listener) {
   }
 }
 
-void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason) {
+void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason) const {
   rocegw_refusal refusal{};
   rocegw_reply& reply = refusal.header;
   reply.type = ROCEGW_MSG_HELLO;
@@ -224,7 +226,7 @@ void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason)
   reply.error = error;
   reason.copy(refusal.reason, sizeof refusal.reason - 1);
   // Unread input at close would be another error for the client.
-  MessageSocket connection(socket.Release(), socket.call_queue());
+  MessageSocket connection(socket.Release(), socket.call_queue(), services_.descriptors);
   const MessageSocket::Received greeting = connection.Receive();
   if (greeting.bytes.size() >= sizeof(rocegw_request))
     reply.request_id = DecodeAs<rocegw_request>(greeting.bytes).request_id;
@@ -279,7 +281,7 @@ AttachServer::Connection& AttachServer::Add(uint32_t id, UniqueFd socket, tenant
                                             const std::string& path, Peer peer,
                                             std::shared_ptr<tenant::SlotShare> slot,
                                             std::vector<tenant::Charge> charges) {
-  auto owned = std::make_unique<Connection>(std::move(socket), path);
+  auto owned = std::make_unique<Connection>(std::move(socket), path, services_.descriptors);
   Connection* const connection = owned.get();
   connection->charges = std::move(charges);
   connection->tokens = services_.options.session.request_burst;

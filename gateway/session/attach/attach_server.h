@@ -113,9 +113,9 @@ class AttachServer {
 
  private:
   struct Connection {
-    Connection(UniqueFd fd, std::string by)
+    Connection(UniqueFd fd, std::string by, std::shared_ptr<DescriptorReceiver> receiver)
         : call_queue(ClientCallQueue::Make()),
-          socket(std::move(fd), call_queue),
+          socket(std::move(fd), call_queue, std::move(receiver)),
           path(std::move(by)) {}
     const std::shared_ptr<ClientCallQueue> call_queue;
     MessageSocket socket;
@@ -161,7 +161,7 @@ class AttachServer {
   std::shared_ptr<tenant::SlotShare> SlotOf(tenant::Pool& pool, const std::string& path,
                                             const tenant::SlotLimits& limits);
   // `reason`: for the program's user; empty: the errno suffices.
-  static void Refuse(ClientFd socket, int error, const std::string& reason);
+  void Refuse(ClientFd socket, int error, const std::string& reason) const;
   void OnSocket(Connection& connection, uint32_t events);
   void ReadRequests(Connection& connection);
   bool TakeToken(Connection& connection);
@@ -206,9 +206,16 @@ class AttachServer {
     }
   };
   std::vector<Blocked> blocked_;
-  // States of sessions, by number. A writer's: as it wrote them ahead, or looked at them before; a
-  // reader's: empty for each session that it read ahead.
-  std::map<uint32_t, std::vector<uint8_t>> ahead_;
+  // Sessions that are handed over ahead, by number. A writer's state: as it wrote it, or looked at
+  // it before; a reader has none.
+  struct Ahead {
+    std::string pool;
+    std::vector<uint8_t> state;
+  };
+  std::map<uint32_t, Ahead> ahead_;
+  // Pools of which a session changed or ended after it was handed over ahead, and when: their
+  // sessions are handed over with the rest for a while, so that a pool can spoil one try only.
+  std::map<std::string, TimePoint> restless_pools_;
   bool unchanged_ = true;
   ControlLoop::TimerId blocked_timer_ = 0;
 };

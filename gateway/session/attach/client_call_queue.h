@@ -30,7 +30,7 @@ class ClientCallQueue {
   ClientCallQueue(const ClientCallQueue&) = delete;
   ClientCallQueue& operator=(const ClientCallQueue&) = delete;
 
-  // Runs a call on the call queue's thread. The call must own what it uses. Control thread.
+  // Runs a call on the call queue's thread. The call must own what it uses. Any thread.
   virtual void Run(std::function<void()> call) = 0;
   void Close(UniqueFd descriptor);
   // Returns the number of calls that have not returned. Any thread.

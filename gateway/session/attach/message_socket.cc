@@ -15,9 +15,8 @@ namespace rocegw::session {
 
 namespace {
 
-// Messages that the thread of a call queue reads from a connection that ends. The close drops the
-// rest.
-constexpr int kMessagesTaken = 64;
+// More messages than a socket holds (sk_sndbuf).
+constexpr int kMessagesTaken = 1024;
 
 // Returns true if a message waits in a socket whose input is shut down. Leaves the message there.
 bool HasMessage(int socket) {
@@ -37,33 +36,57 @@ bool HasMessage(int socket) {
   return length > 0 || (length == 0 && header.msg_controllen > 0);
 }
 
-// Reads the messages of a socket whose input is shut down. Runs on the thread of a call queue,
-// because the kernel closes the messages' descriptors here, which may block.
-void Empty(int socket) {
+// Returns true if the next message passes descriptors. Leaves it there.
+bool Passes(int socket) {
+  uint8_t first = 0;
+  iovec part{&first, sizeof first};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  return ::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT) >= 0 &&
+         (header.msg_flags & MSG_CTRUNC) != 0;
+}
+
+// Reads the messages of a socket whose input is shut down. Runs on the thread of a call queue: the
+// receiver may block.
+void Empty(int socket, DescriptorReceiver& receiver) {
+  const int no = 0;
+  std::vector<UniqueFd> left;
   for (int i = 0; i < kMessagesTaken && HasMessage(socket); ++i) {
-    uint8_t ignored = 0;
-    (void)::recv(socket, &ignored, sizeof ignored, MSG_DONTWAIT);
+    // With credentials, every message has more than the space for it.
+    (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &no, sizeof no);
+    if (!Passes(socket)) {
+      (void)::recv(socket, nullptr, 0, MSG_DONTWAIT);
+    } else if (!receiver.Take(socket, {PassedKind::kNone}, left).received) {
+      break;
+    }
   }
+  receiver.Finish(left);
 }
 
 }  // namespace
 
-void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientCallQueue>& call_queue) {
+void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientCallQueue>& call_queue,
+                     const std::shared_ptr<DescriptorReceiver>& receiver) {
   if (!socket.valid()) return;
   ::shutdown(socket.get(), SHUT_RDWR);    // no further input, and the program sees the end at once
   if (!HasMessage(socket.get())) return;  // no message: closing does not block
   // A function must be copyable, a descriptor is not.
-  call_queue->Run([owned = std::make_shared<UniqueFd>(std::move(socket))] {
-    Empty(owned->get());
+  call_queue->Run([receiver, owned = std::make_shared<UniqueFd>(std::move(socket))] {
+    Empty(owned->get(), *receiver);
     owned->Reset();
   });
 }
 
-MessageSocket::MessageSocket(UniqueFd socket, std::shared_ptr<ClientCallQueue> call_queue)
-    : socket_(std::move(socket)), call_queue_(std::move(call_queue)), buffer_(ROCEGW_MESSAGE_MAX) {}
+MessageSocket::MessageSocket(UniqueFd socket, std::shared_ptr<ClientCallQueue> call_queue,
+                             std::shared_ptr<DescriptorReceiver> receiver)
+    : socket_(std::move(socket)),
+      call_queue_(std::move(call_queue)),
+      receiver_(std::move(receiver)),
+      buffer_(ROCEGW_MESSAGE_MAX) {}
 
 void MessageSocket::Close() {
-  CloseConnection(std::move(socket_), call_queue_);
+  CloseConnection(std::move(socket_), call_queue_, receiver_);
   backlog_.clear();
   waits_for_descriptors_ = false;
 }

@@ -13,6 +13,7 @@
 
 #include "gateway/base/unique_fd.h"
 #include "gateway/session/attach/client_call_queue.h"
+#include "gateway/session/attach/descriptor_receiver.h"
 
 namespace rocegw::session {
 
@@ -25,9 +26,9 @@ class MessageSink {
 };
 
 // Closes a connection to a program, whoever else has it open. Unread messages may hold descriptors,
-// so the call queue reads them and closes the socket. Their descriptors get no numbers in the
-// daemon.
-void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientCallQueue>& call_queue);
+// so the call queue lets the receiver take them and closes the socket.
+void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientCallQueue>& call_queue,
+                     const std::shared_ptr<DescriptorReceiver>& receiver);
 
 class MessageSocket final : public MessageSink {
  public:
@@ -44,7 +45,8 @@ class MessageSocket final : public MessageSink {
     const char* reason = "";
   };
 
-  MessageSocket(UniqueFd socket, std::shared_ptr<ClientCallQueue> call_queue);
+  MessageSocket(UniqueFd socket, std::shared_ptr<ClientCallQueue> call_queue,
+                std::shared_ptr<DescriptorReceiver> receiver);
   ~MessageSocket() override { Close(); }
   MessageSocket(const MessageSocket&) = delete;
   MessageSocket& operator=(const MessageSocket&) = delete;
@@ -75,6 +77,7 @@ class MessageSocket final : public MessageSink {
 
   UniqueFd socket_;
   const std::shared_ptr<ClientCallQueue> call_queue_;
+  const std::shared_ptr<DescriptorReceiver> receiver_;
   std::vector<uint8_t> buffer_;
   std::deque<Message> backlog_;
   bool failed_ = false;

@@ -40,8 +40,8 @@ PassedDescriptor JudgeDmaBuf(UniqueFd& fd) {
   return passed;
 }
 
-// A descriptor with O_PATH keeps the inode, so that its number names no other file, and closing it
-// asks no file system. The inode is what the kernel has cached.
+// A descriptor with O_PATH keeps the inode, so that its number names no other file, and has nothing
+// to write back when it is closed. The inode is what the kernel has cached.
 PassedDescriptor JudgeFile(const UniqueFd& fd) {
   PassedDescriptor passed;
   struct statx known {};
@@ -68,6 +68,8 @@ PassedDescriptor Judge(UniqueFd& fd, const WantedDescriptor& wanted) {
       return JudgeDmaBuf(fd);
     case PassedKind::kFile:
       return JudgeFile(fd);
+    case PassedKind::kNone:
+      break;
   }
   return {};
 }
@@ -78,11 +80,14 @@ ReceivedDescriptor ReceiveAndJudge(int socket, const WantedDescriptor& wanted) {
   std::array<uint8_t, 1> byte{};
   DescriptorMessage message = ReceiveDescriptors(socket, byte, MSG_DONTWAIT);
   ReceivedDescriptor received;
-  if (message.fds.size() == 1) {
+  if (wanted.kind == PassedKind::kNone) {
+    received.passed.status = OkStatus();
+  } else if (message.fds.size() == 1) {
     received.passed = Judge(message.fds.front(), wanted);
   } else {
     received.passed.status = Status(EINVAL, "a request has not exactly one descriptor");
   }
+  received.passed.received = message.length >= 0;
   received.others = std::move(message.fds);
   return received;
 }

@@ -2,7 +2,7 @@
 // Descriptor that a program passes with a request. Whatever a descriptor is, a process that has it
 // must close it before it ends, and the close of a FUSE file waits for the file's server, which no
 // signal interrupts. So the daemon itself receives only descriptors of the kinds below, whose close
-// never waits; descriptor_receiver.h receives and judges what comes.
+// does not wait, except where a kind says so; descriptor_receiver.h receives and judges what comes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,10 @@ enum class PassedKind : uint8_t {
   kProcessMemory,  // /proc/PID/mem, open for reading and writing
   kEventChannel,   // the program's end of an event channel; nothing if it is another descriptor
   kDmaBuf,         // a dma-buf
-  kFile,           // any file, as a name: the daemon gets it with O_PATH, and its inode
+  // Any file, as a name: the daemon gets it with O_PATH, and its inode. The last close of a file
+  // may end its file system, which may take any time.
+  kFile,
+  kNone,  // nothing is wanted
 };
 
 struct WantedDescriptor {
@@ -26,7 +29,8 @@ struct WantedDescriptor {
 };
 
 struct PassedDescriptor {
-  Status status;  // errors: the message had no descriptor of the kind, or more than one
+  bool received = false;  // the message was taken from the socket
+  Status status;          // errors: the message had no descriptor of the kind, or more than one
   UniqueFd fd;
   uint64_t device = 0;  // kFile
   uint64_t inode = 0;   // kFile

@@ -25,12 +25,13 @@ namespace {
 // Descriptors of an order: the program's connection, and the socket for the answer.
 constexpr size_t kDescriptorsOfOrder = 2;
 constexpr int kForkAgainMs = 10;
-// Time for which an order waits while too many descriptors of the daemon's user are in unread
+// Time for which a message waits while too many descriptors of the daemon's user are in unread
 // sockets (ETOOMANYREFS, unix(7)).
-constexpr int kOrderAgainMs = 20;
-constexpr int kOrderTries = 250;
+constexpr int kAgainMs = 20;
+constexpr int kTries = 250;
 
 struct Answer {
+  bool received = false;
   int32_t error = 0;
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -48,6 +49,16 @@ std::span<uint8_t> BytesOf(T& value) {
   return {reinterpret_cast<uint8_t*>(&value), sizeof value};
 }
 
+// Sends a message. Returns 0 or an errno value.
+int Send(const UniqueFd& socket, std::span<const uint8_t> bytes, std::span<const int> fds) {
+  for (int i = 0; i < kTries; ++i) {
+    if (SendDescriptors(socket.get(), bytes, fds, 0) >= 0) return 0;
+    if (errno != ETOOMANYREFS) break;
+    (void)::poll(nullptr, 0, kAgainMs);
+  }
+  return errno;
+}
+
 // News from the process of one message to its parent.
 enum class News : uint8_t { kOrdered, kDaemonEnded };
 
@@ -58,27 +69,25 @@ void Tell(UniqueFd& parent, News news) {
 
 // Receives one order and carries it out. The kernel closes what came with the message when the
 // process ends, and the socket for the answer after that.
-[[noreturn]] void ServeOne(const UniqueFd& orders, UniqueFd parent) {
+[[noreturn]] void ServeOne(UniqueFd& orders, UniqueFd parent) {
   WantedDescriptor wanted;
   const DescriptorMessage order = ReceiveDescriptors(orders.get(), BytesOf(wanted), 0);
-  if (order.length <= 0) {
-    Tell(parent, News::kDaemonEnded);
-    ::_exit(0);
-  }
-  Tell(parent, News::kOrdered);
+  const bool ended = order.length == 0 || (order.length < 0 && errno == ECONNRESET);
+  Tell(parent, ended ? News::kDaemonEnded : News::kOrdered);
+  // A process that a program holds up keeps no order from failing when nobody else takes it.
+  orders.Reset();
   if (order.length != sizeof wanted || order.fds.size() != kDescriptorsOfOrder) ::_exit(0);
   ReceivedDescriptor received = ReceiveAndJudge(order.fds[0].get(), wanted);
   const PassedDescriptor& passed = received.passed;
-  Answer answer{passed.status.error(), passed.device, passed.inode, {}};
+  Answer answer{passed.received, passed.status.error(), passed.device, passed.inode, {}};
   passed.status.text().copy(answer.reason.data(), answer.reason.size() - 1);
   const std::array<int, 1> fd{passed.fd.get()};
-  (void)SendDescriptors(order.fds[1].get(), BytesOf(answer),
-                        std::span(fd).first(passed.fd.valid() ? 1 : 0), 0);
+  (void)Send(order.fds[1], BytesOf(answer), std::span(fd).first(passed.fd.valid() ? 1 : 0));
   ::_exit(0);
 }
 
 // Returns true if the process of a message has an order, or has failed.
-bool AwaitOrder(const UniqueFd& orders) {
+bool AwaitOrder(UniqueFd& orders) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return true;
   const UniqueFd ours(ends[0]);
@@ -103,6 +112,8 @@ bool AwaitOrder(const UniqueFd& orders) {
   // A service manager ends the daemon, whose end ends this process. Nobody waits for the children.
   for (const int ignored : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE})
     ::signal(ignored, SIG_IGN);
+  // The daemon may have been started without standard descriptors.
+  orders.Reset(::fcntl(orders.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   // The daemon's output ends with the daemon.
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null.get(), number);
@@ -112,16 +123,6 @@ bool AwaitOrder(const UniqueFd& orders) {
   while (AwaitOrder(orders)) {
   }
   ::_exit(0);
-}
-
-// Sends an order, which waits in the socket until a process takes it.
-Status SendOrder(const UniqueFd& orders, const WantedDescriptor& wanted, std::span<const int> fds) {
-  for (int i = 0; i < kOrderTries; ++i) {
-    if (SendDescriptors(orders.get(), BytesOf(wanted), fds, 0) >= 0) return OkStatus();
-    if (errno != ETOOMANYREFS) break;
-    (void)::poll(nullptr, 0, kOrderAgainMs);
-  }
-  return {errno, std::string("the process that receives descriptors: ") + std::strerror(errno)};
 }
 
 }  // namespace
@@ -151,8 +152,11 @@ PassedDescriptor ReceiverProcess::Take(int socket, const WantedDescriptor& wante
   }
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
-  passed.status = SendOrder(orders_, wanted, std::array{socket, theirs.get()});
-  if (!passed.status.ok()) return passed;
+  if (const int error = Send(orders_, BytesOf(wanted), std::array{socket, theirs.get()})) {
+    passed.status = Status(
+        error, std::string("the process that receives descriptors: ") + std::strerror(error));
+    return passed;
+  }
   theirs.Reset();
   Answer answer;
   DescriptorMessage message = ReceiveDescriptors(ours.get(), BytesOf(answer), 0);
@@ -164,6 +168,7 @@ PassedDescriptor ReceiverProcess::Take(int socket, const WantedDescriptor& wante
   answer.reason.back() = 0;
   if (answer.error != 0) passed.status = Status(answer.error, answer.reason.data());
   if (!message.fds.empty()) passed.fd = std::move(message.fds.front());
+  passed.received = answer.received;
   passed.device = answer.device;
   passed.inode = answer.inode;
   return passed;

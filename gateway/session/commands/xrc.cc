@@ -54,8 +54,11 @@ void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescripto
   Services& services = session.services();
   const Context* const context = session.objects().contexts.Find(asked.context);
   if (const int error = session.Take(Resource::kPds)) return session.ReplyError(error);
-  auto opened = services.xrc.Open({&session.pool(), context->device, std::move(file), asked.flags},
-                                  services.NextWorker());
+  ClientFd named;
+  if (file.fd.valid()) named = ClientFd(std::move(file.fd), session.call_queue());
+  auto opened = services.xrc.Open(
+      {&session.pool(), context->device, std::move(named), {file.device, file.inode}, asked.flags},
+      services.NextWorker());
   if (!opened.ok()) {
     session.Give(Resource::kPds);
     return session.ReplyError(opened.status().error());

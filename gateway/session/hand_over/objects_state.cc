@@ -348,7 +348,9 @@ void OfferObjects(const ClientSession& session, OfferedFds& fds) {
     fds.push_back({FdKind::kEvents, EventsName(id, kCmChannel, handle), one.events->fd()});
   });
   objects.regions.ForEach([&](uint32_t handle, const RemappedRegion& one) {
-    fds.push_back({FdKind::kRegion, FdName(id, handle), one.memory->fd()});
+    // A session with memory of a device, which has none, is not handed over.
+    if (one.memory != nullptr)
+      fds.push_back({FdKind::kRegion, FdName(id, handle), one.memory->fd()});
   });
 }
 

@@ -51,7 +51,8 @@ const char* ClientSession::NotHandedOver() const {
   if (objects_.xrcds.size() != 0) return "has an XRC domain";
   if (objects_.groups.size() != 0) return "has a group of endpoints";
   if (objects_.peers.size() != 0) return "has peers of endpoints";
-  if (trusted_ && copier_ != nullptr) return "has loaded CUDA, so its memory may be a GPU's";
+  if (trusted_ && (copier_ != nullptr || expects_devices_))
+    return "has loaded CUDA, so its memory may be a GPU's";
   bool endpoint = false;
   objects_.qps.ForEach([&](uint32_t, const Qp& qp) { endpoint |= qp.type > verbs::QpType::kUd; });
   return endpoint ? "has queue pairs of a kind that is not handed over" : nullptr;
@@ -108,14 +109,19 @@ void ClientSession::HandOverMemory(StateStream& state, InheritedFds* inherited) 
   const auto take = [&](FdKind kind, const std::string& name) {
     return inherited == nullptr ? UniqueFd() : inherited->Take(kind, name);
   };
+  const uint32_t way = state.Carry(static_cast<uint32_t>(memory_way_));
+  const bool reachable = state.Carry(memory_reachable_);
   if (state.reading()) {
     UniqueFd own = take(FdKind::kClientMemory, std::to_string(id_.value));
     const bool possible = !own.valid() || memory::DescriptorMemory::Check(own.get()).ok();
     if (!state.Require(possible, "descriptor is not a program's memory")) return;
-    SetUpMemory(std::move(own));
+    // The kernel is not asked again if it permits copies: a program that has ended since then would
+    // spoil the take-over.
+    const bool cross = way == ROCEGW_MEMORY_CROSS;
+    if (!state.Require(!cross || MayCross(), "memory of a program of another user")) return;
+    UseMemory(cross, std::move(own));
   }
-  const auto way = static_cast<uint32_t>(memory_way_);
-  state.Require(state.Carry(way) == way && state.Carry(memory_reachable_) == memory_reachable_,
+  state.Require(static_cast<uint32_t>(memory_way_) == way && memory_reachable_ == reachable,
                 "access to a program's memory differs");
   segment_.HandOver(state,
                     [&](uint32_t chunk) { return take(FdKind::kChunk, FdName(id_, chunk)); });

@@ -22,6 +22,8 @@ namespace {
 
 constexpr uint32_t kMostSessions = 1u << 20;
 constexpr uint32_t kMostText = 4096;
+// The tries of one take-over take seconds.
+constexpr Duration kRestlessFor = Seconds(60);
 constexpr uint32_t kMostChannels = 1u << 16;
 
 void Text(StateStream& state, std::string& text) {
@@ -78,6 +80,10 @@ void AttachServer::HandOver(StateStream& state, uint16_t version) {
   const uint32_t count = state.Count(ids.size(), kMostSessions);
   size_t ahead = 0;
   unchanged_ = true;
+  for (const auto& [id, seen] : ahead_) {
+    const bool ended = !state.reading() && !connections_.contains(id);
+    if (ended) restless_pools_[seen.pool] = ControlLoop::Now();
+  }
   for (uint32_t i = 0; i < count && state.ok(); ++i) {
     uint32_t id = state.reading() ? 0 : ids[i];
     if (version < 2 || !state.Carry(ahead_.contains(id))) {
@@ -89,7 +95,9 @@ void AttachServer::HandOver(StateStream& state, uint16_t version) {
     if (state.reading()) {
       state.Require(ahead_.contains(id), "session was not handed over before");
     } else {
-      unchanged_ = unchanged_ && StateOf(id, *state.reader()) == ahead_[id];
+      if (StateOf(id, *state.reader()) == ahead_[id].state) continue;
+      unchanged_ = false;
+      restless_pools_[ahead_[id].pool] = ControlLoop::Now();
     }
   }
   unchanged_ = unchanged_ && ahead == ahead_.size();
@@ -150,14 +158,21 @@ std::vector<uint8_t> AttachServer::StateOf(uint32_t id, const hand_over::StateVe
 
 void AttachServer::LookAtSessions(const hand_over::StateVersions& reader) {
   ahead_.clear();
-  for (const auto& [id, connection] : connections_) ahead_[id] = StateOf(id, reader);
+  const TimePoint now = ControlLoop::Now();
+  std::erase_if(restless_pools_,
+                [now](const auto& pool) { return pool.second + kRestlessFor < now; });
+  for (const auto& [id, connection] : connections_) {
+    const std::string& pool = connection->session->pool().name();
+    if (!restless_pools_.contains(pool)) ahead_[id] = {pool, StateOf(id, reader)};
+  }
 }
 
 void AttachServer::HandOverUnchanged(StateStream& state, uint16_t version) {
   if (!state.reading()) {
     std::erase_if(ahead_, [&](const auto& seen) {
-      const auto& [id, bytes] = seen;
-      return bytes.empty() || !connections_.contains(id) || StateOf(id, *state.reader()) != bytes;
+      const auto& [id, known] = seen;
+      return known.state.empty() || !connections_.contains(id) ||
+             StateOf(id, *state.reader()) != known.state;
     });
   }
   state(next_id_);

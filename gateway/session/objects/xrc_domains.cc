@@ -7,10 +7,9 @@
 namespace rocegw::session {
 
 StatusOr<XrcDomains::Opened> XrcDomains::Open(Wanted wanted, WorkerIndex worker) {
-  const std::pair inode(wanted.file.device, wanted.file.inode);
-  if (wanted.file.fd.valid()) {
+  if (wanted.file.valid()) {
     for (const auto& [id, domain] : domains_) {
-      if (!domain->file.valid() || domain->inode != inode || domain->pool != wanted.pool ||
+      if (!domain->file.valid() || domain->inode != wanted.inode || domain->pool != wanted.pool ||
           domain->device != wanted.device) {
         continue;
       }
@@ -30,8 +29,8 @@ StatusOr<XrcDomains::Opened> XrcDomains::Open(Wanted wanted, WorkerIndex worker)
   domain->device = wanted.device;
   domain->worker = worker;
   domain->openers = 1;
-  domain->file = std::move(wanted.file.fd);
-  domain->inode = inode;
+  domain->file = std::move(wanted.file);
+  domain->inode = wanted.inode;
   XrcDomain* const made = domain.get();
   domains_.emplace(made->id.value, std::move(domain));
   return Opened{made, true};

@@ -17,7 +17,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/status.h"
-#include "gateway/session/attach/passed_descriptor.h"
+#include "gateway/session/attach/client_call_queue.h"
 #include "gateway/tenant/registry.h"
 
 namespace rocegw::session {
@@ -43,7 +43,8 @@ struct XrcDomain {
   uint32_t device = 0;
   WorkerIndex worker = 0;  // worker of all its objects
   uint32_t openers = 0;
-  UniqueFd file;  // with O_PATH; invalid: private to one session
+  // With O_PATH; invalid: private to one session. Closing it may end the file system.
+  ClientFd file;
   std::pair<uint64_t, uint64_t> inode;
   rocegw_worker_line line{};                                         // not mapped by any client
   std::unordered_map<uint32_t, std::unique_ptr<XrcTarget>> targets;  // by QPN
@@ -54,8 +55,9 @@ class XrcDomains {
   struct Wanted {
     tenant::Pool* pool = nullptr;
     uint32_t device = 0;
-    PassedDescriptor file;  // without a descriptor: a new one
-    uint32_t flags = 0;     // enum rocegw_xrcd_flags
+    ClientFd file;                        // invalid: a new one
+    std::pair<uint64_t, uint64_t> inode;  // device and number of the file
+    uint32_t flags = 0;                   // enum rocegw_xrcd_flags
   };
   // Adds an opener. EAGAIN, EINVAL: forbidden by the flags.
   // `made`: the domain is new, and its worker does not know it yet.

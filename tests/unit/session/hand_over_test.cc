@@ -232,7 +232,7 @@ TEST_F(SessionHandOver, SessionThatEndsOrBeginsBetweenBothLooks_IsLeftOutOrWritt
   EXPECT_NE(second->OpenContext(), 0u);
 }
 
-TEST_F(SessionHandOver, SessionThatChangesOrEndsAfterwards_PreventsTheHandOver) {
+TEST_F(SessionHandOver, SessionThatChangesAfterwards_PreventsOneHandOver) {
   looks_ = true;
   auto attached = AttachToOld();
   ASSERT_TRUE(attached->Hello());
@@ -241,14 +241,23 @@ TEST_F(SessionHandOver, SessionThatChangesOrEndsAfterwards_PreventsTheHandOver) 
   EXPECT_EQ(HandOver(), "a program changed or ended");
   EXPECT_FALSE(old_.server->attach().are_unchanged());
   old_.server->attach().SetWatching(true);
+  // The next attempt leaves sessions of the pool for the end, and the session changes again.
+  EXPECT_EQ(HandOver(), "");
+}
+
+TEST_F(SessionHandOver, SessionThatEndsAfterwards_PreventsOneHandOver) {
+  looks_ = true;
+  auto attached = AttachToOld();
+  ASSERT_TRUE(attached->Hello());
+  const auto other = AttachToOld();
+  ASSERT_TRUE(other->Hello());
   behind_looks_ = [&] {
     attached.reset();
     old_.Settle();
   };
   EXPECT_EQ(HandOver(), "a program changed or ended");
   old_.server->attach().SetWatching(true);
-  // The next attempt looks again.
-  behind_looks_ = nullptr;
+  behind_looks_ = [&] { other->OpenContext(); };
   EXPECT_EQ(HandOver(), "");
 }
 

@@ -232,7 +232,6 @@ TEST_F(LingeringClient, AmongManyDescriptors_ItsCloseStopsOnlyItsOwnProgram) {
   client.SendRaw({reinterpret_cast<const uint8_t*>(&request), sizeof request}, fds);
   socket.Forget();
   host.Settle();
-  EXPECT_TRUE(client.closed());
   ExpectOthersGoOn();
   WaitForClose();
 }

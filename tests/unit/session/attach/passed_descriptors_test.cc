@@ -74,7 +74,7 @@ TEST(PassedDescriptors, OfManyPrograms_TakeNoNumbers) {
   for (Pair& pair : pairs) {
     SendMany(pair.program.get());
     const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
-    MessageSocket socket(std::move(pair.daemon), call_queue);
+    MessageSocket socket(std::move(pair.daemon), call_queue, std::make_shared<ReceiverHere>());
     const MessageSocket::Received received = socket.Receive();
     EXPECT_EQ(received.outcome, MessageSocket::Outcome::kMessage);
     EXPECT_TRUE(received.passes);
@@ -89,7 +89,8 @@ TEST(PassedDescriptors, MessageThatPassesSome_StaysTheNextOne) {
   Pair pair;
   SendMany(pair.program.get());
   ASSERT_EQ(send(pair.program.get(), "next", 4, 0), 4);
-  MessageSocket socket(std::move(pair.daemon), ClientCallQueue::Make());
+  MessageSocket socket(std::move(pair.daemon), ClientCallQueue::Make(),
+                       std::make_shared<ReceiverHere>());
   EXPECT_TRUE(socket.Receive().passes);
   EXPECT_TRUE(socket.Receive().passes);
   ReceiverHere receiver;
@@ -108,7 +109,7 @@ TEST(PassedDescriptors, OfUnreadMessages_TakeNoNumbers) {
   const size_t before = OpenDescriptors();
   {
     const BlockedCallQueue blocked;
-    CloseConnection(std::move(pair.daemon), blocked.call_queue);
+    CloseConnection(std::move(pair.daemon), blocked.call_queue, std::make_shared<ReceiverHere>());
     EXPECT_EQ(OpenDescriptors(), before);
     EXPECT_EQ(blocked.call_queue->held(), 2u) << "the blocked call and the close";
   }
@@ -118,7 +119,7 @@ TEST(PassedDescriptors, OfUnreadMessages_TakeNoNumbers) {
 TEST(PassedDescriptors, ConnectionWithoutMessages_IsClosedAtOnce) {
   Pair pair;
   const BlockedCallQueue blocked;
-  CloseConnection(std::move(pair.daemon), blocked.call_queue);
+  CloseConnection(std::move(pair.daemon), blocked.call_queue, std::make_shared<ReceiverHere>());
   char byte;
   EXPECT_EQ(recv(pair.program.get(), &byte, 1, MSG_DONTWAIT), 0);
 }
@@ -130,7 +131,7 @@ TEST(PassedDescriptors, UnreadMessage_DoesNotTurnTheAnswerIntoAnError) {
   ASSERT_EQ(send(pair.program.get(), "", 0, 0), 0);
   ASSERT_EQ(send(pair.program.get(), "b", 1, 0), 1);
   ASSERT_EQ(send(pair.daemon.get(), "answer", 6, 0), 6);
-  CloseConnection(std::move(pair.daemon), call_queue);
+  CloseConnection(std::move(pair.daemon), call_queue, std::make_shared<ReceiverHere>());
   AwaitCalls(*call_queue);
   char answer[6];
   EXPECT_EQ(recv(pair.program.get(), answer, sizeof answer, 0), 6);

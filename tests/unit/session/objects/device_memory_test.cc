@@ -196,6 +196,16 @@ TEST_F(DeviceRegions, WrongPlaces_AreRefused_AndNothingStaysChargedOrOpen) {
   EXPECT_EQ(Used(session::Resource::kHeapBytes), heap);
 }
 
+TEST_F(DeviceRegions, AreNotOfferedToASuccessor) {
+  client.Call<rocegw_object_reply>(Place());
+  ASSERT_EQ(client.error(), 0);
+  OfferedFds fds;
+  host.server->attach().OfferSessions(fds);
+  EXPECT_FALSE(fds.empty());
+  for (const OfferedFd& one : fds) EXPECT_NE(one.kind, FdKind::kRegion);
+  EXPECT_NE(host.server->attach().NotHandedOver(), "");
+}
+
 TEST_F(DeviceRegions, StagingMemoryAndBytesAreCharged_AndReturn) {
   const int opened = Counts().opened;
   const uint64_t heap = Used(session::Resource::kHeapBytes);

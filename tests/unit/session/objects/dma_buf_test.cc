@@ -36,6 +36,7 @@ class TakesAny final : public session::DescriptorReceiver {
     std::array<uint8_t, 1> byte{};
     DescriptorMessage message = ReceiveDescriptors(socket, byte, MSG_DONTWAIT);
     session::PassedDescriptor passed;
+    passed.received = true;
     passed.fd = std::move(message.fds.front());
     return passed;
   }
@@ -208,6 +209,10 @@ TEST_F(BlockedInspection, OtherProgramsAreServed_AndTheSessionCanEnd) {
 class RealInspection : public DmaBufRegions {
  protected:
   RealInspection() : DmaBufRegions(session::Options()) {}
+  void SetUp() override {
+    DmaBufRegions::SetUp();
+    host.server->services().descriptors = std::make_shared<session::ReceiverHere>();
+  }
 };
 
 TEST_F(RealInspection, AMemfdIsNoDmaBuf) {
