@@ -90,14 +90,6 @@ class Step(Call):
     def save(self):
         self.own_command("save")
 
-    def flip(self, to, other, other_state):
-        """The preferred path first: hosts have a usable path at each moment."""
-        self.target.set_ana(to, "optimized")
-        self.target.set_ana(other, other_state)
-        self.save()
-        for host in self.hosts:
-            host.expect((to, "optimized"), (other, other_state))
-
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def health(self):
@@ -138,7 +130,12 @@ class Step(Call):
         return {}
 
     def switch(self):
-        self.flip(self.new, self.old, "non-optimized")
+        """The preferred path first: hosts have a usable path at each moment."""
+        self.target.set_ana(self.new, "optimized")
+        self.target.set_ana(self.old, "non-optimized")
+        self.save()
+        for host in self.hosts:
+            host.expect((self.new, "optimized"), (self.old, "non-optimized"))
         return {"config_hash": self.config_hash()}
 
     def drain(self):
@@ -162,7 +159,14 @@ class Step(Call):
     verify_old = verify
 
     def switch_back(self):
-        self.flip(self.old, self.new, "inaccessible")
+        """The way back must not need the new path: that it is dead may be the reason to go back."""
+        self.target.set_ana(self.old, "optimized")
+        if self.target.ana(self.new) is not None:
+            self.target.set_ana(self.new, "inaccessible")
+        self.save()
+        for host in self.hosts:
+            host.expect((self.old, "optimized"))
+            host.expect_unused(self.new)
         return {}
 
     def drain_new(self):

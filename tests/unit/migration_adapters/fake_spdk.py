@@ -22,6 +22,9 @@ class FakeSpdk:
         self.bytes = {"tcp": 0, "rdma": 0}
         self.was_optimized = []  # addresses of listeners at each moment when they were optimized
         self.calls = []
+        self.reconnecting = set()       # transports whose path of the host is dead
+        self.lists_reconnecting = True  # whether the host lists such a path for a device
+        self.stale = {}                 # transport to the ANA state that the host still knows
         target = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -118,8 +121,12 @@ class FakeSpdk:
         paths = []
         for (trtype, traddr, trsvcid), number in self.connections.items():
             ana = next((each["ana"] for each in self.listeners if _key(each["address"]) == (trtype, traddr, trsvcid)), None)
+            ana = self.stale.get(trtype, ana)
+            dead = ana is None or trtype in self.reconnecting
+            if device and dead and not self.lists_reconnecting:
+                continue
             path = {"Name": f"nvme{number}", "Transport": trtype, "Address": f"traddr={traddr},trsvcid={trsvcid}",
-                    "State": "live" if ana else "connecting"}
+                    "State": "connecting" if dead else "live"}
             paths.append({**path, "ANAState": (ana or "inaccessible").replace("_", "-")} if device else path)
         return [{"HostNQN": "nqn.2014-08.org.nvmexpress:uuid:1", "HostID": "1",
                  "Subsystems": [{"Name": "nvme-subsys0", "NQN": NQN, "Paths": paths}]}]

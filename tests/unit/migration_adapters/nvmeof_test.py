@@ -159,6 +159,10 @@ class Spdk(unittest.TestCase):
             "questions": {"exercise": [*host, "dd"], "journal": ["true"], "bytes": [*host, "bytes"]}}))
         return target
 
+    def forget(self, target):
+        target.close()
+        os.remove(os.path.join(self.folder, "spdk.sock"))
+
     def call(self, name):
         return answer("nvmeof", DUAL_PATH_CALLS, nvmeof.Cluster,
                       {"protocol": 1, "id": "1", "call": name, "cluster": "disks", "node": "t1", "from": "tcp", "to": "gateway",
@@ -189,8 +193,7 @@ class Spdk(unittest.TestCase):
                 verified = self.done("verify-old")
                 self.assertEqual((verified["stated"], verified["counted"]), ("tcp", "tcp"))
                 self.assertEqual(list(target.connections), [("tcp", "10.0.0.1", "4420")])
-                target.close()
-                os.remove(os.path.join(self.folder, "spdk.sock"))
+                self.forget(target)
 
     def migrated(self):
         target = self.target()
@@ -209,6 +212,29 @@ class Spdk(unittest.TestCase):
         self.peers = "0 0 10.0.0.1:4420 10.0.0.99:51000\n"
         self.assertEqual(self.done("remove-old")["clients_on_old"], 1)
         self.assertEqual(len(target.listeners), 2)
+
+    def test_the_way_back_does_not_need_the_new_path(self):
+        """Failure case: the RNIC dies after the switch. The host reconnects in vain, or the target has lost the listener."""
+        for listed in (True, False):
+            with self.subTest(listed_for_the_device=listed):
+                target = self.migrated()
+                target.reconnecting = {"rdma"}
+                target.lists_reconnecting = listed
+                self.done("switch-back", "drain-new", "remove-new", "restore", "verify-old")
+                self.assertEqual([each["ana"] for each in target.listeners], ["optimized"])
+                self.forget(target)
+        target = self.migrated()
+        del target.listeners[1]
+        self.done("switch-back", "drain-new", "remove-new", "restore", "verify-old")
+
+    def test_the_way_back_waits_for_hosts_that_still_use_the_new_path(self):
+        target = self.migrated()
+        target.stale = {"rdma": "optimized"}
+        answered = self.call("switch-back")
+        self.assertEqual((answered["outcome"], answered["text"]),
+                         ("not-yet", "h1: the path to rdma 10.0.0.1:4420 is optimized, not inaccessible"))
+        target.stale = {"tcp": "non_optimized"}
+        self.assertEqual(self.call("switch-back")["outcome"], "not-yet")
 
     def test_both_paths_optimized_is_found(self):
         """Failure case 23."""
@@ -236,8 +262,7 @@ class Spdk(unittest.TestCase):
         self.assertEqual(len(target.listeners), 1)
 
     def test_a_target_that_does_not_answer_fails_the_step(self):
-        self.target().close()
-        os.remove(os.path.join(self.folder, "spdk.sock"))
+        self.forget(self.target())
         self.assertEqual(self.call("health")["outcome"], "failed")
 
     def test_the_kernel_target_has_no_gateway(self):

@@ -112,6 +112,12 @@ class NvmeHost:
             total += sum(int(number) for number in numbers)
         return total
 
+    def expect_unused(self, address):
+        """The host sends no I/O over the path: it has none, or the path does not work, or the host knows it inaccessible."""
+        path = self.path_to(address)
+        if path is not None and path.state == "live" and path.ana_state != "inaccessible":
+            raise not_yet(f"{self.name}: the path to {text_of(address)} is {path.ana_state}, not inaccessible")
+
     def expect(self, *wanted):
         """The host has seen the ANA states of these paths, pairs of address and state, and the paths work."""
         paths = self.paths()
