@@ -122,6 +122,19 @@ class Target(unittest.TestCase):
             self.target.add(RDMA)
         self.assertEqual(raised.exception.outcome, "inconclusive")
 
+    def test_a_port_of_other_subsystems_keeps_its_state(self):
+        """The ANA state belongs to the port: hosts of the other subsystem would lose their I/O."""
+        self.make_port("3", RDMA, linked=False)
+        os.symlink("elsewhere", self.path("ports", "3", "subsystems", "nqn.other"))
+        with self.assertRaises(Problem) as raised:
+            self.target.add(RDMA)
+        self.assertEqual((raised.exception.outcome, str(raised.exception)),
+                         ("failed", "port rdma 10.0.0.1:4420 serves other subsystems, whose ANA state would change: "
+                                    "give this one a trsvcid of its own"))
+        self.target.remove(RDMA)
+        self.assertEqual(os.listdir(self.path("ports", "3", "subsystems")), ["nqn.other"])
+        self.assertEqual(self.read("ports", "3", "ana_groups", "1", "ana_state"), "optimized")
+
     def test_groups_of_different_states_are_mixed(self):
         self.mkdir(self.path("ports", "7", "ana_groups", "2"))
         self.write("inaccessible", "ports", "7", "ana_groups", "2", "ana_state")

@@ -85,6 +85,9 @@ class NvmetTarget:
                                      ("addr_traddr", "traddr")):
                 write(address[value], port, attribute)
         if not os.path.islink(self._link(port)):
+            if set(os.listdir(os.path.join(port, "subsystems"))) - {self.nqn}:
+                raise failed(f"port {text_of(address)} serves other subsystems, whose ANA state would change: "
+                             "give this one a trsvcid of its own")
             self._copy_groups(port)
             self.set_ana(address, "inaccessible")
             os.symlink(self.subsystem, self._link(port))
