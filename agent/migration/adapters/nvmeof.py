@@ -30,6 +30,7 @@ QUESTIONS = {"bytes", "exercise", "journal"}
 COMMANDS = {*DUAL_PATH_CALLS, "save"}
 # soft-RoCE counts packets, not bytes. Most of a transfer's packets are longer than this.
 PACKET_BYTES = 1024
+RESTORABLE = ("optimized", "non-optimized", "inaccessible")
 
 
 class Cluster(Description):
@@ -108,12 +109,16 @@ class Step(Call):
 
     def backup(self):
         if self.backup_files.begin():
-            self.backup_files.write("old", str(self.target.ana(self.old)))
+            old = self.target.ana(self.old)
+            if old not in RESTORABLE:
+                raise failed(f"the old path {text_of(self.old)} is {old or 'not there'}: no ANA state that restore could write")
+            self.backup_files.write("old", old)
             self.backup_files.write("new", str(self.target.ana(self.new)))
             self.backup_files.complete(self.config_hash())
         return {"config_hash": self.backup_files.config_hash()}
 
     def add_path(self):
+        self.backup_files.config_hash()
         state = self.target.ana(self.new)
         if self.backup_files.read("new") != "None":
             raise failed(f"the target had a path {text_of(self.new)} before this migration")

@@ -24,6 +24,7 @@ class FakeSpdk:
         self.calls = []
         self.reconnecting = set()       # transports whose path of the host is dead
         self.lists_reconnecting = True  # whether the host lists such a path for a device
+        self.others = {}                # ANA group to the state that it has in place of its listener's
         self.stale = {}                 # transport to the ANA state that the host still knows
         target = self
 
@@ -65,7 +66,7 @@ class FakeSpdk:
     def nvmf_subsystem_get_listeners(self, nqn):
         assert nqn == NQN
         if self.groups:
-            return [{"address": each["address"], "ana_states": [{"ana_group": group + 1, "ana_state": each["ana"]}
+            return [{"address": each["address"], "ana_states": [{"ana_group": group + 1, "ana_state": self.others.get(group + 1, each["ana"])}
                                                                 for group in range(self.groups)]} for each in self.listeners]
         return [{"address": each["address"], "ana_state": each["ana"]} for each in self.listeners]
 

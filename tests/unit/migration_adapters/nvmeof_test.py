@@ -261,6 +261,17 @@ class Spdk(unittest.TestCase):
         self.assertEqual(self.call("add-path")["outcome"], "failed")
         self.assertEqual(len(target.listeners), 1)
 
+    def test_a_state_that_cannot_be_restored_is_no_backup(self):
+        target = self.target()
+        target.others = {2: "inaccessible"}
+        self.assertEqual(self.call("backup")["text"],
+                         "the old path tcp 10.0.0.1:4420 is mixed: no ANA state that restore could write")
+        self.assertEqual(self.call("add-path")["text"], "there is no backup")
+        target.others = {}
+        self.done("backup")
+        target.listeners.clear()
+        self.assertIn("is not there", self.call("backup")["text"])
+
     def test_a_target_that_does_not_answer_fails_the_step(self):
         self.forget(self.target())
         self.assertEqual(self.call("health")["outcome"], "failed")
