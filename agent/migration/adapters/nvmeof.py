@@ -41,7 +41,7 @@ class Cluster(Description):
         for node in self.text["nodes"]:
             if set(node) - NODE_KEYS:
                 raise failed(f"{self.path}: not understood: {', '.join(sorted(set(node) - NODE_KEYS))}")
-        if not re.fullmatch(r"nqn\.[!-~]{1,220}", self.text.get("subsystem", "")) or "/" in self.text["subsystem"]:
+        if not re.fullmatch(r"nqn\.[A-Za-z0-9.:_-]{1,219}", self.text.get("subsystem", "")):
             raise failed(f"{self.path}: the subsystem has no NQN")
 
     def inventory(self):
@@ -193,17 +193,21 @@ class Step(Call):
     def remove_old(self):
         """Hosts leave the old path; whoever uses it still is counted at the target, which knows hosts that nobody named."""
         if self.target.ana(self.old) is None:
-            self.backup_files.remove()
+            self._forget_old()
             return {"clients_on_old": 0}
         for host in self.hosts:
             host.expect((self.new, "optimized"))
             host.disconnect(self.old)
         clients = self.target.connected(self.old)
         if clients == 0:
-            self.target.remove(self.old)
-            self.save()
-            self.backup_files.remove()
+            self._forget_old()
         return {"clients_on_old": clients}
+
+    def _forget_old(self):
+        """All of it again when it comes twice: an adapter may be killed between any two of these."""
+        self.target.remove(self.old)
+        self.save()
+        self.backup_files.remove()
 
     # The second witness -----------------------------------------------------------------------------------------------
 

@@ -206,6 +206,18 @@ class Spdk(unittest.TestCase):
         self.assertEqual([each["address"]["trtype"] for each in target.listeners], ["RDMA"])
         self.assertEqual(self.done("remove-old")["clients_on_old"], 0)
 
+    def test_the_target_is_saved_when_the_first_try_did_not(self):
+        """An adapter that is killed after the listener is gone: the target must not have it again when it starts."""
+        self.migrated()
+        with open(os.path.join(self.folder, "disks.json"), encoding="utf-8") as file:
+            text = json.load(file)
+        self.write("disks.json", json.dumps({**text, "commands": {"save": ["on-host", "save"]}}))
+        self.assertEqual(self.call("remove-old")["outcome"], "failed")  # the host has no such command
+        self.assertEqual(self.call("remove-old")["outcome"], "failed")
+        self.write("disks.json", json.dumps({**text, "commands": {"save": ["on-host", "ls"]}}))
+        self.assertEqual(self.done("remove-old")["clients_on_old"], 0)
+        self.assertFalse(os.path.exists(os.path.join(nvmeof.STATE, "disks", "t1")))
+
     def test_a_host_that_nobody_named_keeps_the_old_path(self):
         """Failure case 22: the old path must not be removed while a client uses it."""
         target = self.migrated()
@@ -289,6 +301,15 @@ class Spdk(unittest.TestCase):
             text = json.load(file)
         self.write("disks.json", json.dumps({**text, "hostz": []}))
         self.assertIn("hostz", self.call("health")["text"])
+
+    def test_an_nqn_is_no_text_for_a_shell(self):
+        """Hosts run commands by ssh, which gives them to a shell."""
+        self.target()
+        with open(os.path.join(self.folder, "disks.json"), encoding="utf-8") as file:
+            text = json.load(file)
+        for nqn in ("nqn.x;reboot", "nqn.$(reboot)", "nqn.x/../y", "nqn.x`y`", "nqn.x&y", "uuid.x", "nqn." + "x" * 220):
+            self.write("disks.json", json.dumps({**text, "subsystem": nqn}))
+            self.assertIn("the subsystem has no NQN", self.call("health")["text"], nqn)
 
 
 class FallenBack(dict):
