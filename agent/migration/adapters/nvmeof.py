@@ -14,9 +14,10 @@ import os
 import re
 import sys
 
+from rocegw_adapter.addresses import described, text_of
 from rocegw_adapter.backup import Backup
 from rocegw_adapter.nvme_host import NvmeHost
-from rocegw_adapter.nvmet import NvmetTarget, tcp_bytes, text_of
+from rocegw_adapter.nvmet import NvmetTarget, tcp_bytes
 from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, Description, failed, inconclusive, serve
 from rocegw_adapter.spdk import SpdkTarget
 
@@ -41,6 +42,8 @@ class Cluster(Description):
         for node in self.text["nodes"]:
             if set(node) - NODE_KEYS:
                 raise failed(f"{self.path}: not understood: {', '.join(sorted(set(node) - NODE_KEYS))}")
+            node["paths"] = {transport: described(path, f"{self.path}: {node.get('name')}, {transport}")
+                             for transport, path in node.get("paths", {}).items()}
         if not re.fullmatch(r"nqn\.[A-Za-z0-9.:_-]{1,219}", self.text.get("subsystem", "")):
             raise failed(f"{self.path}: the subsystem has no NQN")
 
@@ -78,7 +81,7 @@ class Step(Call):
         path = self.description.get("paths", {}).get(transport)
         if path is None:
             raise failed(f"{self.node} has no path for {transport} in the description")
-        return {"trtype": "tcp" if transport == "tcp" else "rdma", "adrfam": path.get("adrfam", "ipv4"), "traddr": path["traddr"],
+        return {"trtype": "tcp" if transport == "tcp" else "rdma", "adrfam": path["adrfam"], "traddr": path["traddr"],
                 "trsvcid": str(path.get("trsvcid", "4420"))}
 
     # What the target looks like ---------------------------------------------------------------------------------------

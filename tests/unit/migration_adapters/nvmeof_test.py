@@ -17,6 +17,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "..", "agent", "migration",
 
 import nvmeof  # noqa: E402
 from fake_spdk import NQN, FakeSpdk  # noqa: E402
+from rocegw_adapter.addresses import described  # noqa: E402
 from rocegw_adapter import nvmet  # noqa: E402
 from rocegw_adapter.nvme_host import NvmeHost  # noqa: E402
 from rocegw_adapter.protocol import DUAL_PATH_CALLS, Problem, answer  # noqa: E402
@@ -104,6 +105,35 @@ class Sockets(unittest.TestCase):
         self.assertEqual(nvmet.tcp_bytes(Tools(**{"ss_HtinO": recorded("tcp_only.ss_bytes")}), TCP), BYTES_OF_RECORDING)
         self.assertEqual(nvmet.tcp_peers(Tools(**{"ss_Htn": recorded("tcp_only.ss_peers")}), TCP), 1)
         self.assertEqual(nvmet.tcp_peers(Tools(**{"ss_Htn": recorded("rdma_only.ss_peers")}), TCP), 0)
+
+    def test_other_addresses_of_the_port_are_not_counted(self):
+        """Portals of other subsystems use the same port number."""
+        text = recorded("tcp_only.ss_bytes")
+        both = Tools(**{"ss_HtinO": text + text.replace("10.77.0.1:4420", "10.77.1.1:4420")})
+        self.assertEqual(nvmet.tcp_bytes(both, TCP), BYTES_OF_RECORDING)
+        self.assertEqual(nvmet.tcp_bytes(both, {**TCP, "traddr": "10.77.2.1"}), 0)
+
+    def test_an_ipv6_address_is_recognized_however_it_is_written(self):
+        """A path in use must not look unused because a tool writes its address in another way than the description."""
+        tcp = {"trtype": "tcp", "trsvcid": "4420", **described({"traddr": "FD77:0::1"}, "t1")}
+        rdma = {**tcp, "trtype": "rdma"}
+        self.assertEqual((tcp["traddr"], tcp["adrfam"]), ("fd77::1", "ipv6"))
+        peers = "0 0 [fd77::1]:4420 [fd77::2]:55064\n0 0 [fd77::1]:4420 [fd77::2]:55070\n0 0 [fd77::9]:4420 [fd77::3]:1\n"
+        self.assertEqual(nvmet.tcp_peers(Tools(ss_Htn=peers), tcp), 1)
+        self.assertEqual(nvmet.tcp_peers(Tools(ss_Htn="0 0 [::ffff:10.77.0.1]:4420 [::ffff:10.77.0.2]:1\n"), TCP), 1)
+        target = object.__new__(nvmet.NvmetTarget)
+        for local in ("fd77::1:4420", "[fd77::1]:4420"):
+            target.call = Tools(rdma_j=json.dumps([{"state": "CONNECT", "src-addr": local, "dst-addr": "fd77::2:58140"}]))
+            self.assertEqual(target.connected(rdma), 1)
+        host = host_of("both_paths", **{"nvme_list-subsys": recorded("both_paths.list_subsys").replace("10.77.0.1", "FD77::0:1")})
+        self.assertIsNotNone(host.path_to(rdma))
+
+    def test_an_address_that_no_connection_has_is_refused(self):
+        for traddr, adrfam in (("0.0.0.0", None), ("::", None), ("::ffff:0.0.0.0", None), ("fe80::1%eth0", None), ("target-1", None),
+                               (None, None), ("fd77::1", "ipv4"), ("10.0.0.1", "ipv6")):
+            with self.assertRaises(Problem, msg=traddr) as raised:
+                described({"traddr": traddr, **({"adrfam": adrfam} if adrfam else {})}, "t1")
+            self.assertEqual(raised.exception.outcome, "failed")
 
     def test_without_tcp_diag_nothing_is_guessed(self):
         line = "0 0 10.77.0.1:4420 10.77.0.2:48040 rto:0.22 ato:0.04 qack:13 bidir cwnd:10 reordering:0\n"
@@ -301,6 +331,14 @@ class Spdk(unittest.TestCase):
             text = json.load(file)
         self.write("disks.json", json.dumps({**text, "hostz": []}))
         self.assertIn("hostz", self.call("health")["text"])
+
+    def test_addresses_of_the_description_are_checked(self):
+        self.target()
+        with open(os.path.join(self.folder, "disks.json"), encoding="utf-8") as file:
+            text = json.load(file)
+        text["nodes"][0]["paths"]["gateway"]["traddr"] = "0.0.0.0"
+        self.write("disks.json", json.dumps(text))
+        self.assertIn("t1, gateway: traddr has to be the address of one port", self.call("health")["text"])
 
     def test_an_nqn_is_no_text_for_a_shell(self):
         """Hosts run commands by ssh, which gives them to a shell."""

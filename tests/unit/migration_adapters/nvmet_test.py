@@ -135,6 +135,10 @@ class Target(unittest.TestCase):
         self.assertEqual(os.listdir(self.path("ports", "3", "subsystems")), ["nqn.other"])
         self.assertEqual(self.read("ports", "3", "ana_groups", "1", "ana_state"), "optimized")
 
+    def test_a_port_is_found_however_its_address_is_written(self):
+        self.make_port("3", {**RDMA, "adrfam": "ipv6", "traddr": "FD77:0::1"}, linked=True)
+        self.assertEqual(self.target.ana({**RDMA, "adrfam": "ipv6", "traddr": "fd77::1"}), "optimized")
+
     def test_groups_of_different_states_are_mixed(self):
         self.mkdir(self.path("ports", "7", "ana_groups", "2"))
         self.write("inaccessible", "ports", "7", "ana_groups", "2", "ana_state")

@@ -4,7 +4,7 @@ the host and are checked before they are used."""
 
 import re
 
-from .nvmet import text_of
+from .addresses import canonical, text_of
 from .protocol import inconclusive, not_yet
 
 _CONTROLLER = re.compile(r"nvme(\d{1,5})")
@@ -28,7 +28,7 @@ class Path:
         self.ana = set()
 
     def leads_to(self, address):
-        return (self.transport, self.address.get("traddr"), self.address.get("trsvcid")) == \
+        return (self.transport, canonical(self.address.get("traddr", "")), self.address.get("trsvcid")) == \
             (address["trtype"], address["traddr"], address["trsvcid"])
 
     @property

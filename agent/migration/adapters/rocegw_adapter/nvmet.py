@@ -5,6 +5,7 @@ the node is a port, which has an ANA state for each ANA group."""
 import os
 import re
 
+from .addresses import canonical, host_and_port, is_endpoint, text_of
 from .protocol import failed, inconclusive
 
 CONFIGFS = os.environ.get("ROCEGW_NVMET", "/sys/kernel/config/nvmet")
@@ -49,7 +50,7 @@ class NvmetTarget:
         ports = os.path.join(CONFIGFS, "ports")
         wanted = [address["trtype"], address["adrfam"], address["traddr"], address["trsvcid"]]
         for name in sorted(os.listdir(ports)):
-            if [read(ports, name, attribute) for attribute in ATTRIBUTES] == wanted:
+            if [canonical(read(ports, name, attribute)) for attribute in ATTRIBUTES] == wanted:
                 return os.path.join(ports, name)
         return None
 
@@ -133,42 +134,33 @@ class NvmetTarget:
 
     def connected(self, address):
         """Number of hosts with a connection to the port."""
-        local = f"{bracketed(address)}:{address['trsvcid']}"
         if address["trtype"] == "tcp":
             return tcp_peers(self.call, address)
         peers = set()
         for entry in self.call.must_json(["rdma", "-j", "resource", "show", "cm_id"], "rdma"):
-            if entry.get("state") == "CONNECT" and entry.get("src-addr") in (local, f"{address['traddr']}:{address['trsvcid']}"):
-                peers.add(entry["dst-addr"].rsplit(":", 1)[0])
+            if entry.get("state") == "CONNECT" and is_endpoint(entry["src-addr"], address):
+                peers.add(host_and_port(entry["dst-addr"])[0])
         return len(peers)
 
 
-def bracketed(address):
-    return f"[{address['traddr']}]" if address["adrfam"] == "ipv6" else address["traddr"]
-
-
-def text_of(address):
-    return f"{address['trtype']} {bracketed(address)}:{address['trsvcid']}"
+def connections(call, options, address):
+    """Established TCP connections to the address as ss prints them, a list of words for each."""
+    output = call.must(["ss", options, "state", "established", "sport", "=", ":" + address["trsvcid"]], "ss")
+    lines = [line.split() for line in output.splitlines()]
+    if any(len(words) < 4 for words in lines):
+        raise inconclusive("ss: its output is not understood")
+    return [words for words in lines if is_endpoint(words[2], address)]
 
 
 def tcp_peers(call, address):
     """Number of hosts with an established TCP connection to the address."""
-    output = call.must(["ss", "-Htn", "state", "established", "sport", "=", ":" + address["trsvcid"]], "ss")
-    local = f"{bracketed(address)}:{address['trsvcid']}"
-    peers = set()
-    for line in output.splitlines():
-        words = line.split()
-        if len(words) < 4:
-            raise inconclusive("ss: its output is not understood")
-        if words[2] == local:
-            peers.add(words[3].rsplit(":", 1)[0])
-    return len(peers)
+    return len({host_and_port(words[3])[0] for words in connections(call, "-Htn", address)})
 
 
 def tcp_bytes(call, address):
-    """Bytes of established TCP connections to the address's port, sent and received."""
-    output = call.must(["ss", "-HtinO", "state", "established", "sport", "=", ":" + address["trsvcid"]], "ss")
-    found = [int(number) for number in re.findall(r"bytes_(?:sent|received):(\d+)", output)]
-    if output.strip() and not found:
+    """Bytes of established TCP connections to the address, sent and received."""
+    lines = connections(call, "-HtinO", address)
+    found = [int(number) for words in lines for number in re.findall(r"bytes_(?:sent|received):(\d+)", " ".join(words))]
+    if lines and not found:
         raise inconclusive("ss does not report the bytes of connections: is the module tcp_diag loaded?")
     return sum(found)

@@ -6,6 +6,7 @@ import itertools
 import json
 import socket
 
+from .addresses import canonical
 from .nvmet import tcp_peers
 from .protocol import LONGEST_OUTPUT, Problem, failed, inconclusive
 
@@ -86,7 +87,7 @@ class SpdkTarget:
 
     def _is(self, listed, address):
         wanted = self._address(address)
-        return all(str(listed.get(key, "")).lower() == value.lower() for key, value in wanted.items())
+        return all(canonical(str(listed.get(key, ""))).lower() == value.lower() for key, value in wanted.items())
 
     def ana(self, address):
         """ANA state of the listener; None when there is none."""
