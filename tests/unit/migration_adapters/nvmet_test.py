@@ -115,6 +115,38 @@ class Target(unittest.TestCase):
         self.assertEqual(self.ports(), ["1", "7"])
         self.assertEqual(self.target.ana(RDMA), "inaccessible")
 
+    def test_a_port_that_a_killed_adapter_left_goes_on_the_way_back(self):
+        self.backup.write("port", "1")
+        self.mkdir(self.path("ports", "1"))
+        self.target.remove(RDMA)
+        self.assertEqual(self.ports(), ["7"])
+        self.make_port("1", {**RDMA, "traddr": "10.0.0.9"}, linked=False)
+        self.target.remove(RDMA)
+        self.assertEqual(self.ports(), ["1", "7"])
+
+    def test_two_adapters_at_once_make_two_ports(self):
+        self.make_port("1", {**RDMA, "traddr": "10.0.0.9"}, linked=False)
+        mkdir, taken = self.mkdir, []
+
+        def another_is_faster(path, mode=0o777):
+            if os.path.basename(path) == "2" and not taken:
+                taken.append(path)
+                mkdir(path)
+            mkdir(path, mode)
+
+        with mock.patch.object(nvmet.os, "mkdir", another_is_faster):
+            self.target.add(RDMA)
+        self.assertEqual(self.ports(), ["1", "2", "3", "7"])
+        self.assertEqual(self.read("ports", "2", "addr_traddr"), "")
+        self.assertEqual(self.backup.read("port"), "3")
+
+    def test_a_target_without_free_numbers_fails_the_step(self):
+        with mock.patch.object(nvmet, "MOST_PORTS", 2):
+            self.make_port("1", {**RDMA, "traddr": "10.0.0.9"}, linked=False)
+            with self.assertRaises(Problem) as raised:
+                self.target.add(RDMA)
+        self.assertEqual(raised.exception.outcome, "failed")
+
     def test_a_port_of_somebody_else_is_not_taken(self):
         self.backup.write("port", "1")
         self.make_port("1", {**RDMA, "traddr": "10.0.0.9"}, linked=False)

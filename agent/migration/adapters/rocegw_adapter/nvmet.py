@@ -95,17 +95,26 @@ class NvmetTarget:
 
     def _make_port(self):
         """Makes a port without an address, or takes the one that a killed adapter left."""
-        remembered = self.backup.read("port")
-        number = int(remembered) if remembered else 0
-        if not number:
-            number = next(n for n in range(1, MOST_PORTS) if not os.path.isdir(os.path.join(CONFIGFS, "ports", str(n))))
+        unfinished = self._unfinished()
+        if unfinished is not None:
+            if read(unfinished, "addr_traddr"):
+                raise inconclusive(f"port {os.path.basename(unfinished)} of the target was made by somebody else meanwhile")
+            return unfinished
+        for number in range(1, MOST_PORTS):
+            port = os.path.join(CONFIGFS, "ports", str(number))
+            try:
+                os.mkdir(port)
+            except FileExistsError:  # maybe just now, by the adapter of another cluster
+                continue
             self.backup.write("port", str(number))
-        port = os.path.join(CONFIGFS, "ports", str(number))
-        if not os.path.isdir(port):
-            os.mkdir(port)
-        elif read(port, "addr_traddr"):
-            raise inconclusive(f"port {number} of the target was made by somebody else meanwhile")
-        return port
+            return port
+        raise failed("the target has no number of a port left")
+
+    def _unfinished(self):
+        """Folder of the port that this migration made; None when it made none, or it is gone."""
+        number = self.backup.read("port")
+        port = os.path.join(CONFIGFS, "ports", number) if number and number.isdecimal() else None
+        return port if port and os.path.isdir(port) else None
 
     def _copy_groups(self, port):
         """The new port needs an entry for each ANA group that any port of the subsystem has."""
@@ -118,10 +127,15 @@ class NvmetTarget:
                     os.mkdir(os.path.join(port, "ana_groups", group))
 
     def remove(self, address):
-        """Unlinks the subsystem, and removes the port if no other subsystem uses it."""
+        """Unlinks the subsystem, and removes the port if no other subsystem uses it; also a port that never got its address."""
+        unfinished = self._unfinished()
+        if unfinished is not None and not read(unfinished, "addr_traddr"):
+            self._remove_port(unfinished)
         port = self._find(address)
-        if port is None:
-            return
+        if port is not None:
+            self._remove_port(port)
+
+    def _remove_port(self, port):
         if os.path.islink(self._link(port)):
             os.unlink(self._link(port))
         if not os.listdir(os.path.join(port, "subsystems")):
