@@ -18,7 +18,7 @@ from rocegw_adapter.addresses import described, text_of
 from rocegw_adapter.backup import Backup
 from rocegw_adapter.nvme_host import NvmeHost
 from rocegw_adapter.nvmet import NvmetTarget, tcp_bytes
-from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, Description, failed, inconclusive, serve
+from rocegw_adapter.protocol import DUAL_PATH_CALLS, LONGEST_OUTPUT, Call, Description, failed, inconclusive, serve
 from rocegw_adapter.spdk import SpdkTarget
 
 DESCRIPTIONS = os.environ.get("ROCEGW_NVMEOF_DIR", "/etc/rocegw/migration")
@@ -242,8 +242,10 @@ def rnic_bytes():
 def gateway_bytes(address):
     import urllib.request  # takes longer than all other modules, and most calls do without
     with urllib.request.urlopen(address, timeout=10) as page:
-        text = page.read().decode()
-    return sum(int(float(line.split()[-1])) for line in text.splitlines()
+        text = page.read(LONGEST_OUTPUT + 1)
+    if len(text) > LONGEST_OUTPUT:
+        raise inconclusive(f"the gateway's metrics are longer than {LONGEST_OUTPUT} bytes")
+    return sum(int(float(line.split()[-1])) for line in text.decode().splitlines()
                if line.startswith(("rocegw_tx_bytes_total", "rocegw_rx_bytes_total")))
 
 

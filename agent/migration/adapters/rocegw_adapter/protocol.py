@@ -4,8 +4,11 @@ line. Standard library only, since hosts of storage systems have no other."""
 
 import json
 import os
+import selectors
 import subprocess
 import sys
+import tempfile
+import time
 
 TRANSPORTS = ("tcp", "gateway", "rnic")
 DUAL_PATH_CALLS = ("health", "ok-to-stop", "backup", "add-path", "verify-path", "switch", "drain", "verify", "remove-old",
@@ -62,6 +65,33 @@ class Description:
         raise failed("there is no such node")
 
 
+def run_bounded(words, environment, standard_input, seconds):
+    """Returns exit status, output and standard error of a program, which is killed when it writes too much or takes too long."""
+    deadline = time.monotonic() + seconds
+    with subprocess.Popen(words, env=environment, stdin=standard_input, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program, \
+            selectors.DefaultSelector() as selector:
+        texts = {program.stdout: bytearray(), program.stderr: bytearray()}
+        for pipe in texts:
+            selector.register(pipe, selectors.EVENT_READ)
+        try:
+            while selector.get_map():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise subprocess.TimeoutExpired(words, seconds)
+                for key, _ in selector.select(left):
+                    piece = os.read(key.fd, 65536)
+                    texts[key.fileobj] += piece
+                    if len(texts[key.fileobj]) > LONGEST_OUTPUT:
+                        raise inconclusive(f"{words[0]} wrote more than {LONGEST_OUTPUT} bytes")
+                    if not piece:
+                        selector.unregister(key.fileobj)
+            program.wait(max(0, deadline - time.monotonic()))
+        except BaseException:
+            program.kill()
+            raise
+        return program.returncode, bytes(texts[program.stdout]), bytes(texts[program.stderr])
+
+
 class Call:
     """One call for one node, and the commands of the site that belong to it."""
 
@@ -79,11 +109,12 @@ class Call:
         """Returns exit status, output and the last line of standard error of a program. `given`: its standard input."""
         environment = dict(os.environ, ROCEGW_CALL=self.name, ROCEGW_CLUSTER=self.cluster.name, ROCEGW_NODE=self.node,
                            ROCEGW_FROM=self.before, ROCEGW_TO=self.after)
-        done = subprocess.run(words, env=environment, input=given or "", capture_output=True, text=True, timeout=self.deadline,
-                              check=False)
-        if len(done.stdout) > LONGEST_OUTPUT:
-            raise inconclusive(f"{words[0]} wrote more than {LONGEST_OUTPUT} bytes")
-        return done.returncode, done.stdout, (done.stderr.strip().splitlines() or [""])[-1]
+        # A file as standard input: a program that does not read it keeps nobody from reading its output.
+        with tempfile.TemporaryFile() as standard_input:
+            standard_input.write((given or "").encode())
+            standard_input.seek(0)
+            status, output, error = run_bounded(words, environment, standard_input, self.deadline)
+        return status, output.decode(), (error.decode(errors="replace").strip().splitlines() or [""])[-1]
 
     def must(self, words, what, given=None):
         """Returns the output of a program that has to end with 0."""
