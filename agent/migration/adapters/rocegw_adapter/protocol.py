@@ -7,7 +7,6 @@ import os
 import selectors
 import subprocess
 import sys
-import tempfile
 import time
 
 TRANSPORTS = ("tcp", "gateway", "rnic")
@@ -109,8 +108,9 @@ class Call:
         """Returns exit status, output and the last line of standard error of a program. `given`: its standard input."""
         environment = dict(os.environ, ROCEGW_CALL=self.name, ROCEGW_CLUSTER=self.cluster.name, ROCEGW_NODE=self.node,
                            ROCEGW_FROM=self.before, ROCEGW_TO=self.after)
-        # A file as standard input: a program that does not read it keeps nobody from reading its output.
-        with tempfile.TemporaryFile() as standard_input:
+        # A file as standard input: a program that does not read it keeps nobody from reading its output. It lies in memory,
+        # since the file systems of an agent may be read-only.
+        with os.fdopen(os.memfd_create("input"), "r+b") as standard_input:
             standard_input.write((given or "").encode())
             standard_input.seek(0)
             status, output, error = run_bounded(words, environment, standard_input, self.deadline)
