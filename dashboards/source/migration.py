@@ -6,6 +6,7 @@ from .model import CLUSTER_VARIABLE, CONTROLLER, FLEET, GREEN, NODE, NODE_VARIAB
 RATE = "[$__rate_interval]"
 MIGRATION = 'migration=~"$migration",' + CONTROLLER
 MIGRATION_VARIABLE = variable("migration", "Migration", f"label_values(rocegw_migration_state{{{FLEET}}}, migration)")
+_ENDED = 'state=~"FINALIZED|ROLLED_BACK|ABORTED"'
 _LAST = 'state=~"DONE|OLD_REMOVED|SOAKING"'
 
 
@@ -18,17 +19,19 @@ DASHBOARD = dashboard(
     [CLUSTER_VARIABLE, MIGRATION_VARIABLE, NODE_VARIABLE],
     row("Now",
         number("Need a person", "How many migrations wait for somebody?", "short",
-               f'sum(rocegw_migration_state{{state=~"PAUSED|AWAITING_APPROVAL|FAILED",{MIGRATION}}}) or vector(0)',
+               f'sum(rocegw_migration_state{{state=~"PAUSED|AWAITING_APPROVAL|FAILED",{MIGRATION}}} '
+               f'unless on (cluster, migration) rocegw_migration_paused{{reason="window-closed",{MIGRATION}}}) or vector(0)',
                thresholds=limits(GREEN, (1, YELLOW))),
         number("Migrated", "Which part of the nodes has the new transport?", "percentunit",
-               f"sum(rocegw_migration_nodes{{{_LAST},{MIGRATION}}}) / sum(rocegw_migration_nodes{{{MIGRATION}}})"),
+               f"(sum(rocegw_migration_nodes{{{_LAST},{MIGRATION}}}) or vector(0)) / sum(rocegw_migration_nodes{{{MIGRATION}}})"),
         number("Out of service", "How many nodes are out of service, or may be?", "short",
                f"sum(rocegw_migration_nodes_out_of_service{{{MIGRATION}}})", thresholds=limits(GREEN, (1, YELLOW))),
         number("Lost or not brought back", "How many nodes does the storage miss until a person decides?", "short",
                f'sum(rocegw_migration_nodes{{state=~"QUARANTINED|ROLLBACK_FAILED",{MIGRATION}}}) or vector(0)',
                thresholds=limits(GREEN, (1, RED))),
-        number("In this state for", "How long has nothing moved? The longest of the selected migrations.", "s",
-               f"time() - min(rocegw_migration_state_since_timestamp_seconds{{{MIGRATION}}})"),
+        number("In this state for", "How long has nothing moved? The longest of the selected migrations that have not ended.", "s",
+               f"time() - min(rocegw_migration_state_since_timestamp_seconds{{{MIGRATION}}} "
+               f'unless on (cluster, migration) rocegw_migration_state{{{_ENDED},{MIGRATION}}})'),
         number("Controllers that drive", "Does a controller drive migrations? Exactly one.", "short",
                f"sum(rocegw_migrations_leads{{{CONTROLLER}}})", thresholds=limits(RED, (1, GREEN))),
         table("States", "In which state is each migration?", "short",

@@ -161,7 +161,7 @@ def labels_of(metric, tree):
 
 
 def known_names(tree):
-    """Every metric, label and drop reason that an expression names exists."""
+    """Every metric, label and reason that an expression names exists."""
     for where, expression in all_expressions(tree):
         parsed = Parsed(expression)
         if not parsed.selectors:
@@ -178,7 +178,7 @@ def known_names(tree):
             operator, value = selector.matchers.get("reason", ("", ""))
             if operator:
                 for word in value.split("|"):
-                    if not any(re.fullmatch(word, reason) for reason in metric_list.drop_reasons()):
+                    if not any(re.fullmatch(word, reason) for reason in metric_list.reasons_of(selector.metric)):
                         yield f"{where}: no reason is {word}"
         for label in sorted(parsed.grouping - labels):
             yield f"{where}: groups by {label}, which nothing there has"
@@ -354,6 +354,7 @@ def broken_trees(tree):
     yield known_names, but(ask('sum(rocegw_dreams{cluster=~"$cluster"})'))
     yield known_names, but(ask('sum(rocegw_sessions{cluster=~"$cluster",colour="red"})'))
     yield known_names, but(ask('sum by (colour) (rocegw_sessions{cluster=~"$cluster"})'))
+    yield known_names, but(ask('sum by (migration) (rocegw_migration_paused{reason="boredom",job="rocegw-controller",cluster=~"$cluster"})'))
     yield known_names, but(ask('rate(rocegw_drops_total{reason="boredom",cluster=~"$cluster"}[$__rate_interval])'))
     yield panel_words, but(lambda o, d, p: p.update(description="Sessions."))
     yield panel_words, but(lambda o, d, p: p["fieldConfig"]["defaults"].update(unit=""))

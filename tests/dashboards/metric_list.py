@@ -59,3 +59,11 @@ def shared():
 
 def drop_reasons():
     return set(re.findall(r"^- `(\w+)` \((?:peer|local)\):", read("docs/reference/metrics.md"), re.M))
+
+
+def reasons_of(metric):
+    """Values of the label "reason": of a paused migration, or of a packet that was dropped."""
+    if metric != "rocegw_migration_paused":
+        return drop_reasons()
+    # Rows of the table of reasons, of PAUSED.
+    return set(re.findall(r"^\| `([\w-]+)` \|", read("docs/operate/migration.md"), re.M))
