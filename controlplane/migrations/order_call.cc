@@ -77,14 +77,11 @@ void OrderCall::Write(StoredMigration stored) {
   auto& order = std::get<migration::Order>(made);
   order.who = call_.principal;
   order.request_id = call_.request_id;
-  const bool revives = HasEnded(stored.record);
   StoredStep step = StepAfter(stored, order, SecondsNow());
   if (!step.transition.refusal.empty()) return RefuseOrAnswer(stored, step.transition.refusal);
+  const bool revives = HasEnded(stored.record) && !HasEnded(step.after);
   store::Transaction transaction = std::move(step.transaction);
   AddRecords(call_, id_, step.transition, transaction);
-  // An aborted migration that goes back needs its cluster, which may have a later migration.
-  if (revives)
-    transaction.compares.push_back(store::Compare::HasValue(ClusterKey(stored.plan.cluster), id_));
   stored.record = std::move(step.after);
   transaction.otherwise = {store::Operation::Get(api::RequestKey(call_))};
   const auto shared = std::make_shared<StoredMigration>(std::move(stored));

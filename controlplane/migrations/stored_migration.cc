@@ -101,6 +101,14 @@ StoredStep StepAfter(const StoredMigration& stored, const migration::Event& even
         store::Operation::Put(RowKey(stored.id, row), migration::NodeRowJson(step.after, row)));
   }
   AddEvents(stored.id, step.after, transition.changes, step.transaction);
+  // An aborted migration that goes back needs its cluster, which may have a later migration. The
+  // row is written too: a creation that has read this migration as ended compares the row's
+  // revision.
+  if (HasEnded(stored.record) && !HasEnded(step.after)) {
+    const std::string cluster = ClusterKey(stored.plan.cluster);
+    step.transaction.compares.push_back(store::Compare::HasValue(cluster, stored.id));
+    step.transaction.then.push_back(store::Operation::Put(cluster, stored.id));
+  }
   return step;
 }
 

@@ -57,7 +57,8 @@ struct StoredStep {
   // A tick that changed nothing: nothing needs to be stored.
   bool idle = false;
 };
-// Handles the event on a copy of the record and makes the transaction for the result.
+// Handles the event on a copy of the record and makes the transaction for the result. A step that
+// brings an ended migration back fails if its cluster has a later one.
 StoredStep StepAfter(const StoredMigration& stored, const migration::Event& event, int64_t now);
 
 // Makes the transaction of a new migration, whose revision is 0. `cluster_revision`: revision of

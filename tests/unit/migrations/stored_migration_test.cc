@@ -79,6 +79,35 @@ TEST(StoredMigration, C15_ASecondMigrationOfTheClusterIsNotCreated) {
   for (const store::Entry& entry : RowsOf(*store)) EXPECT_EQ(IdOfKey(entry.key), "m");
 }
 
+// A creation has read the first migration as ABORTED; before it writes, the first one goes back.
+TEST(StoredMigration, C15_ASecondMigrationIsNotCreatedBesideOneThatGoesBack) {
+  for (const bool creation_is_first : {false, true}) {
+    const auto store = store::NewMemoryStore();
+    StoredMigration first = NewMigration(3);
+    const auto planned = migration::Handle(first.plan, first.record, Order{.verb = Verb::kPlan}, 7);
+    first.record.state = migration::MigrationState::kAborted;
+    first.record.nodes[0].state = migration::NodeState::kDone;
+    first.record.nodes[0].furthest = 8;
+    first.revision = store->Txn(CreationOf(first, planned, 0))->revision;
+    ASSERT_TRUE(HasEnded(first.record));
+    StoredMigration second = NewMigration(3);
+    second.id = "other";
+    const auto transition =
+        migration::Handle(second.plan, second.record, Order{.verb = Verb::kPlan}, 8);
+    const store::Transaction creation = CreationOf(second, transition, first.revision);
+    StoredStep back = StepAfter(first, Order{.verb = Verb::kRollback, .who = "alice"}, 8);
+    ASSERT_EQ(back.transition.refusal, "");
+    ASSERT_FALSE(HasEnded(back.after));
+    if (creation_is_first) {
+      EXPECT_TRUE(store->Txn(creation)->succeeded);
+      EXPECT_FALSE(store->Txn(back.transaction)->succeeded);
+    } else {
+      EXPECT_TRUE(store->Txn(back.transaction)->succeeded);
+      EXPECT_FALSE(store->Txn(creation)->succeeded);
+    }
+  }
+}
+
 TEST(StoredMigration, MissingAndForeignRowsAreProblems) {
   const auto store = store::NewMemoryStore();
   StoredMigration stored = NewMigration(130);
