@@ -118,7 +118,11 @@ void MigrationDriver::FollowChanges() {
         changed.insert(id);
     }
   }
-  for (const std::string& id : changed) Load(id);
+  for (const std::string& id : changed) {
+    Load(id);
+    // Load stands down where the store does not answer.
+    if (!term_.has_value()) return;
+  }
 }
 
 void MigrationDriver::Load(const std::string& id) {
