@@ -42,6 +42,15 @@ bool IsBase64(std::string_view text) {
   });
 }
 
+// Returns true if a value after the separator is in a string. The separator's first quote ends the
+// string of the word, and an empty value has both of its quotes in the separator.
+bool OpensString(std::string_view separator) {
+  const auto is_quote = [](char byte) { return byte == '"' || byte == '\''; };
+  if (!is_quote(separator.back())) return false;
+  if (is_quote(separator.front())) separator.remove_prefix(1);
+  return std::ranges::count_if(separator, is_quote) % 2 == 1;
+}
+
 enum class Follows : uint8_t { kNothing, kSecret, kKey, kScheme };
 
 // Classifies the value after a word: "client_secret" and "dhchap-secret" end with a name.
@@ -124,30 +133,42 @@ class Redactor {
     const std::string_view word = text_.substr(at_, end - at_);
     out_ += word;
     at_ = end;
-    TakeValue(AfterWord(word));
+    TakeValue(AfterWord(word), word.starts_with("--"));
   }
 
-  void TakeValue(Follows follows) {
+  // Returns the size of what separates a word from its value; 0: nothing does. The value of an
+  // option, such as --password, stands also behind a blank or in the next string of a list.
+  size_t Separator(Follows follows, bool is_option) const {
+    const std::string_view bytes = is_option ? "=: \t\"'," : "=: \t\"'";
+    const size_t end = std::min(text_.find_first_not_of(bytes, at_), text_.size());
+    const std::string_view between = text_.substr(at_, end - at_);
+    const bool separates = follows == Follows::kScheme || is_option ||
+                           between.find_first_of("=:") != std::string_view::npos;
+    return separates ? between.size() : 0;
+  }
+
+  // Returns the size of a string without its quotes, which may have lost its end.
+  size_t StringSize(char quote) const {
+    size_t end = at_;
+    while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' ? 2 : 1;
+    return std::min(end, text_.size()) - at_;
+  }
+
+  void TakeValue(Follows follows, bool is_option) {
     if (follows == Follows::kNothing) return;
-    const size_t before = at_;
-    bool separated = false;
-    while (at_ < text_.size()) {
-      const char byte = text_[at_];
-      if (byte == '=' || byte == ':') separated = true;
-      if (byte != '=' && byte != ':' && byte != ' ' && byte != '\t' && byte != '"' && byte != '\'')
-        break;
-      ++at_;
-    }
-    if (separated || follows == Follows::kScheme) {
-      out_ += text_.substr(before, at_ - before);
-      const std::string_view value = Value();
-      const bool scheme = AfterWord(value) == Follows::kScheme;
-      const bool name =
-          follows == Follows::kKey && (value.size() < kShortestKey || value[0] == '/');
-      if (!value.empty() && !scheme && !name && at_ != before) Replace(value.size());
-      return;
-    }
-    at_ = before;
+    const size_t separator = Separator(follows, is_option);
+    if (separator == 0) return;
+    const std::string_view between = text_.substr(at_, separator);
+    out_ += between;
+    at_ += separator;
+    const std::string_view value = Value();
+    // "--token --verbose": the value of one option is not the next one.
+    const bool scheme =
+        AfterWord(value) == Follows::kScheme || (is_option && value.starts_with("--"));
+    const bool name = follows == Follows::kKey && (value.size() < kShortestKey || value[0] == '/');
+    if (scheme || name) return;
+    const size_t size = OpensString(between) ? StringSize(between.back()) : value.size();
+    if (size != 0) Replace(size);
   }
 
   const std::string_view text_;

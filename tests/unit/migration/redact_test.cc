@@ -30,11 +30,36 @@ TEST(Redacted, KeysOfStorageSystems) {
 TEST(Redacted, ValuesAfterNames) {
   EXPECT_EQ(Redacted("password=hunter2, user=root"), "password=[redacted], user=root");
   EXPECT_EQ(Redacted(R"({"client_secret": "abc def", "a": 1})"),
-            R"({"client_secret": "[redacted] def", "a": 1})");
+            R"({"client_secret": "[redacted]", "a": 1})");
   EXPECT_EQ(Redacted("Authorization: Bearer eyJhbGciOi.J9.x"), "Authorization: Bearer [redacted]");
   EXPECT_EQ(Redacted("--dhchap-secret=abc --traddr=192.0.2.1"),
             "--dhchap-secret=[redacted] --traddr=192.0.2.1");
   EXPECT_EQ(Redacted("node.session.auth.password : x"), "node.session.auth.password : [redacted]");
+}
+
+TEST(Redacted, StringsAreRedactedAsAWhole) {
+  EXPECT_EQ(Redacted(R"({"password": "a,b;c", "user": "root"})"),
+            R"({"password": "[redacted]", "user": "root"})");
+  EXPECT_EQ(Redacted(R"({"password": "a\"b, c\\", "d": 1})"),
+            R"({"password": "[redacted]", "d": 1})");
+  EXPECT_EQ(Redacted("{'token': 'a \"b\" c', 'd': 1}"), "{'token': '[redacted]', 'd': 1}");
+  EXPECT_EQ(Redacted(R"(password="a, b" user=root)"), R"(password="[redacted]" user=root)");
+  // The end was cut off.
+  EXPECT_EQ(Redacted(R"({"password": "a,b;c d)"), R"({"password": "[redacted])");
+  EXPECT_EQ(Redacted(R"({"password": "a\)"), R"({"password": "[redacted])");
+  EXPECT_EQ(Redacted(R"({"password": "", "user": "root"})"), R"({"password": "", "user": "root"})");
+}
+
+TEST(Redacted, ValuesAfterOptions) {
+  EXPECT_EQ(Redacted("tool --password hunter2 --user root"),
+            "tool --password [redacted] --user root");
+  EXPECT_EQ(Redacted("['tool', '--password', 'hunter2, x', 'y']"),
+            "['tool', '--password', '[redacted]', 'y']");
+  EXPECT_EQ(Redacted(R"(["--dhchap-secret", "abc"])"), R"(["--dhchap-secret", "[redacted]"])");
+  EXPECT_EQ(Redacted("tool --token --verbose"), "tool --token --verbose");
+  EXPECT_EQ(Redacted("tool '--password'"), "tool '--password'");
+  EXPECT_EQ(Redacted("tool --keyring /etc/ceph/keyring --key /etc/key"),
+            "tool --keyring /etc/ceph/keyring --key /etc/key");
 }
 
 TEST(Redacted, PasswordsInUrls) {
