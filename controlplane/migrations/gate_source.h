@@ -13,7 +13,7 @@ namespace rocegw::migrations {
 
 struct GateVerdict {
   // kDone: every gate holds; kFailed: one does not; kInconclusive: one has no answer, and none of
-  // the others fails.
+  // those that were asked fails.
   migration::Outcome outcome = migration::Outcome::kDone;
   std::string text;  // for people, if the outcome is not kDone
 };

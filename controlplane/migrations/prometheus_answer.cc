@@ -13,7 +13,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostSamples = 10'000;
-constexpr size_t kLongestLabels = 200;
 constexpr size_t kLongestError = 300;
 
 // Reads a value of Prometheus: a string such as "1.5", "NaN" or "+Inf".
@@ -34,12 +33,14 @@ std::string LabelsOf(const json& metric) {
   for (const auto& [name, value] : metric.items()) {
     if (!value.is_string() || name == "__name__") continue;
     if (text.size() > 1) text += ", ";
-    text += name + "=\"" + value.get_ref<const std::string&>() + "\"";
+    text += name + "=" + value.dump();
   }
-  return ForeignText((text + "}").substr(0, kLongestLabels));
+  return text + "}";
 }
 
-PrometheusAnswer Problem(const std::string& text) { return {.problem = text, .samples = {}}; }
+PrometheusAnswer Problem(const std::string& text) {
+  return {.problem = text, .samples = {}, .unreachable = false};
+}
 
 PrometheusAnswer ReadVector(const json& result) {
   PrometheusAnswer answer;
@@ -91,7 +92,7 @@ PrometheusAnswer ReadPrometheusAnswer(int status, std::string_view body) {
   if (data["resultType"] != "scalar") return Problem("the result is neither a vector nor a number");
   const auto value = ValueOf(data["result"]);
   if (!value.has_value()) return Problem("Prometheus's answer is not understood");
-  return {.problem = {}, .samples = {{"", *value}}};
+  return {.problem = {}, .samples = {{"", *value}}, .unreachable = false};
 }
 
 }  // namespace rocegw::migrations

@@ -11,13 +11,14 @@
 namespace rocegw::migrations {
 
 struct Sample {
-  std::string labels;  // {job="gateway", node="n1"}; empty: a scalar
+  std::string labels;  // {job="gateway", node="n1"}, without the name; empty: a scalar
   double value = 0;
 };
 
 struct PrometheusAnswer {
   std::string problem;  // why there are no samples; empty: there may be some
   std::vector<Sample> samples;
+  bool unreachable = false;  // the server did not answer; it is not the query's fault
 };
 
 // Path and query of a request. `base`: path of Prometheus, without a slash at its end.

@@ -21,13 +21,16 @@ struct PrometheusSettings {
   std::string url;         // "http://prometheus:9090" or "https://host/path"; empty: no gates
   std::string ca_file;     // authorities of https; empty: those of the system
   std::string token_file;  // bearer token, read for each query; empty: none
-  std::chrono::milliseconds time_limit{10'000};  // for one query
+  std::chrono::milliseconds time_limit{10'000};   // for one query
+  std::chrono::milliseconds round_limit{60'000};  // for all gates of a migration together
 };
 
 // Reads "http[s]://HOST[:PORT][/PATH]". `problem`: what is wrong, one line.
 kubeapi::HttpUrl ReadPrometheusUrl(const std::string& url, std::string& problem);
 
-// Judges a gate by the answers to its query and, where a series is false, to its left side.
+// Judges a gate by the answers to its query and, where a series is false, to its left side: a false
+// series decides nothing if its left side is not a number. If no series of the left side has its
+// labels (a comparison with "on" drops some), one that is not a number may be the one.
 GateVerdict Judge(const std::string& gate, const PrometheusAnswer& answer,
                   const std::optional<PrometheusAnswer>& left);
 
@@ -46,6 +49,7 @@ class PrometheusGates final : public GateSource {
   void Evaluate(std::vector<std::string> gates, std::function<void(GateVerdict)> done) override;
 
  private:
+  using TimePoint = std::chrono::steady_clock::time_point;
   struct Round {
     std::vector<std::string> gates;
     std::function<void(GateVerdict)> done;
@@ -53,9 +57,11 @@ class PrometheusGates final : public GateSource {
 
   void Run();
   std::optional<Round> Next();
+  // Ends at the first gate that fails, and where the server does not answer.
   GateVerdict VerdictOn(const std::vector<std::string>& gates) const;
-  GateVerdict VerdictOn(const std::string& gate) const;
-  PrometheusAnswer Ask(const std::string& query) const;
+  // `unreachable`: the server did not answer, or the round's time is over.
+  GateVerdict VerdictOn(const std::string& gate, TimePoint deadline, bool& unreachable) const;
+  PrometheusAnswer Ask(const std::string& query, TimePoint deadline) const;
 
   const PrometheusSettings settings_;
   kubeapi::HttpUrl server_;

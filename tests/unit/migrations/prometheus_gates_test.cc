@@ -3,7 +3,11 @@
 // recorded from Prometheus 2.42.
 #include "controlplane/migrations/prometheus_gates.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <future>
 
@@ -71,13 +75,53 @@ TEST(GateVerdict, NoDataAndErrorsDecideNothing) {
   EXPECT_EQ(On(kError).outcome, Outcome::kInconclusive);
 }
 
+// A query's answer or that of its left side: (node, value) of each series.
+PrometheusAnswer AnswerOf(const std::vector<std::pair<std::string, std::string>>& series) {
+  std::string body = R"({"status":"success","data":{"resultType":"vector","result":[)";
+  for (size_t i = 0; i < series.size(); ++i) {
+    body += i == 0 ? "" : ",";
+    body += R"({"metric":{"node":")" + series[i].first + R"("},"value":[1,")" + series[i].second +
+            R"("]})";
+  }
+  PrometheusAnswer answer = ReadPrometheusAnswer(200, body + "]}}");
+  EXPECT_EQ(answer.problem, "");
+  return answer;
+}
+
 // A quantile without observations is not a number, and smaller than nothing.
-TEST(GateVerdict, NotANumberDecidesNothing) {
-  const PrometheusAnswer nothing = ReadPrometheusAnswer(
-      200,
-      R"({"status":"success","data":{"resultType":"vector","result":[{"metric":{"node":"n1"},"value":[1,"NaN"]}]}})");
-  EXPECT_EQ(On(kVector, nothing).outcome, Outcome::kInconclusive);
+TEST(GateVerdict, AFalseSeriesThatIsNotANumberDecidesNothing) {
+  const PrometheusAnswer answer = AnswerOf({{"n1", "0"}, {"n2", "1"}});
+  EXPECT_EQ(Judge("g", answer, AnswerOf({{"n1", "NaN"}, {"n2", "3"}})).text,
+            R"(gate g: its left side is not a number {node="n1"})");
+  EXPECT_EQ(Judge("g", answer, AnswerOf({{"n1", "9"}, {"n2", "3"}})).outcome, Outcome::kFailed);
+}
+
+TEST(GateVerdict, NotANumberHidesNoOtherSeries) {
+  const PrometheusAnswer answer = AnswerOf({{"n1", "0"}, {"n2", "0"}, {"n3", "0"}});
+  const GateVerdict verdict =
+      Judge("g", answer, AnswerOf({{"n1", "NaN"}, {"n2", "9"}, {"n3", "NaN"}}));
+  EXPECT_EQ(verdict.outcome, Outcome::kFailed);
+  EXPECT_EQ(verdict.text, R"(gate g does not hold {node="n2"})");
+  // Labels that differ behind what a verdict shows are different labels.
+  const std::string same(300, 'x');
+  EXPECT_EQ(
+      Judge("g", AnswerOf({{same + "2", "0"}}), AnswerOf({{same + "1", "NaN"}, {same + "2", "9"}}))
+          .outcome,
+      Outcome::kFailed);
+}
+
+// A comparison with "on" drops labels: which series of the left side it was is not known.
+TEST(GateVerdict, NotANumberDecidesNothingForLabelsThatTheLeftSideDoesNotHave) {
+  EXPECT_EQ(On(kVector, AnswerOf({{"n1", "NaN"}})).outcome, Outcome::kInconclusive);
+  EXPECT_EQ(On(kVector, AnswerOf({{"n1", "2"}})).outcome, Outcome::kFailed);
   EXPECT_EQ(On(kVector, ReadPrometheusAnswer(200, kScalar)).outcome, Outcome::kFailed);
+}
+
+TEST(GateVerdict, ALongGateLeavesTheLabels) {
+  const GateVerdict verdict = Judge(std::string(4000, 'g'), AnswerOf({{"n1", "0"}}), std::nullopt);
+  EXPECT_LT(verdict.text.size(), 300U);
+  EXPECT_TRUE(verdict.text.ends_with(R"(does not hold {node="n1"})")) << verdict.text;
+  EXPECT_LT(Judge("g", AnswerOf({{std::string(5000, 'n'), "0"}}), std::nullopt).text.size(), 300U);
 }
 
 GateVerdict VerdictOf(PrometheusGates& gates, const std::string& gate) {
@@ -101,6 +145,69 @@ TEST(PrometheusGates, ATokenFileThatIsNotThereIsNamed) {
   PrometheusGates gates(
       {.url = "http://127.0.0.1:1", .ca_file = {}, .token_file = "/nowhere/token"});
   EXPECT_EQ(VerdictOf(gates, "up == 1").text, "gate up == 1: /nowhere/token holds no token");
+}
+
+// A server that takes connections and never answers.
+class SilentServer {
+ public:
+  SilentServer() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(fd_, 64), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  ~SilentServer() { close(fd_); }
+  SilentServer(const SilentServer&) = delete;
+  SilentServer& operator=(const SilentServer&) = delete;
+
+  const std::string& url() const { return url_; }
+  // Connections since the last call.
+  size_t CountConnections() {
+    size_t count = 0;
+    for (int fd = accept(fd_, nullptr, nullptr); fd >= 0; fd = accept(fd_, nullptr, nullptr)) {
+      close(fd);
+      ++count;
+    }
+    return count;
+  }
+
+ private:
+  const int fd_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  std::string url_;
+};
+
+GateVerdict VerdictOnMany(PrometheusSettings settings) {
+  PrometheusGates gates(std::move(settings));
+  std::promise<GateVerdict> verdict;
+  gates.Evaluate(std::vector<std::string>(32, "up == 1"),
+                 [&](GateVerdict given) { verdict.set_value(std::move(given)); });
+  return verdict.get_future().get();
+}
+
+TEST(PrometheusGates, AServerThatDoesNotAnswerIsAskedOnceInARound) {
+  SilentServer server;
+  PrometheusSettings settings{.url = server.url(), .ca_file = {}, .token_file = {}};
+  settings.time_limit = std::chrono::milliseconds(100);
+  EXPECT_EQ(VerdictOnMany(settings).outcome, Outcome::kInconclusive);
+  EXPECT_EQ(server.CountConnections(), 1U);
+}
+
+TEST(PrometheusGates, ARoundHasADeadline) {
+  SilentServer server;
+  PrometheusSettings settings{.url = server.url(), .ca_file = {}, .token_file = {}};
+  settings.time_limit = std::chrono::minutes(10);
+  settings.round_limit = std::chrono::milliseconds(100);
+  // The test's own time limit is shorter than that of a query.
+  EXPECT_EQ(VerdictOnMany(settings).outcome, Outcome::kInconclusive);
+  EXPECT_EQ(server.CountConnections(), 1U);
+  settings.round_limit = std::chrono::milliseconds(0);
+  EXPECT_EQ(VerdictOnMany(settings).text,
+            "gate up == 1: Prometheus: no time is left for this gate");
+  EXPECT_EQ(server.CountConnections(), 0U);
 }
 
 }  // namespace
