@@ -15,6 +15,13 @@ bool IsWordByte(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' || byte == ':';
 }
 
+// PromQL takes its keywords in either case.
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
+}
+
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const size_t first = text.find_first_not_of(kSpace);
@@ -68,7 +75,7 @@ class Scanner {
     if (IsWordByte(text_[at_])) {
       const size_t begin = at_;
       while (at_ < text_.size() && IsWordByte(text_[at_])) ++at_;
-      const std::string_view word = text_.substr(begin, at_ - begin);
+      const std::string word = LowerCase(text_.substr(begin, at_ - begin));
       if (word == "and" || word == "or" || word == "unless")
         problem_ = "it is more than one comparison: make a gate of each";
       return;
@@ -103,7 +110,7 @@ Gate ReadGate(std::string_view text, std::string& problem) {
   if (!comparison.has_value()) return {};
   const std::string_view left = Trimmed(text.substr(0, comparison->at));
   std::string_view right = Trimmed(text.substr(comparison->at + comparison->size));
-  if (right.starts_with("bool") && (right.size() == 4 || !IsWordByte(right[4])))
+  if (LowerCase(right.substr(0, 4)) == "bool" && (right.size() == 4 || !IsWordByte(right[4])))
     right = Trimmed(right.substr(4));
   if (left.empty() || right.empty()) {
     problem = "one side of its comparison is empty";

@@ -19,6 +19,7 @@ TEST(Gate, AComparisonGetsTheModifierThatKeepsFalseSeries) {
   EXPECT_EQ(QueryOf("increase(errors_total[10m]) == 0"), "increase(errors_total[10m]) == bool 0");
   EXPECT_EQ(QueryOf("a<b"), "a < bool b");
   EXPECT_EQ(QueryOf("a <= bool b"), "a <= bool b");
+  EXPECT_EQ(QueryOf("a <= BOOL b"), "a <= bool b");
   EXPECT_EQ(QueryOf("a >= on(node) group_left b"), "a >= bool on(node) group_left b");
   EXPECT_EQ(QueryOf("boolean_total != boolean_other"), "boolean_total != bool boolean_other");
 }
@@ -38,12 +39,15 @@ TEST(Gate, OnlyWhatStandsOutsideOfParenthesesCounts) {
 TEST(Gate, OtherTextsAreRefused) {
   const std::string more = "problem: it is more than one comparison: make a gate of each";
   EXPECT_EQ(QueryOf("a < 1 and b < 1"), more);
+  EXPECT_EQ(QueryOf("a < 1 OR b"), more);
+  EXPECT_EQ(QueryOf("a Unless b < 1"), more);
   EXPECT_EQ(QueryOf("a < b < c"), more);
   EXPECT_EQ(QueryOf("up unless down == 1"), more);
   EXPECT_EQ(QueryOf("rate(errors_total[5m])"),
             "problem: it is no comparison, such as rate(errors_total[5m]) < 1");
   EXPECT_EQ(QueryOf(""), "problem: it is no comparison, such as rate(errors_total[5m]) < 1");
   EXPECT_EQ(QueryOf("< 1"), "problem: one side of its comparison is empty");
+  EXPECT_EQ(QueryOf("a == Bool"), "problem: one side of its comparison is empty");
   EXPECT_EQ(QueryOf("a == bool"), "problem: one side of its comparison is empty");
   EXPECT_EQ(QueryOf("(a < 1"), "problem: its parentheses do not match");
   EXPECT_EQ(QueryOf("a) < 1"), "problem: its parentheses do not match");
