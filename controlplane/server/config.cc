@@ -170,6 +170,10 @@ void ReadPrometheus(Section& top, PrometheusConfig& prometheus) {
     section.Text("token_file", CheckAbsolutePath, prometheus.token_file);
     if (prometheus.url.empty() && (section.Has("ca_file") || section.Has("token_file")))
       section.Problem("ca_file and token_file need url");
+    // A token that goes through the network in clear text is everybody's.
+    if (prometheus.url.starts_with("http://") &&
+        (section.Has("ca_file") || section.Has("token_file")))
+      section.Problem("ca_file and token_file need https");
   });
 }
 

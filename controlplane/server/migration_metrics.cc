@@ -11,6 +11,14 @@ using process::AddValue;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
+namespace {
+
+bool IsLost(const std::string& state) {
+  return state == "QUARANTINED" || state == "ROLLBACK_FAILED";
+}
+
+}  // namespace
+
 void AddMigrationFamilies(const migrations::MigrationBoard::View& view,
                           std::vector<MetricFamily>& families) {
   AddSingle(families, "rocegw_migrations_leads", "1: this controller drives migrations",
@@ -41,12 +49,18 @@ void AddMigrationFamilies(const migrations::MigrationBoard::View& view,
       AddValue(paused, {{"migration", each.name}, {"reason", each.pause_reason}}, 1);
     AddValue(since, {{"migration", each.name}}, static_cast<double>(each.since));
     AddValue(changes, {{"migration", each.name}}, static_cast<double>(each.changes));
-    if (each.nodes.empty()) continue;
-    AddValue(out, {{"migration", each.name}}, static_cast<double>(each.out_of_service));
-    for (const auto& [key, count] : each.nodes) {
-      if (nodes.metric.size() == kMostNodeSeries) break;
-      AddValue(nodes, {{"migration", each.name}, {"state", key.second}, {"wave", key.first}},
-               static_cast<double>(count));
+    if (!each.nodes.empty())
+      AddValue(out, {{"migration", each.name}}, static_cast<double>(each.out_of_service));
+  }
+  // An alert looks at nodes that wait for a person: others do not take their series.
+  for (const bool lost : {true, false}) {
+    for (const migrations::MigrationSummary& each : view.migrations) {
+      for (const auto& [key, count] : each.nodes) {
+        if (nodes.metric.size() == kMostNodeSeries) break;
+        if (IsLost(key.second) != lost) continue;
+        AddValue(nodes, {{"migration", each.name}, {"state", key.second}, {"wave", key.first}},
+                 static_cast<double>(count));
+      }
     }
   }
   for (MetricFamily* family : {&state, &paused, &since, &changes, &out, &nodes})

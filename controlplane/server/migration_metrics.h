@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Migrations of storage clusters as Prometheus metric families. A fleet has at most 64 migrations;
-// series of nodes are counts by wave and state, and there are at most kMostNodeSeries of them.
+// series of nodes are counts by wave and state, and there are at most kMostNodeSeries of them,
+// nodes that the storage misses until a person decides first.
 #pragma once
 
 #include <prometheus/metric_family.h>

@@ -102,6 +102,8 @@ TEST(ControllerConfig, EachMistake_IsNamedWithItsLine) {
       "certificates: {node_lifetime: 1 day}",
       "prometheus: {url: \"prometheus:9090\"}",
       "prometheus: {token_file: /t}",
+      "prometheus: {url: \"http://p:9090\", token_file: /t}",
+      "prometheus: {url: \"http://p:9090\", ca_file: /c}",
       "keep_history: 1s",
       "unknown: 1",
       "- list",

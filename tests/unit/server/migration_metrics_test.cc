@@ -28,12 +28,18 @@ TEST(MigrationMetrics, WithoutMigrationsThereIsWhoDrivesThem) {
 TEST(MigrationMetrics, SeriesOfNodesAreBounded) {
   MigrationSummary summary{.name = "m", .state = "PAUSED", .pause_reason = "gate", .since = 7};
   for (size_t i = 0; i < 2 * kMostNodeSeries; ++i) summary.nodes[{std::to_string(i), "DONE"}] = 1;
+  MigrationSummary last{.name = "z", .state = "PAUSED", .pause_reason = "lost-node", .since = 7};
+  last.nodes = {{{"w", "DONE"}, 1}, {{"w", "QUARANTINED"}, 2}, {{"w", "ROLLBACK_FAILED"}, 3}};
   std::vector<prometheus::MetricFamily> families;
-  AddMigrationFamilies({.drives = true, .migrations = {summary, summary}}, families);
+  AddMigrationFamilies({.drives = true, .migrations = {summary, summary, last}}, families);
   const auto nodes =
       std::ranges::find(families, "rocegw_migration_nodes", &prometheus::MetricFamily::name);
   ASSERT_NE(nodes, families.end());
-  EXPECT_EQ(nodes->metric.size(), kMostNodeSeries);
+  ASSERT_EQ(nodes->metric.size(), kMostNodeSeries);
+  // Nodes that wait for a person come first.
+  EXPECT_EQ(nodes->metric[0].label[1].value, "QUARANTINED");
+  EXPECT_EQ(nodes->metric[1].label[1].value, "ROLLBACK_FAILED");
+  EXPECT_EQ(nodes->metric[2].label[0].value, "m");
   const auto paused =
       std::ranges::find(families, "rocegw_migration_paused", &prometheus::MetricFamily::name);
   ASSERT_NE(paused, families.end());
