@@ -92,7 +92,8 @@ class LateStore final : public ForwardingStore {
 class NodeStreamsTest : public ::testing::Test {
  protected:
   NodeStreamsTest() {
-    Put(GatewayWith("g"));
+    // A test may hold the store from now on.
+    Await(Put(GatewayWith("g")));
     auto key = std::move(*identity::NewKey());
     const std::string key_pem = *identity::KeyToPem(*key);
     const auto serial = [] { return identity::NewSerial(identity::Now()); };
@@ -117,6 +118,12 @@ class NodeStreamsTest : public ::testing::Test {
   }
   ~NodeStreamsTest() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
+  // Waits until the controller's view has this revision.
+  void Await(store::Revision revision) {
+    std::promise<void> reached;
+    follower_->WhenReached(revision, [&] { reached.set_value(); });
+    reached.get_future().wait();
+  }
   template <typename Object>
   store::Revision Put(const Object& object) {
     store::Transaction write;
@@ -191,9 +198,7 @@ TEST_F(NodeStreamsTest, NodeThatGoesWhileTheControllerCatchesUp_IsNotConnected) 
   // The server has processed it, too.
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
   store_.Release();
-  std::promise<void> reached;
-  follower_->WhenReached(given, [&] { reached.set_value(); });
-  reached.get_future().wait();
+  Await(given);
   EXPECT_EQ(Connected(), 0u);
 }
 
