@@ -7,6 +7,8 @@ SILENT_PANELS = {
     ("rocegw-channels", "Half-open ones ended", "{{node}}"): "only when all numbers of channels are taken",
     ("rocegw-channels", "Half-open ones ended", "{{node}} to prove their address first"): "only when many channels are half open",
     ("rocegw-gateway", "Programs' faults", "{{node}} refused work requests"): "the client library lets none through",
+    ("rocegw-gateway", "Bytes by way", "{{node}} device (GPU)"): "no host of the scenarios has a GPU",
+    ("rocegw-gateway", "Operations by way", "{{node}} device (GPU)"): "no host of the scenarios has a GPU",
     ("rocegw-gateway", "The network takes nothing", "{{node}}"): "the taps of the scenarios take everything",
     ("rocegw-transport", "Suspicious packets", "{{node}} IP ID far from others"): "one damaged packet in 65,536 passes the CRC",
 }
