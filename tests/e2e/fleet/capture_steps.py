@@ -38,7 +38,7 @@ class CaptureSteps(Hosts):
         check(whole & ends[True] and whole & ends[False], f"the whole capture lacks somebody: {whole}")
         for words in (("--tenant", "blue"), ("--pool", "blue/fast")):
             part = self.captured(*words, "--count", "2000")
-            check(part == ends[True], f"of blue: {ends[True]}, captured: {part}")
+            check(part == ends[True], f"of blue: {ends[True]}, captured: {part}; its programs: {[job.output for job in blue]}")
         local = self.captured("--tenant", "default", "--count", "500", host=left)
         check(local == ends[False], f"of the default tenant: {ends[False]}, captured: {local}")
         for job in (*blue, *other):
