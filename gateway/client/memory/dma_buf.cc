@@ -80,57 +80,31 @@ int Import(Session* session, int fd, DmaBufMapping* mapping) {
   return 0;
 }
 
-int RegisterMapped(const Wish& wish, Mr* mr) {
-  Session* const session = SessionOf(wish.pd->context);
-  const uint64_t start = reinterpret_cast<uint64_t>(mr->dma_buf.base) + wish.offset;
-  rocegw_reg_mr request = {};
-  request.pd = wish.pd->handle;
-  request.access = wish.access & kDataAccess;
-  request.address = start;
-  request.length = wish.length;
-  request.iova = wish.iova;
-  request.region = mr->dma_buf.region;
-  request.region_offset = wish.offset;
-  rocegw_mr_reply reply;
-  int error = session->Call(ROCEGW_MSG_REG_MR, &request, &reply);
-  if (error != 0) return error;
-  error = session->keys().Insert(reply.lkey,
-                                 {wish.iova, wish.length, start, wish.pd->handle, wish.access});
-  if (error != 0) {
-    session->CallDestroy(ROCEGW_MSG_DEREG_MR, reply.handle);
-    return error;
-  }
-  mr->access = wish.access;
-  mr->iova = wish.iova;
-  mr->ibv.context = wish.pd->context;
-  mr->ibv.pd = wish.pd;
-  mr->ibv.addr = reinterpret_cast<void*>(wish.offset);  // as libibverbs sets it
-  mr->ibv.length = wish.length;
-  mr->ibv.handle = reply.handle;
-  mr->ibv.lkey = reply.lkey;
-  mr->ibv.rkey = reply.rkey;
-  return 0;
-}
-
 // Returns 0, or an errno value with nothing mapped.
 int Make(const Wish& wish, Mr* mr) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   Session* const session = SessionOf(wish.pd->context);
   int error = Check(wish, page);
   if (error != 0) return error;
+  // The address is what libibverbs sets.
+  MrWish region = {wish.pd,    reinterpret_cast<void*>(wish.offset), 0, wish.length, wish.iova,
+                   wish.access};
   error = Map(wish, page, &mr->dma_buf);
   // Programs register the exported memory of a GPU with its own address as iova. Such a buffer has
   // no mapping for processors; the allocation behind the address has an IPC handle.
   rocegw_import_device allocation = {};
   if (error != 0 && FindDeviceMemory(wish.iova, &allocation) == MemoryPlace::kDevice) {
-    return RegisterDevice({wish.pd, wish.iova, wish.length, wish.iova,
-                           wish.access & ~uint32_t{IBV_ACCESS_RELAXED_ORDERING},
-                           reinterpret_cast<void*>(wish.offset)},
-                          &allocation, mr);
+    region.start = wish.iova;
+    region.access &= ~uint32_t{IBV_ACCESS_RELAXED_ORDERING};
+    return RegisterDevice(region, &allocation, mr);
   }
   if (error != 0) return error;
   error = Import(session, wish.fd, &mr->dma_buf);
-  if (error == 0) error = RegisterMapped(wish, mr);
+  if (error == 0) {
+    region.start = reinterpret_cast<uint64_t>(mr->dma_buf.base) + wish.offset;
+    error = RegisterIn(mr->dma_buf.region, wish.offset, region, wish.access & kDataAccess,
+                       wish.access, mr);
+  }
   if (error != 0) EndDmaBuf(session, &mr->dma_buf);
   return error;
 }

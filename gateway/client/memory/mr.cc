@@ -10,6 +10,7 @@
 #include "gateway/client/memory/device_mr.h"
 #include "gateway/client/memory/dma_buf.h"
 #include "gateway/client/memory/memory_map.h"
+#include "gateway/client/memory/region_mr.h"
 #include "gateway/client/memory/remap.h"
 #include "gateway/client/process/real.h"
 
@@ -47,6 +48,7 @@ struct Wish {
   uint64_t start() const { return reinterpret_cast<uint64_t>(address); }
   bool on_demand() const { return (access & IBV_ACCESS_ON_DEMAND) != 0; }
   bool written() const { return (access & kWriting) != 0; }
+  MrWish of_program() const { return {pd, address, start(), length, iova, access}; }
   RegisteredRange range() const { return {iova, length, start(), pd->handle, access}; }
 };
 
@@ -108,15 +110,7 @@ int Ask(uint32_t type, const Wish& wish, Request* request, Registration** made,
 // Fills in the region; its address in the program stays.
 void Fill(const Wish& wish, const rocegw_mr_reply& reply, Registration* registration, Mr* mr) {
   mr->registration = registration;
-  mr->access = wish.access;
-  mr->iova = wish.iova;
-  mr->ibv.context = wish.pd->context;
-  mr->ibv.pd = wish.pd;
-  mr->ibv.addr = wish.address;
-  mr->ibv.length = wish.length;
-  mr->ibv.handle = reply.handle;
-  mr->ibv.lkey = reply.lkey;
-  mr->ibv.rkey = reply.rkey;
+  FillMr(wish.of_program(), reply, mr);
 }
 
 // Returns 0, or errno without a registration.
@@ -126,9 +120,7 @@ int Make(const Wish& wish, Mr* mr) {
     case MemoryPlace::kHost:
       break;
     case MemoryPlace::kDevice:
-      return RegisterDevice(
-          {wish.pd, wish.start(), wish.length, wish.iova, wish.access, wish.address}, &allocation,
-          mr);
+      return RegisterDevice(wish.of_program(), &allocation, mr);
     case MemoryPlace::kUnreachable:
       return EOPNOTSUPP;
   }

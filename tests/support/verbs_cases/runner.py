@@ -38,12 +38,10 @@ def run_cases(cases, pair, after_failure=None):
     judge = _Judge(pair, after_failure)
     failed = [case for case in sorted(cases, key=lambda one: -one.mtu) if not judge.passes(case)]
     # The end of a host is never an accident of timing.
-    again = [case for case in failed if case not in judge.ended_hosts]
-    if len(failed) > _TRIED_AGAIN:
-        again = []
+    again = [case for case in failed if case not in judge.ended_hosts] if len(failed) <= _TRIED_AGAIN else []
     if again:
         print(f"tried again: {', '.join(case.id for case in again)}", flush=True)
-        failed = judge.ended_hosts + [case for case in again if not judge.passes(case)]
+        failed = [case for case in failed if case not in again or not judge.passes(case)]
     dead = f", {judge.link_faults} after the link had died" if judge.link_faults else ""
     tries = f", {len(again)} tried again" if again else ""
     print(f"{len(cases)} cases, {len(failed)} failed{tries}{dead} ({time.monotonic() - start:.0f} s)", flush=True)
