@@ -265,21 +265,42 @@ Status ClientSession::AddDoorbellPage(WorkerIndex worker) {
 }
 
 void ClientSession::RunBlocking(std::function<void()> call, std::function<void()> done) {
-  blocking_ = services_.returned_calls->Expect([this, done = std::move(done)] {
-    blocking_ = 0;
+  RunBlocking(blocking_, std::move(call), std::move(done));
+}
+
+void ClientSession::RunBlocking(uint64_t& pending, std::function<void()> call,
+                                std::function<void()> done) {
+  pending = services_.returned_calls->Expect([&pending, done = std::move(done)] {
+    pending = 0;
     done();
   });
-  call_queue_->Run(
-      [call = std::move(call), returns = services_.returned_calls, number = blocking_] {
-        call();
-        returns->Report(number);
-      });
+  call_queue_->Run([call = std::move(call), returns = services_.returned_calls, number = pending] {
+    call();
+    returns->Report(number);
+  });
 }
 
 void ClientSession::TakeDescriptor(Request& request, const WantedDescriptor& wanted,
                                    std::function<void(PassedDescriptor passed)> done) {
   const int passing = std::exchange(request.passing, -1);
   if (passing < 0) return done({.status = Status(EBADF, "a request without its descriptor")});
+  TakeMessage(blocking_, passing, wanted, [this, done = std::move(done)](PassedDescriptor passed) {
+    if (passed.received) return done(std::move(passed));
+    // The message would be read and executed again.
+    ReplyError(passed.status.error());
+    End("its descriptor could not be received: " + passed.status.text());
+  });
+}
+
+void ClientSession::DropDescriptor(int passing) {
+  TakeMessage(dropping_, passing, {PassedKind::kNone}, [this](const PassedDescriptor& passed) {
+    if (!passed.received) return End("its message could not be received: " + passed.status.text());
+    if (on_ready) on_ready();
+  });
+}
+
+void ClientSession::TakeMessage(uint64_t& pending, int passing, const WantedDescriptor& wanted,
+                                std::function<void(PassedDescriptor passed)> done) {
   struct Taken {
     UniqueFd connection;
     PassedDescriptor passed;
@@ -287,46 +308,17 @@ void ClientSession::TakeDescriptor(Request& request, const WantedDescriptor& wan
   };
   auto taken = std::make_shared<Taken>();
   taken->connection.Reset(::fcntl(passing, F_DUPFD_CLOEXEC, 0));
-  // The message would stay the next one.
-  if (!taken->connection.valid()) {
-    ReplyError(EMFILE);
-    return End("the daemon has no descriptor left to read from it");
-  }
+  if (!taken->connection.valid())
+    return done({.status = Status(EMFILE, "the daemon has no descriptor left to read from it")});
+  const std::shared_ptr<DescriptorReceiver> receiver = services_.descriptors;
   RunBlocking(
-      [taken, wanted, receiver = services_.descriptors] {
+      pending,
+      [taken, wanted, receiver] {
         taken->passed = receiver->Take(taken->connection.get(), wanted, taken->left);
         taken->connection.Reset();
       },
-      [this, taken, done = std::move(done)] {
-        if (taken->passed.received) return done(std::move(taken->passed));
-        // The message would be read and executed again.
-        ReplyError(taken->passed.status.error());
-        End("its descriptor could not be received: " + taken->passed.status.text());
-      });
-  call_queue_->Run([taken, receiver = services_.descriptors] { receiver->Finish(taken->left); });
-}
-
-void ClientSession::DropDescriptor(int passing) {
-  struct Dropped {
-    UniqueFd connection;
-    PassedDescriptor passed;
-    std::vector<UniqueFd> left;  // for the call queue only
-  };
-  const auto dropped = std::make_shared<Dropped>();
-  dropped->connection.Reset(::fcntl(passing, F_DUPFD_CLOEXEC, 0));
-  if (!dropped->connection.valid()) return End("the daemon has no descriptor left to read from it");
-  dropping_ = services_.returned_calls->Expect([this, dropped] {
-    dropping_ = 0;
-    if (!dropped->passed.received) return End("its message could not be received");
-    if (on_ready) on_ready();
-  });
-  call_queue_->Run([dropped, receiver = services_.descriptors, returns = services_.returned_calls,
-                    number = dropping_] {
-    dropped->passed = receiver->Take(dropped->connection.get(), {PassedKind::kNone}, dropped->left);
-    dropped->connection.Reset();
-    returns->Report(number);
-    receiver->Finish(dropped->left);
-  });
+      [taken, done = std::move(done)] { done(std::move(taken->passed)); });
+  call_queue_->Run([taken, receiver] { receiver->Finish(taken->left); });
 }
 
 void ClientSession::SetUpMemory(UniqueFd memory) {

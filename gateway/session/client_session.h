@@ -243,6 +243,12 @@ class ClientSession {
   void UseMemory(bool cross, UniqueFd memory);
   // Drops a request whose command did not take its descriptor. No other is read meanwhile.
   void DropDescriptor(int passing);
+  // Takes the next message of a connection with its descriptor; `done` as with RunBlocking. A
+  // message that was not received stays the next one.
+  void TakeMessage(uint64_t& pending, int passing, const WantedDescriptor& wanted,
+                   std::function<void(PassedDescriptor passed)> done);
+  // `pending`: number of the call, 0 when it has returned.
+  void RunBlocking(uint64_t& pending, std::function<void()> call, std::function<void()> done);
   using Join = std::shared_ptr<void>;
   struct Pending {
     uint32_t type;

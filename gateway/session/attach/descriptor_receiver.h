@@ -3,6 +3,8 @@
 // (receiver_process.h); in a program's own process the call itself receives.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
@@ -29,7 +31,7 @@ class ReceiverHere final : public DescriptorReceiver {
   PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
                         std::vector<UniqueFd>& left) override {
     ReceivedDescriptor received = ReceiveAndJudge(socket, wanted);
-    left = std::move(received.others);
+    std::ranges::move(received.others, std::back_inserter(left));
     return std::move(received.passed);
   }
   void Finish(std::vector<UniqueFd>& left) override { left.clear(); }

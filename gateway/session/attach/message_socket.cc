@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -36,32 +37,44 @@ bool HasMessage(int socket) {
   return length > 0 || (length == 0 && header.msg_controllen > 0);
 }
 
-// Returns true if the next message passes descriptors. Leaves it there.
-bool Passes(int socket) {
-  uint8_t first = 0;
-  iovec part{&first, sizeof first};
+struct Next {
+  ssize_t length = -1;  // -1: errno tells why
+  int flags = 0;        // msg_flags: MSG_TRUNC, MSG_CTRUNC
+};
+
+// Looks at the next message, which stays there. Without space for descriptors the kernel marks a
+// message that has some by MSG_CTRUNC, and looking at it closes none.
+Next Peek(int socket, std::span<uint8_t> buffer) {
+  iovec part{buffer.data(), buffer.size()};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  return ::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT) >= 0 &&
-         (header.msg_flags & MSG_CTRUNC) != 0;
+  Next next;
+  do {
+    next.length = ::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT);
+  } while (next.length < 0 && errno == EINTR);
+  next.flags = header.msg_flags;
+  return next;
 }
 
 // Reads the messages of a socket whose input is shut down. Runs on the thread of a call queue: the
 // receiver may block.
 void Empty(int socket, DescriptorReceiver& receiver) {
   const int no = 0;
-  std::vector<UniqueFd> left;
+  std::array<uint8_t, 1> byte{};
   for (int i = 0; i < kMessagesTaken && HasMessage(socket); ++i) {
     // With credentials, every message has more than the space for it.
     (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &no, sizeof no);
-    if (!Passes(socket)) {
+    if ((Peek(socket, byte).flags & MSG_CTRUNC) == 0) {
       (void)::recv(socket, nullptr, 0, MSG_DONTWAIT);
-    } else if (!receiver.Take(socket, {PassedKind::kNone}, left).received) {
-      break;
+      continue;
     }
+    std::vector<UniqueFd> left;
+    const bool received = receiver.Take(socket, {PassedKind::kNone}, left).received;
+    // One message after the other: what is left of each has descriptors here.
+    receiver.Finish(left);
+    if (!received) return;
   }
-  receiver.Finish(left);
 }
 
 }  // namespace
@@ -93,30 +106,21 @@ void MessageSocket::Close() {
 
 MessageSocket::Received MessageSocket::Receive() {
   Received received;
-  iovec part{buffer_.data(), buffer_.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  // Without space for descriptors the kernel marks a message that has some, and looking at it
-  // closes none.
-  ssize_t length = 0;
-  do {
-    length = ::recvmsg(socket_.get(), &header, MSG_PEEK | MSG_DONTWAIT);
-  } while (length < 0 && errno == EINTR);
-  if (length < 0) {
+  const Next next = Peek(socket_.get(), buffer_);
+  if (next.length < 0) {
     received.outcome =
         errno == EAGAIN || errno == EWOULDBLOCK ? Outcome::kNothing : Outcome::kClosed;
     return received;
   }
-  received.passes = (header.msg_flags & MSG_CTRUNC) != 0;
-  if ((header.msg_flags & MSG_TRUNC) != 0) {
+  received.passes = (next.flags & MSG_CTRUNC) != 0;
+  if ((next.flags & MSG_TRUNC) != 0) {
     received.outcome = Outcome::kBroken;
     received.reason = "message longer than the protocol allows";
-  } else if (length == 0) {
+  } else if (next.length == 0) {
     received.outcome = Outcome::kClosed;
   } else {
     received.outcome = Outcome::kMessage;
-    received.bytes = {buffer_.data(), static_cast<size_t>(length)};
+    received.bytes = {buffer_.data(), static_cast<size_t>(next.length)};
     if (!received.passes) (void)::recv(socket_.get(), nullptr, 0, MSG_DONTWAIT);
   }
   return received;

@@ -89,10 +89,10 @@ void Tell(UniqueFd& parent, News news) {
 // Returns true if the process of a message has an order, or has failed.
 bool AwaitOrder(UniqueFd& orders) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return true;
-  const UniqueFd ours(ends[0]);
-  UniqueFd theirs(ends[1]);
-  const pid_t child = ::fork();
+  const bool piped = ::pipe2(ends.data(), O_CLOEXEC) == 0;
+  const UniqueFd ours(piped ? ends[0] : -1);
+  UniqueFd theirs(piped ? ends[1] : -1);
+  const pid_t child = piped ? ::fork() : -1;
   if (child == 0) ServeOne(orders, std::move(theirs));
   theirs.Reset();
   if (child < 0) {

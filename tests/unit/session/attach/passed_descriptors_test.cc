@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gateway/base/descriptor_message.h"
@@ -114,6 +115,36 @@ TEST(PassedDescriptors, OfUnreadMessages_TakeNoNumbers) {
     EXPECT_EQ(blocked.call_queue->held(), 2u) << "the blocked call and the close";
   }
   EXPECT_EQ(OpenDescriptors(), before - 1);
+}
+
+// Each message's rest is a descriptor of the daemon until Finish.
+class OneAtATime final : public DescriptorReceiver {
+ public:
+  PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
+                        std::vector<UniqueFd>& left) override {
+    EXPECT_FALSE(std::exchange(open_, true)) << "the one before is not finished";
+    ++taken;
+    return here_.Take(socket, wanted, left);
+  }
+  void Finish(std::vector<UniqueFd>& left) override {
+    open_ = false;
+    here_.Finish(left);
+  }
+  int taken = 0;
+
+ private:
+  ReceiverHere here_;
+  bool open_ = false;
+};
+
+TEST(PassedDescriptors, UnreadMessages_AreTakenOneAfterTheOther) {
+  Pair pair;
+  for (int i = 0; i < 8; ++i) SendMany(pair.program.get());
+  const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
+  const auto receiver = std::make_shared<OneAtATime>();
+  CloseConnection(std::move(pair.daemon), call_queue, receiver);
+  AwaitCalls(*call_queue);
+  EXPECT_EQ(receiver->taken, 8);
 }
 
 TEST(PassedDescriptors, ConnectionWithoutMessages_IsClosedAtOnce) {
