@@ -39,25 +39,15 @@ StatusOr<HttpResponse> CallPlain(const HttpUrl& url, const HttpRequest& request,
   auto connected = ConnectTo(url.host, url.port, patience);
   if (!connected.ok()) return connected.status();
   const int fd = connected->get();
-  const std::string bytes = HeadOf(url.host, url.port, request, token) + request.body;
-  for (size_t sent = 0; sent < bytes.size();) {
-    const auto wrote = MoveBytes(fd, POLLOUT, patience, [&] {
-      return ::send(fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-    });
-    if (!wrote.ok()) return wrote.status();
-    sent += wrote.value();
-  }
-  std::string response;
-  char part[16384];
-  for (;;) {
-    const auto read =
-        MoveBytes(fd, POLLIN, patience, [&] { return ::recv(fd, part, sizeof part, 0); });
-    if (!read.ok()) return read.status();
-    if (read.value() == 0) return ParseHttpResponse(response);
-    response.append(part, read.value());
-    if (response.size() > kLargestResponse)
-      return Status(EMSGSIZE, "the server's answer is larger than 16 MiB");
-  }
+  return Exchange(
+      HeadOf(url.host, url.port, request, token) + request.body,
+      [&](const char* bytes, size_t size) {
+        return MoveBytes(fd, POLLOUT, patience,
+                         [&] { return ::send(fd, bytes, size, MSG_NOSIGNAL); });
+      },
+      [&](char* bytes, size_t size) {
+        return MoveBytes(fd, POLLIN, patience, [&] { return ::recv(fd, bytes, size, 0); });
+      });
 }
 
 }  // namespace

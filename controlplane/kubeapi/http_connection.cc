@@ -61,6 +61,26 @@ StatusOr<UniqueFd> ConnectTo(const std::string& host, const std::string& port,
   return last;
 }
 
+StatusOr<HttpResponse> Exchange(const std::string& request, const WriteSome& write,
+                                const ReadSome& read) {
+  for (size_t sent = 0; sent < request.size();) {
+    const auto wrote = write(request.data() + sent, request.size() - sent);
+    if (!wrote.ok()) return wrote.status();
+    if (wrote.value() == 0) return Status(EPIPE, "the server closed the connection");
+    sent += wrote.value();
+  }
+  std::string response;
+  char part[16384];
+  for (;;) {
+    const auto got = read(part, sizeof part);
+    if (!got.ok()) return got.status();
+    if (got.value() == 0) return ParseHttpResponse(response);
+    response.append(part, got.value());
+    if (response.size() > kLargestResponse)
+      return Status(EMSGSIZE, "the server's answer is larger than 16 MiB");
+  }
+}
+
 std::string HeadOf(const std::string& host, const std::string& port, const HttpRequest& request,
                    const std::string& token) {
   const bool v6 = host.find(':') != std::string::npos;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/kubeapi/http_response.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <optional>
+
+#include "gateway/base/lower_case.h"
 
 namespace rocegw::kubeapi {
 namespace {
@@ -21,12 +21,6 @@ std::optional<std::string_view> TakeLine(std::string_view& bytes) {
   const std::string_view line = bytes.substr(0, end);
   bytes.remove_prefix(end + kLineEnd.size());
   return line;
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -80,10 +74,10 @@ StatusOr<HttpResponse> ParseHttpResponse(std::string_view bytes) {
     if (line->empty()) break;
     const size_t colon = line->find(':');
     if (colon == std::string_view::npos) return Bad("has a header line without a name");
-    const std::string name = Lower(line->substr(0, colon));
+    const std::string name = LowerCase(line->substr(0, colon));
     const std::string_view value = Trimmed(line->substr(colon + 1));
     if (name == "transfer-encoding") {
-      chunked = Lower(value) == "chunked";
+      chunked = LowerCase(value) == "chunked";
       if (!chunked) return Bad("has the transfer encoding " + std::string(value));
     } else if (name == "content-length") {
       length = NumberOf(value, 10);

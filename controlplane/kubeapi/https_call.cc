@@ -49,11 +49,11 @@ Status TlsError(SSL* session) {
 // Repeats step(session) while it waits for the network; returns its result, > 0, or 0 at the end of
 // the stream.
 template <typename Step>
-StatusOr<int> Repeat(SSL* session, int fd, const Patience& patience, const Step& step) {
+StatusOr<size_t> Repeat(SSL* session, int fd, const Patience& patience, const Step& step) {
   for (;;) {
     ERR_clear_error();
     const int done = step(session);
-    if (done > 0) return done;
+    if (done > 0) return static_cast<size_t>(done);
     switch (SSL_get_error(session, done)) {
       case SSL_ERROR_WANT_READ:
         if (Status ready = patience.Await(fd, POLLIN); !ready.ok()) return ready;
@@ -62,7 +62,7 @@ StatusOr<int> Repeat(SSL* session, int fd, const Patience& patience, const Step&
         if (Status ready = patience.Await(fd, POLLOUT); !ready.ok()) return ready;
         break;
       case SSL_ERROR_ZERO_RETURN:
-        return 0;
+        return size_t{0};
       default:
         return TlsError(session);
     }
@@ -109,26 +109,16 @@ StatusOr<HttpResponse> CallHttps(const HttpsServer& server, const HttpRequest& r
   if (!session.ok()) return session.status();
   SSL* const tls = session->get();
   if (auto done = Repeat(tls, fd, patience, SSL_connect); !done.ok()) return done.status();
-  const std::string bytes = HeadOf(server.host, server.port, request, token) + request.body;
-  for (size_t sent = 0; sent < bytes.size();) {
-    const auto wrote = Repeat(tls, fd, patience, [&](SSL* to) {
-      return SSL_write(to, bytes.data() + sent, static_cast<int>(bytes.size() - sent));
-    });
-    if (!wrote.ok()) return wrote.status();
-    if (wrote.value() == 0) return Status(EPIPE, "the server closed the connection");
-    sent += static_cast<size_t>(wrote.value());
-  }
-  std::string response;
-  char part[16384];
-  for (;;) {
-    const auto read =
-        Repeat(tls, fd, patience, [&](SSL* from) { return SSL_read(from, part, sizeof part); });
-    if (!read.ok()) return read.status();
-    if (read.value() == 0) return ParseHttpResponse(response);
-    response.append(part, static_cast<size_t>(read.value()));
-    if (response.size() > kLargestResponse)
-      return Status(EMSGSIZE, "the server's answer is larger than 16 MiB");
-  }
+  return Exchange(
+      HeadOf(server.host, server.port, request, token) + request.body,
+      [&](const char* bytes, size_t size) {
+        return Repeat(tls, fd, patience,
+                      [&](SSL* to) { return SSL_write(to, bytes, static_cast<int>(size)); });
+      },
+      [&](char* bytes, size_t size) {
+        return Repeat(tls, fd, patience,
+                      [&](SSL* from) { return SSL_read(from, bytes, static_cast<int>(size)); });
+      });
 }
 
 }  // namespace rocegw::kubeapi

@@ -2,8 +2,8 @@
 #include "controlplane/cli/documents/kinds.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "gateway/base/lower_case.h"
 #include "rocegw/admin/v1/cc_policies.pb.h"
 #include "rocegw/admin/v1/gateways.pb.h"
 #include "rocegw/admin/v1/operations.pb.h"
@@ -25,12 +25,6 @@ Kind Make(std::string_view plural, std::string_view singular, std::string_view b
           writable,
           Object::descriptor(),
           GetRequest::descriptor()->file()->service(0)};
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
 }
 
 }  // namespace
@@ -56,10 +50,11 @@ const google::protobuf::MethodDescriptor& Kind::Method(std::string_view verb) co
 }
 
 const Kind* FindKind(std::string_view noun) {
-  const std::string lower = Lower(noun);
+  const std::string lower = LowerCase(noun);
   const auto& kinds = Kinds();
   const auto found = std::ranges::find_if(kinds, [&](const Kind& kind) {
-    return lower == Lower(kind.plural) || lower == Lower(kind.singular) || lower == kind.brief;
+    return lower == LowerCase(kind.plural) || lower == LowerCase(kind.singular) ||
+           lower == kind.brief;
   });
   return found == kinds.end() ? nullptr : &*found;
 }

@@ -5,6 +5,8 @@
 #include <array>
 #include <cctype>
 
+#include "gateway/base/lower_case.h"
+
 namespace rocegw::migration {
 namespace {
 
@@ -20,12 +22,6 @@ constexpr auto kNames = std::to_array<std::string_view>(
     {"password", "passwd", "passphrase", "secret", "token", "psk", "credential", "credentials"});
 constexpr auto kSchemes = std::to_array<std::string_view>({"bearer", "basic"});
 constexpr auto kKeyPrefixes = std::to_array<std::string_view>({"DHHC-1:", "NVMeTLSkey-1:"});
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
-}
 
 bool IsNameByte(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' || byte == '-';
@@ -55,7 +51,7 @@ enum class Follows : uint8_t { kNothing, kSecret, kKey, kScheme };
 
 // Classifies the value after a word: "client_secret" and "dhchap-secret" end with a name.
 Follows AfterWord(std::string_view word) {
-  const std::string lower = Lower(word);
+  const std::string lower = LowerCase(word);
   if (std::ranges::find(kSchemes, lower) != kSchemes.end()) return Follows::kScheme;
   if (std::ranges::any_of(kNames, [&](std::string_view name) { return lower.ends_with(name); }))
     return Follows::kSecret;

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <optional>
 
+#include "gateway/base/lower_case.h"
+
 namespace rocegw::migration {
 namespace {
 
@@ -13,13 +15,6 @@ constexpr auto kOperators = std::to_array<std::string_view>({"==", "!=", "<=", "
 
 bool IsWordByte(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' || byte == ':';
-}
-
-// PromQL takes its keywords in either case.
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -75,6 +70,7 @@ class Scanner {
     if (IsWordByte(text_[at_])) {
       const size_t begin = at_;
       while (at_ < text_.size() && IsWordByte(text_[at_])) ++at_;
+      // PromQL takes its keywords in either case.
       const std::string word = LowerCase(text_.substr(begin, at_ - begin));
       if (word == "and" || word == "or" || word == "unless")
         problem_ = "it is more than one comparison: make a gate of each";

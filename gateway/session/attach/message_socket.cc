@@ -71,7 +71,7 @@ void Empty(int socket, DescriptorReceiver& receiver) {
     }
     std::vector<UniqueFd> left;
     const bool received = receiver.Take(socket, {PassedKind::kNone}, left).received;
-    // One message after the other: what is left of each has descriptors here.
+    // Finishes each message before the next: its rest uses descriptors of the daemon.
     receiver.Finish(left);
     if (!received) return;
   }
