@@ -2,14 +2,14 @@
 #include "gateway/take_over/descriptors.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 
 #include <cerrno>
 #include <fstream>
 #include <string>
+
+#include "gateway/memory/dma_buf.h"
 
 namespace rocegw::take_over {
 namespace {
@@ -60,12 +60,6 @@ bool IsSealedMemory(int fd) {
   return seals >= 0 && (seals & kFixed) == kFixed;
 }
 
-// The session looks at its exporter and size.
-bool IsDmaBuf(int fd) {
-  struct statfs file_system {};
-  return ::fstatfs(fd, &file_system) == 0 && file_system.f_type == DMA_BUF_MAGIC;
-}
-
 // Returns true if the kernel describes the descriptor by a line that begins so (proc(5), fdinfo).
 bool HasInfo(int fd, const std::string& begin) {
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
@@ -81,7 +75,9 @@ Status JudgeFd(FdKind kind, const std::string& name, int fd) {
   const Status wrong(EPROTO, "descriptor '" + name + "' is not of kind " + number);
   if (kind == FdKind::kRuntimeLock) return IsFile(fd) ? OkStatus() : wrong;
   if (kind == FdKind::kChunk) return IsSealedMemory(fd) ? OkStatus() : wrong;
-  if (kind == FdKind::kRegion) return IsSealedMemory(fd) || IsDmaBuf(fd) ? OkStatus() : wrong;
+  // The session looks at a dma-buf's exporter and size.
+  if (kind == FdKind::kRegion)
+    return IsSealedMemory(fd) || memory::CheckDmaBuf(fd).ok() ? OkStatus() : wrong;
   if (kind == FdKind::kWake) return HasInfo(fd, "eventfd-count:") ? OkStatus() : wrong;
   if (kind == FdKind::kClientProcess) return HasInfo(fd, "Pid:") ? OkStatus() : wrong;
   // The session looks at it more closely.

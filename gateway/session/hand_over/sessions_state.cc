@@ -81,8 +81,8 @@ void AttachServer::HandOver(StateStream& state, uint16_t version) {
   size_t ahead = 0;
   unchanged_ = true;
   for (const auto& [id, seen] : ahead_) {
-    const bool ended = !state.reading() && !connections_.contains(id);
-    if (ended) restless_pools_[seen.pool] = ControlLoop::Now();
+    if (!state.reading() && !connections_.contains(id))
+      restless_pools_[seen.pool] = ControlLoop::Now();
   }
   for (uint32_t i = 0; i < count && state.ok(); ++i) {
     uint32_t id = state.reading() ? 0 : ids[i];

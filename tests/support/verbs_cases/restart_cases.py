@@ -66,8 +66,9 @@ def _storage(listens_on_all):
 
 def _take_overs(pair):
     """Gateways are replaced by new processes under rping, which compares every byte: neither end notices more than a pause."""
-    if not _on_kernel_sockets(pair):
-        return _refused_take_over(pair)
+    with open(pair.left.config, encoding="utf-8") as file:
+        if "mode: udp" not in file.read():
+            return _refused_take_over(pair)
     port = str(pair.right.fresh_port())
     common = ["-V", "-S", "4096", "-p", port, "-a", pair.right.address4]
     server = pair.right.start(["rping", "-s", *common])
@@ -102,8 +103,6 @@ def _take_overs(pair):
 def _verified(kind, environment=(), registered=0):
     """Gateways of both hosts are replaced under queue pairs of a kind whose messages are verified byte by byte."""
     def run(pair):
-        if not _on_kernel_sockets(pair):
-            return "ports of this mode are not handed over"
         traffic = EchoTraffic(pair.right, pair.left, kind, 16, registered=registered, environment=environment)
         try:
             if registered:
@@ -128,8 +127,6 @@ def _verified(kind, environment=(), registered=0):
 
 def _untrusted(pair):
     """The same for programs of pools that are not trusted, to which threads of their own copy."""
-    if not _on_kernel_sockets(pair):
-        return "ports of this mode are not handed over"
     with contextlib.ExitStack() as changed:
         for host in (pair.left, pair.right):
             changed.enter_context(host.changed_config("dpdk: {", "default_pool: {trusted: false}\ndpdk: {"))
@@ -139,8 +136,6 @@ def _untrusted(pair):
 def _kills(pair):
     """The old process or the new one is killed at a random moment of a take-over, under verified messages: one gateway is left.
     The messages go on, unless the old process died before it had handed the program over; then the program hears of it."""
-    if not _on_kernel_sockets(pair):
-        return "ports of this mode are not handed over"
     kills = TakeOverKills(pair.left, pair.right)
     try:
         for _ in range(_KILLS):
@@ -157,11 +152,6 @@ def _kills(pair):
     return kills.text()
 
 
-def _on_kernel_sockets(pair):
-    with open(pair.left.config, encoding="utf-8") as file:
-        return "mode: udp" in file.read()
-
-
 def _refused_take_over(pair):
     running = pair.left.daemon
     try:
@@ -175,11 +165,11 @@ def _refused_take_over(pair):
 
 def restart_cases():
     return [Case("restart.take_over", 1500, _take_overs, "gateway"),
-            Case("restart.take_over.rc", 1500, _verified("rc"), "gateway"),
-            Case("restart.take_over.ud", 1500, _verified("ud"), "gateway"),
-            Case("restart.take_over.srq", 1500, _verified("srq"), "gateway"),
-            Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "gateway"),
-            Case("restart.take_over.untrusted", 1500, _untrusted, "gateway"),
-            Case("restart.take_over.kills", 1500, _kills, "gateway"),
+            Case("restart.take_over.rc", 1500, _verified("rc"), "kernel_sockets"),
+            Case("restart.take_over.ud", 1500, _verified("ud"), "kernel_sockets"),
+            Case("restart.take_over.srq", 1500, _verified("srq"), "kernel_sockets"),
+            Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "kernel_sockets"),
+            Case("restart.take_over.untrusted", 1500, _untrusted, "kernel_sockets"),
+            Case("restart.take_over.kills", 1500, _kills, "kernel_sockets"),
             Case("restart.storage", 1500, _storage(listens_on_all=False), "gateway"),
             Case("restart.storage.all_addresses", 1500, _storage(listens_on_all=True), "gateway")]

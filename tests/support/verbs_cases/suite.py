@@ -41,8 +41,8 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
     offered = {None} | ({"gateway"} if left_is_gateway else set())
     if left_is_gateway and arguments.workers > 1:
         offered.add("workers")
-    if left_is_gateway and arguments.port == "af_packet":
-        offered.add("dpdk")
+    if left_is_gateway:
+        offered.add({"udp": "kernel_sockets", "af_packet": "dpdk"}[arguments.port])
     if arguments.channels == "enabled":
         offered.add("channels")
     # What a gateway inside of a program is made from depends on neither the daemons' port mode nor their workers.
