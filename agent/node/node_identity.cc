@@ -23,6 +23,7 @@ namespace rocegw::agent {
 namespace {
 
 constexpr char kKey[] = "node.key";
+constexpr char kJoiningKey[] = "joining.key";  // there while a join has not ended
 constexpr char kCertificate[] = "node.crt";
 constexpr char kAuthority[] = "ca.crt";
 constexpr char kFleet[] = "fleet.yaml";
@@ -106,7 +107,10 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
                   "the join file has no token: it is for agents in pods, which join with "
                   "--pod-token FILE");
   }
-  auto key = identity::NewKey();
+  NodeIdentity identity(directory);
+  auto key_pem = identity.KeyToJoinWith();
+  if (!key_pem.ok()) return key_pem.status();
+  auto key = identity::KeyFromPem(*key_pem);
   if (!key.ok()) return key.status();
   auto request_pem = identity::NewCertificateRequest(**key);
   if (!request_pem.ok()) return request_pem.status();
@@ -136,9 +140,6 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
     }
   }
   if (!joined) return Status(ECONNREFUSED, "cannot join:" + problems);
-  auto key_pem = identity::KeyToPem(**key);
-  if (!key_pem.ok()) return key_pem.status();
-  NodeIdentity identity(directory);
   if (Status status = WriteDurably(identity.File(kKey), *key_pem, 0600); !status.ok())
     return status;
   if (Status status =
@@ -151,7 +152,21 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
       !status.ok()) {
     return status;
   }
+  (void)unlink(identity.File(kJoiningKey).c_str());
   return Load(directory);
+}
+
+StatusOr<std::string> NodeIdentity::KeyToJoinWith() const {
+  // A join that ended before its certificate was stored has used up its token for this key.
+  if (auto stored = ReadSmallFile(File(kJoiningKey));
+      stored.ok() && identity::KeyFromPem(*stored).ok())
+    return stored;
+  auto key = identity::NewKey();
+  if (!key.ok()) return key.status();
+  auto pem = identity::KeyToPem(**key);
+  if (!pem.ok()) return pem.status();
+  if (Status status = WriteDurably(File(kJoiningKey), *pem, 0600); !status.ok()) return status;
+  return pem;
 }
 
 Status NodeIdentity::WriteCertificates(const std::string& chain, const std::string& bundle) {

@@ -22,7 +22,8 @@ class NodeIdentity {
   static StatusOr<NodeIdentity> Load(const std::string& directory);
   // Exchanges the token for a certificate, asking the file's controllers one after the other, and
   // writes the files. `gateway`: "gateways/G". `pod_token`: token of this pod's service account,
-  // which is used if the file has no token. EEXIST: it has joined already. EINVAL: no token.
+  // which is used if the file has no token. A join that could not store its answer can be repeated
+  // with the same token. EEXIST: it has joined already. EINVAL: no token.
   static StatusOr<NodeIdentity> Join(const std::string& directory, const identity::JoinFile& file,
                                      const std::string& gateway, const std::string& pod_token = {});
 
@@ -55,6 +56,7 @@ class NodeIdentity {
  private:
   std::string HowToJoinAnew() const;
   explicit NodeIdentity(std::string directory) : directory_(std::move(directory)) {}
+  StatusOr<std::string> KeyToJoinWith() const;
   Status WriteCertificates(const std::string& chain, const std::string& bundle);
   std::string File(const char* name) const { return directory_ + "/" + name; }
 

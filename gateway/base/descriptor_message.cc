@@ -57,4 +57,19 @@ DescriptorMessage ReceiveDescriptors(int socket, std::span<uint8_t> buffer, int 
   return message;
 }
 
+PeekedMessage PeekMessage(int socket, std::span<uint8_t> buffer) {
+  iovec part{buffer.data(), buffer.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  PeekedMessage message;
+  // Without space for descriptors the kernel marks a message that has some by MSG_CTRUNC, and
+  // closes none.
+  do {
+    message.length = ::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT);
+  } while (message.length < 0 && errno == EINTR);
+  message.flags = header.msg_flags;
+  return message;
+}
+
 }  // namespace rocegw

@@ -37,7 +37,8 @@ AttachGate::~AttachGate() {
   }
 }
 
-void AttachGate::Hold(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
+void AttachGate::Hold(ProgramConnection socket, tenant::Pool& pool, const std::string& path,
+                      Peer peer) {
   const std::string who = Describe(peer);
   HeldAttach attach{pool.name(), pool.id(), path, std::move(socket), std::move(peer), {}, false};
   const uint64_t id = held_.Add(attach, ControlLoop::Now());

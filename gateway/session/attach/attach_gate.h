@@ -19,14 +19,15 @@ namespace rocegw::session {
 class AttachGate {
  public:
   using Admit = std::function<void(HeldAttach attach, tenant::Pool& pool)>;
-  using Refuse = std::function<void(ClientFd socket, int error, const std::string& reason)>;
+  using Refuse =
+      std::function<void(ProgramConnection socket, int error, const std::string& reason)>;
 
   AttachGate(Services& services, Admit admit, Refuse refuse);
   ~AttachGate();
   AttachGate(const AttachGate&) = delete;
   AttachGate& operator=(const AttachGate&) = delete;
 
-  void Hold(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
+  void Hold(ProgramConnection socket, tenant::Pool& pool, const std::string& path, Peer peer);
 
   // Calls `told` with the waiting attaches as soon as one has an id above `after`, at the latest
   // after `wait`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/attach/attach_server.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +28,8 @@ constexpr Duration kDescriptorsGone = Milliseconds(100);
 constexpr size_t kMostClosing = 64;
 constexpr Duration kBlockedAgain = Milliseconds(50);
 constexpr Duration kDescriptorsInFlight = Milliseconds(20);
+constexpr int kAnswerTries = 50;
+constexpr int kAnswerAgainMs = 20;
 
 Status SystemError(const std::string& what) {
   const int error = errno;
@@ -50,7 +53,7 @@ AttachServer::AttachServer(Services& services)
             Begin(std::move(attach.socket), pool, attach.path, std::move(attach.peer),
                   attach.limits);
           },
-          [this](ClientFd socket, int error, const std::string& reason) {
+          [this](ProgramConnection socket, int error, const std::string& reason) {
             Refuse(std::move(socket), error, reason);
           }) {
   services_.on_copier_ended = [this] { GiveWhenIdle(); };
@@ -77,7 +80,10 @@ StatusOr<UniqueFd> AttachServer::Open(const SocketPlace& place) {
       return Status(EEXIST,
                     "attach socket " + place.path + ": a file that is no socket is in the way");
     }
-    if (Answers(address)) {
+    // The process that keeps the socket of an earlier daemon ends a moment after it.
+    int tries = kAnswerTries;
+    while (--tries > 0 && Answers(address)) (void)::poll(nullptr, 0, kAnswerAgainMs);
+    if (tries == 0) {
       return Status(EADDRINUSE, "attach socket " + place.path +
                                     ": another daemon listens there; stop it or use another path");
     }
@@ -115,6 +121,7 @@ Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
   auto& listener = listeners_[place.path];
   listener = std::make_unique<Listener>();
   listener->socket = std::move(socket);
+  services_.descriptors->Keep(listener->socket.get());
   listener->path = place.path;
   listener->pool = pool;
   listener->watch =
@@ -138,6 +145,19 @@ void AttachServer::Close(const std::string& path, Listener& listener) {
   services_.loop.Cancel(listener.expected_timer);
   services_.loop.Unwatch(listener.watch);
   ::unlink(path.c_str());
+  CloseSocket(listener);
+}
+
+void AttachServer::CloseSocket(Listener& listener) {
+  ::shutdown(listener.socket.get(), SHUT_RDWR);  // no further connections
+  const tenant::Pool* const pool = services_.pools.FindPool(listener.pool);
+  const auto call_queue = pool == nullptr ? ClientCallQueue::Make() : StrangersOf(*pool);
+  while (true) {
+    UniqueFd waiting(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!waiting.valid()) break;
+    ProgramConnection(std::move(waiting), call_queue, services_.descriptors).Close();
+  }
+  if (errno != EMFILE && errno != ENFILE) services_.descriptors->Release(listener.socket.get());
 }
 
 void AttachServer::StopListening(const std::string& path) {
@@ -218,7 +238,7 @@ void AttachServer::AcceptSome(Listener& listener) {
   }
 }
 
-void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason) const {
+void AttachServer::Refuse(ProgramConnection socket, int error, const std::string& reason) const {
   rocegw_refusal refusal{};
   rocegw_reply& reply = refusal.header;
   reply.type = ROCEGW_MSG_HELLO;
@@ -226,7 +246,7 @@ void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason)
   reply.error = error;
   reason.copy(refusal.reason, sizeof refusal.reason - 1);
   // Unread input at close would be another error for the client.
-  MessageSocket connection(socket.Release(), socket.call_queue(), services_.descriptors);
+  MessageSocket connection(std::move(socket));
   const MessageSocket::Received greeting = connection.Receive();
   if (greeting.bytes.size() >= sizeof(rocegw_request))
     reply.request_id = DecodeAs<rocegw_request>(greeting.bytes).request_id;
@@ -234,7 +254,7 @@ void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason)
 }
 
 void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::string& path) {
-  ClientFd socket(std::move(accepted), StrangersOf(pool));
+  ProgramConnection socket(std::move(accepted), StrangersOf(pool), services_.descriptors);
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
     const bool none_left = peer.status().error() == EMFILE || peer.status().error() == ENFILE;
@@ -261,8 +281,8 @@ std::shared_ptr<tenant::SlotShare> AttachServer::SlotOf(tenant::Pool& pool, cons
   return slot;
 }
 
-void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer,
-                         const tenant::SlotLimits& limits) {
+void AttachServer::Begin(ProgramConnection socket, tenant::Pool& pool, const std::string& path,
+                         Peer peer, const tenant::SlotLimits& limits) {
   int refused = services_.CheckDrain(pool, "attach");
   std::vector<tenant::Charge> charges(2);
   if (refused == 0) refused = services_.Take(pool, Resource::kSessions, 1, charges[0]);
@@ -272,16 +292,16 @@ void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string&
     pool.CountAttach(tenant::AttachOutcome::kRefused);
     return Refuse(std::move(socket), refused, "");
   }
-  Connection& added = Add(next_id_++, socket.Release(), pool, path, std::move(peer),
+  Connection& added = Add(next_id_++, std::move(socket), pool, path, std::move(peer),
                           SlotOf(pool, path, limits), std::move(charges));
   if (watching_) Watch(added);
 }
 
-AttachServer::Connection& AttachServer::Add(uint32_t id, UniqueFd socket, tenant::Pool& pool,
-                                            const std::string& path, Peer peer,
+AttachServer::Connection& AttachServer::Add(uint32_t id, ProgramConnection socket,
+                                            tenant::Pool& pool, const std::string& path, Peer peer,
                                             std::shared_ptr<tenant::SlotShare> slot,
                                             std::vector<tenant::Charge> charges) {
-  auto owned = std::make_unique<Connection>(std::move(socket), path, services_.descriptors);
+  auto owned = std::make_unique<Connection>(std::move(socket), path);
   Connection* const connection = owned.get();
   connection->charges = std::move(charges);
   connection->tokens = services_.options.session.request_burst;

@@ -22,6 +22,7 @@
 #include "gateway/loop/control_loop.h"
 #include "gateway/session/attach/attach_gate.h"
 #include "gateway/session/attach/message_socket.h"
+#include "gateway/session/attach/program_connection.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/services.h"
 
@@ -113,11 +114,11 @@ class AttachServer {
 
  private:
   struct Connection {
-    Connection(UniqueFd fd, std::string by, std::shared_ptr<DescriptorReceiver> receiver)
-        : call_queue(ClientCallQueue::Make()),
-          socket(std::move(fd), call_queue, std::move(receiver)),
-          path(std::move(by)) {}
-    const std::shared_ptr<ClientCallQueue> call_queue;
+    Connection(ProgramConnection accepted, std::string by)
+        : socket(std::move(accepted)), path(std::move(by)) {
+      socket.Use(call_queue);
+    }
+    const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
     MessageSocket socket;
     const std::string path;  // attach socket; empty: none
     std::unique_ptr<ClientSession> session;
@@ -143,8 +144,8 @@ class AttachServer {
   };
 
   // Adds a session of the connection. It is not watched yet.
-  Connection& Add(uint32_t id, UniqueFd socket, tenant::Pool& pool, const std::string& path,
-                  Peer peer, std::shared_ptr<tenant::SlotShare> slot,
+  Connection& Add(uint32_t id, ProgramConnection socket, tenant::Pool& pool,
+                  const std::string& path, Peer peer, std::shared_ptr<tenant::SlotShare> slot,
                   std::vector<tenant::Charge> charges);
   void Watch(Connection& connection);
   static StatusOr<UniqueFd> Open(const SocketPlace& place);
@@ -155,13 +156,15 @@ class AttachServer {
   const std::shared_ptr<ClientCallQueue>& StrangersOf(const tenant::Pool& pool);
   void GiveWhenIdle();
   void Close(const std::string& path, Listener& listener);
-  void Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer,
+  // Closes the connections that the socket has not accepted, and the socket.
+  void CloseSocket(Listener& listener);
+  void Begin(ProgramConnection socket, tenant::Pool& pool, const std::string& path, Peer peer,
              const tenant::SlotLimits& limits);
   // Returns the share of the sessions at the attach socket; nullptr: the pool's limits only.
   std::shared_ptr<tenant::SlotShare> SlotOf(tenant::Pool& pool, const std::string& path,
                                             const tenant::SlotLimits& limits);
   // `reason`: for the program's user; empty: the errno suffices.
-  void Refuse(ClientFd socket, int error, const std::string& reason) const;
+  void Refuse(ProgramConnection socket, int error, const std::string& reason) const;
   void OnSocket(Connection& connection, uint32_t events);
   void ReadRequests(Connection& connection);
   bool TakeToken(Connection& connection);

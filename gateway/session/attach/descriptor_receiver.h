@@ -23,6 +23,12 @@ class DescriptorReceiver {
   virtual PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
                                 std::vector<UniqueFd>& left) = 0;
   virtual void Finish(std::vector<UniqueFd>& left) = 0;
+
+  // Keeps a duplicate of a socket in which programs can leave descriptors: if the daemon ends, the
+  // kernel does not release these in one of its threads. Does not wait. Any thread.
+  virtual void Keep(int socket) = 0;
+  // Ends Keep. No program can have left a descriptor in the socket. Does not wait. Any thread.
+  virtual void Release(int socket) = 0;
 };
 
 // Receives in the calling thread.
@@ -35,6 +41,9 @@ class ReceiverHere final : public DescriptorReceiver {
     return std::move(received.passed);
   }
   void Finish(std::vector<UniqueFd>& left) override { left.clear(); }
+  // The program's own descriptors hold up the program.
+  void Keep(int) override {}
+  void Release(int) override {}
 };
 
 }  // namespace rocegw::session

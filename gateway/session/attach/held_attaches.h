@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "gateway/base/time.h"
-#include "gateway/session/attach/client_call_queue.h"
 #include "gateway/session/attach/peer.h"
+#include "gateway/session/attach/program_connection.h"
 #include "gateway/session/state/state_rows.h"
 #include "gateway/tenant/slot_share.h"
 
@@ -24,7 +24,7 @@ struct HeldAttach {
   std::string pool;
   uint64_t pool_id = 0;
   std::string path;  // attach socket; empty: none
-  ClientFd socket;
+  ProgramConnection socket;
   Peer peer;
   tenant::SlotLimits limits;  // from the agent's verdict
   // The client has sent its greeting. A client that only tests the socket sends none.

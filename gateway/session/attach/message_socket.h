@@ -8,12 +8,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/attach/client_call_queue.h"
-#include "gateway/session/attach/descriptor_receiver.h"
+#include "gateway/session/attach/program_connection.h"
 
 namespace rocegw::session {
 
@@ -24,11 +25,6 @@ class MessageSink {
   // Sends a message. `fd`: a descriptor, which stays the caller's; -1: none.
   virtual void Send(std::span<const uint8_t> message, int fd) = 0;
 };
-
-// Closes a connection to a program, whoever else has it open. Unread messages may hold descriptors,
-// so the call queue lets the receiver take them and closes the socket.
-void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientCallQueue>& call_queue,
-                     const std::shared_ptr<DescriptorReceiver>& receiver);
 
 class MessageSocket final : public MessageSink {
  public:
@@ -45,13 +41,14 @@ class MessageSocket final : public MessageSink {
     const char* reason = "";
   };
 
-  MessageSocket(UniqueFd socket, std::shared_ptr<ClientCallQueue> call_queue,
-                std::shared_ptr<DescriptorReceiver> receiver);
+  explicit MessageSocket(ProgramConnection connection);
   ~MessageSocket() override { Close(); }
   MessageSocket(const MessageSocket&) = delete;
   MessageSocket& operator=(const MessageSocket&) = delete;
 
-  int fd() const { return socket_.get(); }
+  int fd() const { return connection_.get(); }
+  // See ProgramConnection.
+  void Use(std::shared_ptr<ClientCallQueue> call_queue) { connection_.Use(std::move(call_queue)); }
   Received Receive();
   void Send(std::span<const uint8_t> message, int fd) override;
 
@@ -75,9 +72,7 @@ class MessageSocket final : public MessageSink {
 
   bool TrySend(std::span<const uint8_t> message, int fd);
 
-  UniqueFd socket_;
-  const std::shared_ptr<ClientCallQueue> call_queue_;
-  const std::shared_ptr<DescriptorReceiver> receiver_;
+  ProgramConnection connection_;
   std::vector<uint8_t> buffer_;
   std::deque<Message> backlog_;
   bool failed_ = false;

@@ -2,10 +2,7 @@
 #include "gateway/session/attach/receiver_process.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +15,7 @@
 #include <utility>
 
 #include "gateway/base/descriptor_message.h"
+#include "gateway/session/attach/threadless_process.h"
 
 namespace rocegw::session {
 namespace {
@@ -107,39 +105,20 @@ bool AwaitOrder(UniqueFd& orders) {
   return news == News::kOrdered;
 }
 
-[[noreturn]] void Run(UniqueFd orders) {
-  ::prctl(PR_SET_NAME, "rocegw-receive");
-  // A service manager ends the daemon, whose end ends this process. Nobody waits for the children.
-  for (const int ignored : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE})
-    ::signal(ignored, SIG_IGN);
-  // The daemon may have been started without standard descriptors.
-  orders.Reset(::fcntl(orders.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-  // The daemon's output ends with the daemon.
-  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null.get(), number);
-  const auto kept = static_cast<unsigned>(orders.get());
-  if (kept > 3) ::close_range(3, kept - 1, 0);
-  ::close_range(kept + 1, ~0U, 0);
+void Run(UniqueFd orders) {
   while (AwaitOrder(orders)) {
   }
-  ::_exit(0);
 }
 
 }  // namespace
 
 StatusOr<std::shared_ptr<ReceiverProcess>> ReceiverProcess::Start() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    return Status(errno, std::string("socketpair: ") + std::strerror(errno));
-  UniqueFd ours(ends[0]);
-  UniqueFd theirs(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) return Status(errno, std::string("fork: ") + std::strerror(errno));
-  if (child == 0) {
-    ours.Reset();
-    Run(std::move(theirs));
-  }
-  return std::shared_ptr<ReceiverProcess>(new ReceiverProcess(std::move(ours)));
+  auto orders = StartThreadlessProcess("rocegw-receive", Run);
+  if (!orders.ok()) return orders.status();
+  auto kept = SocketKeeper::Start();
+  if (!kept.ok()) return kept.status();
+  return std::shared_ptr<ReceiverProcess>(
+      new ReceiverProcess(std::move(*orders), std::move(*kept)));
 }
 
 PassedDescriptor ReceiverProcess::Take(int socket, const WantedDescriptor& wanted,

@@ -5,23 +5,26 @@
 // else: the daemon ends when it is killed, whatever its programs passed.
 //
 // The processes know nothing of each other. One waits for the next message, and its parent forks
-// another when that has come. They end with the daemon.
+// another when that has come. They end with the daemon. One more process keeps the sockets
+// (socket_keeper.h).
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/session/attach/descriptor_receiver.h"
+#include "gateway/session/attach/socket_keeper.h"
 
 namespace rocegw::session {
 
 class ReceiverProcess final : public DescriptorReceiver {
  public:
-  // Forks the process. Call before the daemon has threads.
+  // Starts the processes. Call before the daemon has threads.
   static StatusOr<std::shared_ptr<ReceiverProcess>> Start();
-  // Ends the process, but not those that programs hold up.
+  // Ends the processes, but not those that programs hold up.
   ~ReceiverProcess() override = default;
 
   PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
@@ -29,10 +32,15 @@ class ReceiverProcess final : public DescriptorReceiver {
   // Waits for the end of the message's process.
   void Finish(std::vector<UniqueFd>& left) override;
 
+  void Keep(int socket) override { keeper_.Keep(socket); }
+  void Release(int socket) override { keeper_.Release(socket); }
+
  private:
-  explicit ReceiverProcess(UniqueFd orders) : orders_(std::move(orders)) {}
+  ReceiverProcess(UniqueFd orders, UniqueFd kept)
+      : orders_(std::move(orders)), keeper_(std::move(kept)) {}
 
   const UniqueFd orders_;  // SEQPACKET socket; each message is one order
+  SocketKeeper keeper_;
 };
 
 }  // namespace rocegw::session

@@ -138,6 +138,28 @@ void UnansweredFileBeforeGreeting(int, char** arguments) {
   SendUnansweredFile(arguments[0], false);
 }
 
+// Leaves messages with files unread in more connections than the gateway accepts, each behind a
+// message that is held up, and then makes the release of the files wait.
+void UnreadFiles(int, char** arguments) {
+  const UnansweredFiles files;
+  auto request = Attach::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
+  const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(&request), sizeof request};
+  std::vector<std::unique_ptr<Attach>> held;
+  for (int i = 0; i < 200; ++i) {
+    held.push_back(std::make_unique<Attach>(arguments[0]));
+    held.back()->SendBytes(bytes, files.Open());
+    for (int n = 0; n < 8; ++n) {
+      const int descriptor = files.OpenAnswered();
+      held.back()->SendBytes(bytes, descriptor);
+      close(descriptor);
+    }
+  }
+  files.WriteAnswered();
+  puts("unread");
+  fflush(stdout);
+  pause();
+}
+
 // Connects and closes without a word.
 void AttachStorm(int, char** arguments) {
   for (;;) const Attach attach(arguments[0]);
@@ -238,6 +260,7 @@ constexpr Attack kAttacks[] = {
     {"lingering_socket_before_greeting", LingerBeforeGreeting},
     {"unanswered_file", UnansweredFile},
     {"unanswered_file_before_greeting", UnansweredFileBeforeGreeting},
+    {"unread_files", UnreadFiles},
     {"attach_storm", AttachStorm},
     {"silent_attaches", SilentAttaches},
     {"unread_answers", UnreadAnswers},

@@ -20,7 +20,10 @@ namespace rocegw::bench {
 namespace {
 
 constexpr char kName[] = "file";
+constexpr char kAnsweredName[] = "answered";
 constexpr uint64_t kNode = 2;
+constexpr uint64_t kAnsweredNode = 3;
+constexpr size_t kPage = 4096;
 constexpr size_t kLongestRequest = 1 << 20;
 // Seconds for which the kernel keeps what it was told.
 constexpr uint64_t kForEver = 1u << 30;
@@ -46,6 +49,15 @@ void Answer(int device, const fuse_in_header& request, const Body& body) {
   (void)!writev(device, parts, 2);
 }
 
+// error: an errno value, or 0.
+void Acknowledge(int device, const fuse_in_header& request, int error) {
+  fuse_out_header header{};
+  header.len = sizeof header;
+  header.error = -error;
+  header.unique = request.unique;
+  (void)!write(device, &header, sizeof header);
+}
+
 }  // namespace
 
 UnansweredFiles::UnansweredFiles() {
@@ -67,8 +79,19 @@ UnansweredFiles::UnansweredFiles() {
   server_ = std::thread(&UnansweredFiles::Serve, this);
 }
 
-int UnansweredFiles::Open() const {
-  return open((directory_ + "/" + kName).c_str(), O_RDWR | O_CLOEXEC);
+int UnansweredFiles::Open() const { return OpenNamed(kName); }
+
+int UnansweredFiles::OpenAnswered() const { return OpenNamed(kAnsweredName); }
+
+void UnansweredFiles::WriteAnswered() const {
+  // The kernel keeps the bytes until the file is closed, which waits: it stays open.
+  const int writer = OpenAnswered();
+  const std::vector<char> page(kPage, 'x');
+  if (write(writer, page.data(), page.size()) != static_cast<ssize_t>(page.size())) Fail("write");
+}
+
+int UnansweredFiles::OpenNamed(const char* name) const {
+  return open((directory_ + "/" + name).c_str(), O_RDWR | O_CLOEXEC);
 }
 
 void UnansweredFiles::Serve() const {
@@ -83,15 +106,17 @@ void UnansweredFiles::Serve() const {
         fuse_init_out init{};
         init.major = FUSE_KERNEL_VERSION;
         init.minor = FUSE_KERNEL_MINOR_VERSION;
-        init.max_write = 4096;
+        init.max_write = kPage;
+        init.flags = FUSE_WRITEBACK_CACHE;
         Answer(device_, request, init);
         break;
       }
       case FUSE_LOOKUP: {
         fuse_entry_out entry{};
-        entry.nodeid = kNode;
+        const char* const name = room.data() + sizeof request;
+        entry.nodeid = std::strcmp(name, kAnsweredName) == 0 ? kAnsweredNode : kNode;
         entry.entry_valid = entry.attr_valid = kForEver;
-        entry.attr.ino = kNode;
+        entry.attr.ino = entry.nodeid;
         entry.attr.mode = S_IFREG | 0666;
         entry.attr.nlink = 1;
         Answer(device_, request, entry);
@@ -99,6 +124,12 @@ void UnansweredFiles::Serve() const {
       }
       case FUSE_OPEN:
         Answer(device_, request, fuse_open_out{});
+        break;
+      case FUSE_FLUSH:
+        if (request.nodeid == kAnsweredNode) Acknowledge(device_, request, 0);
+        break;
+      case FUSE_GETXATTR:  // a write asks before
+        Acknowledge(device_, request, ENOSYS);
         break;
       default:
         break;

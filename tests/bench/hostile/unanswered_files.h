@@ -19,8 +19,15 @@ class UnansweredFiles {
 
   // Returns a descriptor of the file; negative: an error.
   int Open() const;
+  // The same, of a file whose close is answered at once.
+  int OpenAnswered() const;
+  // Writes into that file what the file system never takes. From then on the release of its last
+  // descriptors waits, also where the kernel drops a message that carries one (write-back cache,
+  // fuse_release).
+  void WriteAnswered() const;
 
  private:
+  int OpenNamed(const char* name) const;
   void Serve() const;
 
   int device_ = -1;

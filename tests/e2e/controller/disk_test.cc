@@ -2,8 +2,6 @@
 // A disk that is full, and one that has changed bits of the store: said clearly, no crash, and it
 // goes on with room.
 #include <gtest/gtest.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +9,7 @@
 
 #include "rocegw/admin/v1/tenants.grpc.pb.h"
 #include "tests/e2e/controller/controller_host.h"
+#include "tests/e2e/controller/small_disk.h"
 
 namespace rocegw::testing {
 namespace {
@@ -29,33 +28,6 @@ grpc::Status ListTenants(const ControllerHost& host) {
   return admin::v1::Tenants::NewStub(host.AdminChannel())
       ->ListTenants(ContextFor().get(), {}, &response);
 }
-
-// A file system of two megabytes for the state directory.
-class SmallDisk {
- public:
-  explicit SmallDisk(std::string path) : path_(std::move(path)) {
-    std::filesystem::create_directories(path_);
-    mounted_ = mount("rocegw-test", path_.c_str(), "tmpfs", 0, "size=2m,mode=0700") == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  bool mounted() const { return mounted_; }
-  void Fill() const {
-    std::ofstream filler(path_ + "/filler");
-    const std::string block(4096, 'x');
-    while (filler.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-    }
-  }
-  void MakeRoom() const { unlink((path_ + "/filler").c_str()); }
-
- private:
-  std::string path_;
-  bool mounted_ = false;
-};
 
 TEST(Disk, ThatIsFull_RefusesWritesWithAReasonAndGoesOnWithRoom) {
   ControllerHost host;

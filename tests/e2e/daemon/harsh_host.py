@@ -1,14 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What can happen to a host under its gateway: harsh_host BINARIES. Needs root. Each part ends with programs that exchange data.
+"""What can happen to a host under its gateway: harsh_host BINARIES [PART ...]. Needs root. Each part ends with programs that exchange data.
   disk       the file system of the runtime directory is full while the gateway runs, and when it starts
   interface  the interface of a port is deleted and made anew
   namespace  the name of the gateway's network namespace is deleted
   restart    the gateway is killed under hundreds of programs, all of which attach to the next one at once
-  unanswered the gateway is killed while a program has passed files of a file system that answers nothing"""
+  unanswered the gateway is killed while a program has passed files of a file system that answers nothing
+  unread     the gateway is killed while such files are in messages that it has not read
+  stopped    the gateway is stopped for longer than its watchdog waits
+  clock      the gateway's wall clock steps by years"""
 
 import glob
 import os
+import signal
 import sys
 import time
 
@@ -25,6 +29,8 @@ _PORT = 18600
 _PROGRAMS = 300
 _ATTACH_S = 5
 _NOBODY = 65534
+_STOPPED_S = 12  # the watchdog waits ten seconds
+_YEAR_S = 365 * 86400
 
 
 def _expect(holds, what):
@@ -125,7 +131,7 @@ def _restart(_, left, right):
         host.start_gateway()
     programs = left.start([left.program("many_sessions"), str(_PROGRAMS)])
     programs.expect("^open$", 120)
-    left.daemon.signal(9)
+    left.daemon.signal(signal.SIGKILL)
     left.daemon.wait(30)
     left.start_gateway()
     began = time.monotonic()
@@ -160,7 +166,7 @@ def _unanswered(_, left, right):
         _expect(program.running and time.monotonic() < deadline, f"files were not passed:\n{program.output}")
         time.sleep(0.1)
     _exchange(left, right)
-    left.daemon.signal(9)
+    left.daemon.signal(signal.SIGKILL)
     left.daemon.wait(30)
     began = time.monotonic()
     left.start_gateway()
@@ -176,14 +182,80 @@ def _unanswered(_, left, right):
         time.sleep(0.1)
 
 
+def _unread(_, left, right):
+    """The program has more connections than its pool allows, so that the gateway does not accept them all."""
+    for host in (left, right):
+        host.start_gateway()
+    program = left.start([left.program("hostile"), "unread_files", left.attach_socket], user=_NOBODY)
+    program.expect("^unread$", 30)
+    # As systemd does when the gateway crashes: the process alone.
+    os.kill(left.daemon.pid, signal.SIGKILL)
+    began = time.monotonic()
+    left.daemon.wait(30)
+    took = time.monotonic() - began
+    _expect(took < _ATTACH_S, f"the killed gateway ended after {took:.1f} s")
+    left.start_gateway()
+    _exchange(left, right)
+    program.signal(9)
+    end_file_systems(_NOBODY)
+    program.wait(10)
+
+
+def _stopped(_, left, right):
+    for host in (left, right):
+        host.start_gateway()
+    left.daemon.signal(signal.SIGSTOP)
+    time.sleep(_STOPPED_S)
+    left.daemon.signal(signal.SIGCONT)
+    _well(left)
+    _exchange(left, right)
+    _well(left)
+    _expect("stuck" not in left.log(), f"a false alarm of the watchdog:\n{left.log()[-2000:]}")
+
+
+def _clock(lab, left, right):
+    """The clock of one gateway is moved under a program that stays."""
+    clock = lab.path("clock")
+    library = os.path.join(os.path.dirname(left.binaries), "lib", "libshifted_clock.so")
+    _expect(os.path.exists(library), f"there is no {library}")
+    environment = {"LD_PRELOAD": library, "ROCEGW_TEST_CLOCK": clock}
+    _set_clock(clock, 0)
+    os.environ.update(environment)
+    try:
+        left.start_gateway()
+    finally:
+        for name in environment:
+            del os.environ[name]
+    right.start_gateway()
+    programs = left.start([left.program("many_sessions"), "1"])
+    programs.expect("^open$", 60)
+    for ahead in (50 * _YEAR_S, -20 * _YEAR_S, 0):
+        _set_clock(clock, ahead)
+        _exchange(left, right)
+        _well(left)
+        left.control("--local", "get", "sessions")
+    _expect("DEVICE" not in programs.output and programs.running, f"the program did not stay:\n{programs.output}")
+    programs.signal(9)
+
+
+def _set_clock(path, ahead):
+    with open(path + ".new", "w", encoding="ascii") as file:
+        file.write(str(ahead))
+    os.rename(path + ".new", path)
+
+
 _PARTS = {"disk": _full_disk, "interface": _interface, "namespace": _namespace, "restart": _restart,
-          "unanswered": _unanswered}
+          "unanswered": _unanswered, "unread": _unread, "stopped": _stopped, "clock": _clock}
+# Sessions that a pool may have: of most parts enough for their programs, or so few that the gateway stops accepting.
+_SESSIONS = {"unread": 8}
 
 
 def main():
     binaries = os.path.abspath(sys.argv[1])
-    settings = f"default_pool: {{limits: {{sessions: {2 * _PROGRAMS}}}}}\n"
-    for name, part in _PARTS.items():
+    chosen = sys.argv[2:] or list(_PARTS)
+    for name in chosen:
+        part = _PARTS[name]
+        settings = f"default_pool: {{limits: {{sessions: {_SESSIONS.get(name, 2 * _PROGRAMS)}}}}}\n"
         with Lab() as lab:
             left, right = gateway_pair(lab, binaries, settings=settings)
             part(lab, left, right)

@@ -48,6 +48,7 @@ ATTACKS = (
     Attack("lingering_socket_before_greeting", "the same before it greets", idle=True),
     Attack("unanswered_file", "passes files of a FUSE file system that answers no close", idle=True),
     Attack("unanswered_file_before_greeting", "the same before it greets", idle=True),
+    Attack("unread_files", "leaves files of such a file system unread in 200 connections", idle=True),
     Attack("descriptor_flood", "passes 253 descriptors a message, of sockets that hold themselves"),
     Attack("descriptor_flags", "changes modes, owners and signals of the descriptors that it was given"),
     Attack("truncated_memory", "shortens, empties, seals and locks the memory that the daemon shares"),

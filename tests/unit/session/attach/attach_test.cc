@@ -12,13 +12,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
 
+#include "gateway/base/descriptor_message.h"
 #include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
@@ -60,6 +66,48 @@ TEST_F(AttachSocket, Listen_ClientsAttachAndTheFileHasItsMode) {
   host.Settle();
   EXPECT_TRUE(client.Hello());
   EXPECT_EQ(host.server->session_count(), 1u);
+}
+
+// Counts what it takes and keeps.
+class CountingReceiver final : public session::DescriptorReceiver {
+ public:
+  session::PassedDescriptor Take(int socket, const session::WantedDescriptor& wanted,
+                                 std::vector<UniqueFd>& left) override {
+    ++taken;
+    return here_.Take(socket, wanted, left);
+  }
+  void Finish(std::vector<UniqueFd>& left) override { here_.Finish(left); }
+  void Keep(int) override { ++kept; }
+  void Release(int) override { --kept; }
+  std::atomic<int> taken = 0;
+  std::atomic<int> kept = 0;
+
+ private:
+  session::ReceiverHere here_;
+};
+
+// The release of what they passed could wait, so the control thread must not be the one that
+// closes their sockets with it.
+TEST_F(AttachSocket, StopListening_ConnectionsThatWaitAreEmptied) {
+  const auto receiver = std::make_shared<CountingReceiver>();
+  host.server->services().descriptors = receiver;
+  ASSERT_TRUE(host.server->Listen({path}).ok());
+  EXPECT_EQ(receiver->kept, 1);
+  std::vector<UniqueFd> waiting(3);
+  const UniqueFd event(::eventfd(0, EFD_CLOEXEC));
+  for (UniqueFd& one : waiting) {
+    one = Connect();
+    ASSERT_EQ(SendDescriptors(one.get(), std::array<uint8_t, 1>{1}, std::array{event.get()}, 0), 1);
+  }
+  host.server->attach().StopListening(path);
+  const TimePoint deadline = ControlLoop::Now() + Seconds(10);
+  while (receiver->kept != 0 && ControlLoop::Now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(receiver->kept, 0);
+  EXPECT_EQ(receiver->taken, 3);
+  for (const UniqueFd& one : waiting) {
+    char byte = 0;
+    EXPECT_EQ(::recv(one.get(), &byte, sizeof byte, 0), 0);
+  }
 }
 
 TEST_F(AttachSocket, Listen_SecondDaemonIsTold) {

@@ -75,7 +75,8 @@ TEST(PassedDescriptors, OfManyPrograms_TakeNoNumbers) {
   for (Pair& pair : pairs) {
     SendMany(pair.program.get());
     const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
-    MessageSocket socket(std::move(pair.daemon), call_queue, std::make_shared<ReceiverHere>());
+    MessageSocket socket(
+        ProgramConnection(std::move(pair.daemon), call_queue, std::make_shared<ReceiverHere>()));
     const MessageSocket::Received received = socket.Receive();
     EXPECT_EQ(received.outcome, MessageSocket::Outcome::kMessage);
     EXPECT_TRUE(received.passes);
@@ -90,8 +91,8 @@ TEST(PassedDescriptors, MessageThatPassesSome_StaysTheNextOne) {
   Pair pair;
   SendMany(pair.program.get());
   ASSERT_EQ(send(pair.program.get(), "next", 4, 0), 4);
-  MessageSocket socket(std::move(pair.daemon), ClientCallQueue::Make(),
-                       std::make_shared<ReceiverHere>());
+  MessageSocket socket(ProgramConnection(std::move(pair.daemon), ClientCallQueue::Make(),
+                                         std::make_shared<ReceiverHere>()));
   EXPECT_TRUE(socket.Receive().passes);
   EXPECT_TRUE(socket.Receive().passes);
   ReceiverHere receiver;
@@ -110,7 +111,8 @@ TEST(PassedDescriptors, OfUnreadMessages_TakeNoNumbers) {
   const size_t before = OpenDescriptors();
   {
     const BlockedCallQueue blocked;
-    CloseConnection(std::move(pair.daemon), blocked.call_queue, std::make_shared<ReceiverHere>());
+    ProgramConnection(std::move(pair.daemon), blocked.call_queue, std::make_shared<ReceiverHere>())
+        .Close();
     EXPECT_EQ(OpenDescriptors(), before);
     EXPECT_EQ(blocked.call_queue->held(), 2u) << "the blocked call and the close";
   }
@@ -130,6 +132,9 @@ class OneAtATime final : public DescriptorReceiver {
     open_ = false;
     here_.Finish(left);
   }
+  void Keep(int) override { ++kept; }
+  void Release(int) override { --kept; }
+  int kept = 0;
   int taken = 0;
 
  private:
@@ -142,15 +147,17 @@ TEST(PassedDescriptors, UnreadMessages_AreTakenOneAfterTheOther) {
   for (int i = 0; i < 8; ++i) SendMany(pair.program.get());
   const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
   const auto receiver = std::make_shared<OneAtATime>();
-  CloseConnection(std::move(pair.daemon), call_queue, receiver);
+  ProgramConnection(std::move(pair.daemon), call_queue, receiver).Close();
   AwaitCalls(*call_queue);
   EXPECT_EQ(receiver->taken, 8);
+  EXPECT_EQ(receiver->kept, 0);
 }
 
 TEST(PassedDescriptors, ConnectionWithoutMessages_IsClosedAtOnce) {
   Pair pair;
   const BlockedCallQueue blocked;
-  CloseConnection(std::move(pair.daemon), blocked.call_queue, std::make_shared<ReceiverHere>());
+  ProgramConnection(std::move(pair.daemon), blocked.call_queue, std::make_shared<ReceiverHere>())
+      .Close();
   char byte;
   EXPECT_EQ(recv(pair.program.get(), &byte, 1, MSG_DONTWAIT), 0);
 }
@@ -162,7 +169,7 @@ TEST(PassedDescriptors, UnreadMessage_DoesNotTurnTheAnswerIntoAnError) {
   ASSERT_EQ(send(pair.program.get(), "", 0, 0), 0);
   ASSERT_EQ(send(pair.program.get(), "b", 1, 0), 1);
   ASSERT_EQ(send(pair.daemon.get(), "answer", 6, 0), 6);
-  CloseConnection(std::move(pair.daemon), call_queue, std::make_shared<ReceiverHere>());
+  ProgramConnection(std::move(pair.daemon), call_queue, std::make_shared<ReceiverHere>()).Close();
   AwaitCalls(*call_queue);
   char answer[6];
   EXPECT_EQ(recv(pair.program.get(), answer, sizeof answer, 0), 6);

@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -39,6 +41,8 @@ struct Pair {
 class ReceiverProcessTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    // The processes become children of the test.
+    ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     auto started = ReceiverProcess::Start();
     ASSERT_TRUE(started.ok()) << started.status().text();
     receiver_ = std::move(*started);
@@ -130,18 +134,40 @@ TEST_F(ReceiverProcessTest, TakesOnlyTheNextMessage) {
 
 TEST_F(ReceiverProcessTest, EndsWithTheDaemon) {
   receiver_.reset();
-  int status = 0;
-  EXPECT_GT(wait(&status), 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  // The receiver, whose own children are not waited for, and the process that keeps sockets.
+  for (int i = 0; i < 2; ++i) {
+    int status = 0;
+    EXPECT_GT(wait(&status), 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_EQ(wait(nullptr), -1);
+}
+
+TEST_F(ReceiverProcessTest, KeptSocket_IsOpenUntilItIsReleased) {
+  receiver_->Keep(pair_.daemon.get());
+  // The process works through its orders in their order, and closes nothing by itself.
+  Pair other;
+  receiver_->Keep(other.daemon.get());
+  receiver_->Release(other.daemon.get());
+  other.daemon.Reset();
+  char byte = 0;
+  EXPECT_EQ(recv(other.program.get(), &byte, sizeof byte, 0), 0) << "the end of the connection";
+  pair_.daemon.Reset();
+  EXPECT_EQ(send(pair_.program.get(), "kept", 4, MSG_NOSIGNAL), 4);
+  receiver_.reset();
+  EXPECT_EQ(recv(pair_.program.get(), &byte, sizeof byte, 0), -1) << "the message was not read";
+  EXPECT_EQ(errno, ECONNRESET);
 }
 
 TEST_F(ReceiverProcessTest, SignalsToTheWholeServiceDoNotEndIt) {
   const UniqueFd event(eventfd(0, EFD_CLOEXEC));
   EXPECT_TRUE(PassOne(event.get(), {PassedKind::kFile}).status.ok());
   std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  pid_t process = 0;
-  ASSERT_TRUE(children >> process);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ASSERT_EQ(kill(process, signal), 0);
+  int count = 0;
+  for (pid_t process = 0; children >> process; ++count) {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ASSERT_EQ(kill(process, signal), 0);
+  }
+  EXPECT_EQ(count, 2);
   EXPECT_TRUE(PassOne(event.get(), {PassedKind::kFile}).status.ok());
 }
 

@@ -41,6 +41,8 @@ class TakesAny final : public session::DescriptorReceiver {
     return passed;
   }
   void Finish(std::vector<UniqueFd>& left) override { left.clear(); }
+  void Keep(int) override {}
+  void Release(int) override {}
 
  private:
   session::ReceiverHere others_;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's disk is full: a join says so and keeps its token, and a certificate that cannot be
+// stored is renewed when there is room.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <string>
+
+#include "rocegw/admin/v1/gateways.grpc.pb.h"
+#include "tests/e2e/controller/controller_host.h"
+#include "tests/e2e/controller/small_disk.h"
+
+namespace rocegw::testing {
+namespace {
+
+constexpr int kHour = 3600;
+
+class AgentsDisk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(disk_.mounted()) << "needs the right to mount";
+    host_.Start();
+    admin::v1::CreateJoinTokenRequest request;
+    request.set_name("gateways/node");
+    admin::v1::CreateJoinTokenResponse response;
+    const grpc::Status status = admin::v1::Gateways::NewStub(host_.AdminChannel())
+                                    ->CreateJoinToken(ContextFor().get(), request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    std::ofstream(host_.File("join.yaml")) << response.token_file();
+    std::ofstream(host_.File("agent.yaml"))
+        << "state_dir: " << state() << "\nmetrics: {address: ''}\n"
+        << "gateway_socket: " << host_.File("none.sock") << "\n";
+  }
+
+  std::string state() const { return host_.File("agent"); }
+  std::string Join() const {
+    return std::string(AGENT_PROGRAM) + " --state-dir " + state() + " --join " +
+           host_.File("join.yaml");
+  }
+  // The agent notices a step at once; a mere delay until the certificate is due would take hours.
+  void SetAhead(int seconds) const {
+    std::ofstream(host_.File("clock.new")) << seconds;
+    ASSERT_EQ(rename(host_.File("clock.new").c_str(), host_.File("clock").c_str()), 0);
+  }
+
+  ControllerHost host_;
+  const SmallDisk disk_{host_.File("agent")};
+};
+
+TEST_F(AgentsDisk, ThatIsFull_TheJoinSaysSoAndKeepsItsToken) {
+  disk_.Fill();
+  const std::string said = Shell("! " + Join());
+  EXPECT_NE(said.find("No space left on device"), std::string::npos) << said;
+  EXPECT_NE(said.find(state()), std::string::npos) << "which file: " << said;
+  disk_.MakeRoom();
+  Shell(Join());
+}
+
+TEST_F(AgentsDisk, ThatIsFull_TheCertificateIsRenewedWithRoom) {
+  Shell(Join());
+  SetAhead(0);
+  DaemonProcess agent("/bin/sh", host_.File(""),
+                      {"-c",
+                       "export LD_PRELOAD=" SHIFTED_CLOCK " ROCEGW_TEST_CLOCK=" +
+                           host_.File("clock") + "; exec \"$0\" \"$@\"",
+                       AGENT_PROGRAM, "--config", host_.File("agent.yaml")});
+  ASSERT_TRUE(agent.WaitReady()) << agent.Log();
+  ASSERT_TRUE(agent.Logs("connected to the controller")) << agent.Log();
+  disk_.Fill();
+  SetAhead(13 * kHour);
+  ASSERT_TRUE(agent.Logs("the certificate is not renewed: ")) << agent.Log();
+  EXPECT_NE(agent.Log().find("No space left on device"), std::string::npos) << agent.Log();
+  disk_.MakeRoom();
+  SetAhead(14 * kHour);
+  EXPECT_TRUE(agent.Logs("the certificate is renewed until ")) << agent.Log();
+}
+
+}  // namespace
+}  // namespace rocegw::testing
