@@ -52,10 +52,17 @@ class CarriedCount {
   uint32_t low_ = 0;
 };
 
+// Path that the requests of a connected queue pair take.
+enum class RequestPath : uint8_t {
+  kUndecided,  // before the state RTS, and after the loss of the channel, which is an error
+  kNative,     // plain RoCEv2
+  kChannel,    // the queue pair's carrier, and the carriers beside it
+};
+
 struct QpContext {
   // Used by every message.
   SlotHandle handle;  // in the worker's QP table
-  // Channel that its requests leave by, fixed before the state RTS; nullptr: plain RoCEv2.
+  // Channel that its requests leave by if `request_path` is kChannel; bound before the state RTS.
   flow::Carrier* carrier = nullptr;
   SessionIndex owner;  // its session; the transport does not use it
   const WorkerTables* worker = nullptr;
@@ -87,6 +94,7 @@ struct QpContext {
   bool bounded : 1 = false;         // its pool has a window (rare.window_bytes)
   bool wants_room : 1 = false;      // a frame did not fit into that window
   bool asks_ack : 1 = false;  // the frame that leaves next asks for an acknowledgement at once
+  RequestPath request_path : 2 = RequestPath::kUndecided;
 
   CarriedCount sent_count;      // payload bytes
   CarriedCount received_count;  // payload bytes
@@ -137,6 +145,7 @@ struct QpContext {
     return receive_completions.With(carried.receives_completed);
   }
 
+  bool requests_on_channel() const { return request_path == RequestPath::kChannel; }
   flow::WindowWaiter window_waiter() const { return {handle, config.tenant_tag}; }
   bool IsBeside(const flow::Carrier& by) const {
     return &by != carrier && multipath != nullptr && multipath->Has(by);

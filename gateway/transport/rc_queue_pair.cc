@@ -53,12 +53,11 @@ class RcQueuePair final : public QueuePair {
   }
   TimePoint deadline() const override {
     const TimePoint answers = qp_.hears_native ? responder_.deadline() : kNever;
-    if (message_requester_.active())
-      return Earlier(answers, message_requester_.deadline(qp_, send_));
+    if (qp_.requests_on_channel()) return Earlier(answers, message_requester_.deadline(qp_, send_));
     return Earlier(answers, qp_.sends() ? requester_.deadline() : kNever);
   }
   Psns psns() const override {
-    if (message_requester_.active()) {
+    if (qp_.requests_on_channel()) {
       return {Psn(message_requester_.next_message()), Psn(message_requester_.oldest_message(send_)),
               Psn(message_responder_.expected())};
     }
@@ -152,10 +151,10 @@ class RcQueuePair final : public QueuePair {
       qp_.declined = why;
       qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
       qp_.multipath.reset();
-      if (!message_requester_.active()) return;
+      if (!qp_.requests_on_channel()) return;
       message_requester_.Reset();
       send_.TakeBackBegun();
-      requester_.Start(qp_, cc_, now);
+      StartNative(now);
       return;
     }
     if (mine || beside) message_requester_.OnCarrierLost(qp_, send_);
@@ -170,6 +169,7 @@ class RcQueuePair final : public QueuePair {
     responder_.Reset();
     message_requester_.Reset();
     message_responder_.Reset();
+    qp_.request_path = RequestPath::kUndecided;
     ReleaseCarrier();
     qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
     qp_.multipath.reset();
@@ -189,9 +189,9 @@ class RcQueuePair final : public QueuePair {
   }
   void DoReadyToSend(TimePoint now) override {
     if (qp_.carrier != nullptr) {
-      message_requester_.Start(send_, now);
+      message_requester_.Start(qp_, send_, now);
     } else {
-      requester_.Start(qp_, cc_, now);
+      StartNative(now);
     }
   }
   void DoAttributes(uint32_t mask) override {
@@ -272,7 +272,7 @@ class RcQueuePair final : public QueuePair {
       case AccessPurpose::kSendPayload:
       case AccessPurpose::kReadPlacement:
       case AccessPurpose::kAtomicPlacement:
-        if (message_requester_.active()) {
+        if (qp_.requests_on_channel()) {
           message_requester_.OnMemoryFault(qp_, send_, outbox, tag);
         } else {
           requester_.OnMemoryFault(qp_, outbox, tag);
@@ -289,7 +289,7 @@ class RcQueuePair final : public QueuePair {
 
   void DoDeadline(Outbox& outbox, TimePoint now) override {
     responder_.OnDeadline(now);
-    if (message_requester_.active()) {
+    if (qp_.requests_on_channel()) {
       message_requester_.OnDeadline(qp_, send_, now);
     } else {
       requester_.OnDeadline(qp_, outbox, now);
@@ -305,9 +305,9 @@ class RcQueuePair final : public QueuePair {
     receives_.HandOver(state, qp_);
     send_.HandOver(state, qp_);
     flow::HandOver(state, cc_);
-    message_requester_.HandOver(state, send_);
+    message_requester_.HandOver(state, qp_, send_);
     message_responder_.HandOver(state, names);
-    requester_.HandOver(state, qp_, cc_, !message_requester_.active());
+    requester_.HandOver(state, qp_, cc_, !qp_.requests_on_channel());
     responder_.HandOver(state, qp_);
     cnps_.HandOver(state);
   }
@@ -317,9 +317,13 @@ class RcQueuePair final : public QueuePair {
     if (qp_.carrier != nullptr) qp_.carrier->Release();
     qp_.carrier = nullptr;
   }
+  void StartNative(TimePoint now) {
+    qp_.request_path = RequestPath::kNative;
+    requester_.Start(qp_, cc_, now);
+  }
   PumpResult PumpRequests(Outbox& outbox, TimePoint now, PumpBudget& budget) {
-    return message_requester_.active() ? message_requester_.Pump(qp_, send_, outbox, now, budget)
-                                       : requester_.Pump(qp_, outbox, now, budget);
+    return qp_.requests_on_channel() ? message_requester_.Pump(qp_, send_, outbox, now, budget)
+                                     : requester_.Pump(qp_, outbox, now, budget);
   }
 
   // The members that every message on a channel touches lie together, from a cache line boundary

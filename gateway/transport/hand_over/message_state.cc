@@ -95,12 +95,16 @@ void Multipath::HandOver(StateStream& state, flow::CarrierNames& names) {
   state(left);
 }
 
-void MessageRequester::HandOver(StateStream& state, const SendQueue& send) {
+void MessageRequester::HandOver(StateStream& state, QpContext& qp, const SendQueue& send) {
   const StateRecord record(state, StateKind::kMessageRequester);
-  auto& [base, cursor, receives, ordered, attempt, active, rnr_waiting, not_ready, heard, refused,
-         offering, resent, paths_open, progress, backoff] = *this;
+  auto& [base, cursor, receives, ordered, attempt, rnr_waiting, not_ready, heard, refused, offering,
+         resent, paths_open, progress, backoff] = *this;
   state(base, cursor, receives, ordered, attempt);
-  active = state.Carry<bool>(active);
+  const bool on_channel = state.Carry(qp.requests_on_channel());
+  if (state.reading()) {
+    const RequestPath other = qp.sends() ? RequestPath::kNative : RequestPath::kUndecided;
+    qp.request_path = on_channel ? RequestPath::kChannel : other;
+  }
   rnr_waiting = state.Carry<bool>(rnr_waiting);
   not_ready = state.Carry<bool>(not_ready);
   heard = state.Carry<bool>(heard);
@@ -115,7 +119,7 @@ void MessageRequester::HandOver(StateStream& state, const SendQueue& send) {
     auto& [careful, rnr_left, number, refused_since, until] = *backoff;
     state(careful, rnr_left, number, refused_since, until);
   }
-  if (!state.reading() || !active) return;
+  if (!state.reading() || !on_channel) return;
   state.Require((!rnr_waiting && !offering) || backs_off, "RNR backoff is missing");
   state.Require(static_cast<int32_t>(cursor - send.head()) <= static_cast<int32_t>(send.size()),
                 "requests do not match");

@@ -42,8 +42,8 @@ wire::MessageOrder OrderFor(const QpContext& qp, const verbs::SendRequest& reque
 
 }  // namespace
 
-void MessageRequester::Start(const SendQueue& send, TimePoint now) {
-  active_ = true;
+void MessageRequester::Start(QpContext& qp, const SendQueue& send, TimePoint now) {
+  qp.request_path = RequestPath::kChannel;
   base_ = cursor_ = send.head();
   ordered_ = 0;
   receives_ = 0;
@@ -51,11 +51,6 @@ void MessageRequester::Start(const SendQueue& send, TimePoint now) {
   rnr_waiting_ = not_ready_ = refused_ = heard_ = offering_ = resent_ = paths_open_ = false;
   backoff_.reset();
   progress_ = now;
-}
-
-void MessageRequester::Reset() {
-  active_ = false;
-  backoff_.reset();
 }
 
 // Returns the request that is being sent or begins next; nullptr: none.
@@ -90,7 +85,7 @@ bool MessageRequester::MustWait(const QpContext& qp, const SendQueue& send,
 
 PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox, TimePoint now,
                                   PumpBudget& budget) {
-  if (!qp.sends() || !active_ || refused_) return PumpResult::kIdle;
+  if (!qp.sends() || !qp.requests_on_channel() || refused_) return PumpResult::kIdle;
   if (rnr_waiting_) {
     if (now < backoff_->until) return PumpResult::kBlocked;
     rnr_waiting_ = false;
@@ -258,7 +253,7 @@ bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
 bool MessageRequester::Wants(const QpContext& qp, const SendQueue& send,
                              const flow::Carrier& carrier, const flow::FrameRef& frame) const {
   const uint32_t index = base_ + frame.message;
-  const bool mine = active_ && (qp.carrier == &carrier || qp.IsBeside(carrier));
+  const bool mine = qp.requests_on_channel() && (qp.carrier == &carrier || qp.IsBeside(carrier));
   if (!mine || !qp.sends() || !send.Holds(index)) return false;
   const SendEntry& entry = send.At(index);
   return entry.started && entry.attempt == frame.extra && entry.failed == WcStatus::kSuccess &&
@@ -344,7 +339,7 @@ void MessageRequester::WaitToOffer(const QpContext& qp, uint32_t index, Duration
 
 DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& outbox,
                                      const ChannelFrame& frame, TimePoint now) {
-  if (!qp.sends() || !active_) return DropReason::k_qp_state;
+  if (!qp.sends() || !qp.requests_on_channel()) return DropReason::k_qp_state;
   // After a refusal, "not ready" answers to later messages mean nothing.
   if (refused_ && frame.not_ready()) return DropReason::k_stale_response;
   if (frame.has(wire::kFrameRelaxed)) return OnReplyAlone(qp, send, outbox, frame, now);
@@ -486,8 +481,8 @@ void MessageRequester::OnMemoryFault(QpContext& qp, SendQueue& send, Outbox& out
 }
 
 void MessageRequester::OnCarrierLost(QpContext& qp, SendQueue& send) {
-  if (!active_) return;
-  active_ = false;
+  if (!qp.requests_on_channel()) return;
+  qp.request_path = RequestPath::kUndecided;
   if (qp.sends()) send.Fail(qp, WcStatus::kRetryExceeded);
 }
 
@@ -500,7 +495,7 @@ TimePoint MessageRequester::TimeoutOf(const QpContext& qp, const SendQueue& send
 }
 
 TimePoint MessageRequester::deadline(const QpContext& qp, const SendQueue& send) const {
-  if (!active_ || !qp.sends()) return kNever;
+  if (!qp.requests_on_channel() || !qp.sends()) return kNever;
   // A peer that keeps answering "not ready" does not extend the timeout.
   if (rnr_waiting_)
     return not_ready_ ? Earlier(backoff_->until, TimeoutOf(qp, send)) : backoff_->until;
@@ -508,7 +503,7 @@ TimePoint MessageRequester::deadline(const QpContext& qp, const SendQueue& send)
 }
 
 void MessageRequester::OnDeadline(QpContext& qp, SendQueue& send, TimePoint now) {
-  if (!active_ || !qp.sends() || (rnr_waiting_ && !not_ready_)) return;
+  if (!qp.requests_on_channel() || !qp.sends() || (rnr_waiting_ && !not_ready_)) return;
   if (TimeoutOf(qp, send) > now) return;
   // Losses were found by the peer's acknowledgements, so the peer is alive: restart the timeout.
   if (resent_ && !not_ready_) {

@@ -22,14 +22,13 @@ namespace rocegw::transport {
 class MessageRequester {
  public:
   // RTR to RTS: from now on requests leave through the queue pair's carrier.
-  void Start(const SendQueue& send, TimePoint now);
+  void Start(QpContext& qp, const SendQueue& send, TimePoint now);
   // Applies changed attributes (rnr_retry) while the requester runs.
   void Configure(const QpContext& qp) {
     if (backoff_ != nullptr) backoff_->rnr_left = qp.attributes.rnr_retry;
   }
   // Resets all state. The caller has discarded the send queue's requests.
-  void Reset();
-  bool active() const { return active_; }
+  void Reset() { backoff_.reset(); }
   // Returns true if the peer has answered anything since Start.
   bool heard() const { return heard_; }
 
@@ -63,8 +62,8 @@ class MessageRequester {
   // Diagnostic numbers: the next message to send, and the oldest unanswered one.
   uint32_t next_message() const { return cursor_ - base_; }
   uint32_t oldest_message(const SendQueue& send) const { return send.head() - base_; }
-  // Writes or reads the state, after that of the send queue.
-  void HandOver(hand_over::StateStream& state, const SendQueue& send);
+  // Writes or reads the state and the request path, after the state of the send queue.
+  void HandOver(hand_over::StateStream& state, QpContext& qp, const SendQueue& send);
 
  private:
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
@@ -112,7 +111,6 @@ class MessageRequester {
   uint32_t receives_ = 0;  // number of receives that the begun messages take at the peer
   uint16_t ordered_ = 0;   // begun, unanswered messages that strong order waits for
   uint8_t attempt_ = 0;
-  bool active_ : 1 = false;  // started, and the carrier is not lost
   bool rnr_waiting_ : 1 = false;
   bool not_ready_ : 1 = false;  // the last answer was "endpoint not ready"
   bool heard_ : 1 = false;      // the peer has answered something
