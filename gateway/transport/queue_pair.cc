@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "gateway/transport/endpoint/endpoint_tombstone.h"
 #include "gateway/transport/message/frame_packet.h"
 #include "gateway/verbs/qp_state.h"
 
@@ -37,8 +36,6 @@ bool QueuePair::OnArrived(const flow::Carrier&, const flow::FrameRef& frame) {
   qp_.wants_room = false;
   return waited;
 }
-
-std::unique_ptr<EndpointTombstone> QueuePair::MakeTombstone() const { return nullptr; }
 
 void QueuePair::PublishState() {
   __atomic_store_n(&qp_.status->state, static_cast<uint32_t>(qp_.attributes.state),

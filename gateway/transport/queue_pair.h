@@ -5,7 +5,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "gateway/flow/carrier.h"
 #include "gateway/flow/congestion.h"
@@ -21,17 +20,8 @@ class CarrierNames;
 
 namespace rocegw::transport {
 
-class EndpointTombstone;
+class EndpointQueuePair;
 class XrcDomain;
-
-// Name of a message to an endpoint, as the endpoint's target knows it.
-struct MessageName {
-  const flow::Carrier* carrier = nullptr;
-  uint32_t source = 0;  // number of the sending endpoint
-  uint32_t message = 0;
-  uint8_t attempt = 0;
-  bool operator==(const MessageName&) const = default;
-};
 
 // Aligned to a cache line, because QpContext orders its fields by cache line.
 class alignas(64) QueuePair {
@@ -94,15 +84,8 @@ class alignas(64) QueuePair {
   // flight.
   virtual void SwitchCc(const flow::CcConfig&, TimePoint) {}
 
-  // Endpoints in a group (endpoint_group.h): number of receives that are free for new messages;
-  // whether the message has begun to arrive here, in any attempt; list of the group's messages that
-  // have.
-  virtual uint32_t receives_left() const { return 0; }
-  virtual bool HasBegun(const MessageName&) const { return false; }
-  virtual void ListBegun(std::vector<MessageName>&) const {}
-  // Returns the tombstone of an endpoint that is about to be destroyed; nullptr: nothing to
-  // remember.
-  virtual std::unique_ptr<EndpointTombstone> MakeTombstone() const;
+  // Returns the queue pair as an endpoint (endpoint/endpoint_queue_pair.h); nullptr: another type.
+  virtual EndpointQueuePair* endpoint() { return nullptr; }
 
   // Diagnostic PSNs: next to send, oldest unacknowledged, expected.
   struct Psns {
@@ -184,8 +167,6 @@ std::unique_ptr<QueuePair> MakeReadyQueuePair(const verbs::QpShape& shape);
 // queue pair without a responder.
 std::unique_ptr<QueuePair> MakeXrcTarget(const verbs::QpConfig& config, const flow::CcConfig& cc,
                                          XrcDomain& domain);
-// Makes an endpoint: messages to and from any endpoint, by channels only.
-std::unique_ptr<QueuePair> MakeEndpoint(const verbs::QpConfig& config);
 // Makes a UC queue pair.
 std::unique_ptr<QueuePair> MakeUcQueuePair(const verbs::QpConfig& config);
 // Makes a UD queue pair.

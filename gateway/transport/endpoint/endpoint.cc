@@ -4,16 +4,16 @@
 // does not affect others or the endpoint. Its state grows with the messages in flight, not with the
 // number of peers it has talked to.
 #include "gateway/transport/endpoint/endpoint_initiator.h"
+#include "gateway/transport/endpoint/endpoint_queue_pair.h"
 #include "gateway/transport/endpoint/endpoint_target.h"
 #include "gateway/transport/message/frame_packet.h"
-#include "gateway/transport/queue_pair.h"
 
 namespace rocegw::transport {
 namespace {
 
-class Endpoint final : public QueuePair {
+class Endpoint final : public EndpointQueuePair {
  public:
-  explicit Endpoint(const verbs::QpConfig& config) : QueuePair(config) {
+  explicit Endpoint(const verbs::QpConfig& config) : EndpointQueuePair(config) {
     send_.SetSize(config.sq_entries, config.max_send_sge);
     initiator_.SetSize(config.sq_entries);
   }
@@ -165,7 +165,7 @@ class Endpoint final : public QueuePair {
 
 }  // namespace
 
-std::unique_ptr<QueuePair> MakeEndpoint(const verbs::QpConfig& config) {
+std::unique_ptr<EndpointQueuePair> MakeEndpoint(const verbs::QpConfig& config) {
   return std::make_unique<Endpoint>(config);
 }
 

@@ -16,7 +16,7 @@ bool TakesReceive(const wire::ChannelFrame& frame) {
 
 // Removes a member. The payload that it received of unfinished messages is lost, so their remaining
 // frames are refused and the senders offer the whole messages again.
-void EndpointGroup::Leave(const QueuePair& member, TimePoint now) {
+void EndpointGroup::Leave(const EndpointQueuePair& member, TimePoint now) {
   std::erase(members_, &member);
   std::erase_if(orphans_, [now](const Orphan& orphan) { return orphan.until < now; });
   std::vector<MessageName> begun;
@@ -28,14 +28,15 @@ void EndpointGroup::OnCarrierLost(const flow::Carrier& carrier) {
   std::erase_if(orphans_, [&](const Orphan& orphan) { return orphan.message.carrier == &carrier; });
 }
 
-QueuePair* EndpointGroup::Choose(const MessageName& message, const wire::ChannelFrame& frame) {
+EndpointQueuePair* EndpointGroup::Choose(const MessageName& message,
+                                         const wire::ChannelFrame& frame) {
   for (const Orphan& orphan : orphans_)
     if (orphan.message == message) return nullptr;
   const bool single = frame.offset == 0 && frame.has(wire::kFrameLast);
   if (!single) {
     // Linear search: members are few, and only messages of several frames get here. A table would
     // duplicate the members' records.
-    for (QueuePair* const member : members_)
+    for (EndpointQueuePair* const member : members_)
       if (member->HasBegun(message)) return member;
   }
   switch (config_.dispatch) {
@@ -51,10 +52,10 @@ QueuePair* EndpointGroup::Choose(const MessageName& message, const wire::Channel
 
 // Rendezvous hashing: each sender ranks all members. When a member leaves, only its own senders
 // move.
-QueuePair* EndpointGroup::ByHash(uint64_t sender) const {
-  QueuePair* best = nullptr;
+EndpointQueuePair* EndpointGroup::ByHash(uint64_t sender) const {
+  EndpointQueuePair* best = nullptr;
   uint64_t most = 0;
-  for (QueuePair* const member : members_) {
+  for (EndpointQueuePair* const member : members_) {
     if (!member->context().receives()) continue;
     const uint64_t rank = Mix(sender ^ member->context().config.qpn.value);
     if (best != nullptr && rank <= most) continue;
@@ -65,10 +66,10 @@ QueuePair* EndpointGroup::ByHash(uint64_t sender) const {
 }
 
 // Returns the next member in round-robin order that has receives, or the next one if none has.
-QueuePair* EndpointGroup::ByTurn(bool takes_receive) {
-  QueuePair* without = nullptr;
+EndpointQueuePair* EndpointGroup::ByTurn(bool takes_receive) {
+  EndpointQueuePair* without = nullptr;
   for (size_t looked = 0; looked < members_.size(); ++looked) {
-    QueuePair* const member = members_[turn_++ % members_.size()];
+    EndpointQueuePair* const member = members_[turn_++ % members_.size()];
     if (!member->context().receives()) continue;
     if (!takes_receive || member->receives_left() != 0) return member;
     if (without == nullptr) without = member;
@@ -76,12 +77,12 @@ QueuePair* EndpointGroup::ByTurn(bool takes_receive) {
   return without;
 }
 
-QueuePair* EndpointGroup::ByDepth() {
-  QueuePair* best = nullptr;
+EndpointQueuePair* EndpointGroup::ByDepth() {
+  EndpointQueuePair* best = nullptr;
   uint32_t most = 0;
   // Members with equal numbers of receives are chosen round-robin.
   for (size_t looked = 0; looked < members_.size(); ++looked) {
-    QueuePair* const member = members_[(turn_ + looked) % members_.size()];
+    EndpointQueuePair* const member = members_[(turn_ + looked) % members_.size()];
     if (!member->context().receives()) continue;
     const uint32_t left = member->receives_left();
     if (best != nullptr && left <= most) continue;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gateway/transport/queue_pair.h"
+#include "gateway/transport/endpoint/endpoint_queue_pair.h"
 #include "gateway/verbs/qp_config.h"
 
 namespace rocegw::hand_over {
@@ -27,11 +27,11 @@ class EndpointGroup {
   const verbs::GroupConfig& config() const { return config_; }
   size_t size() const { return members_.size(); }
   // Adds a member, which must outlive its membership.
-  void Join(QueuePair& member) { members_.push_back(&member); }
-  void Leave(const QueuePair& member, TimePoint now);
+  void Join(EndpointQueuePair& member) { members_.push_back(&member); }
+  void Leave(const EndpointQueuePair& member, TimePoint now);
   // Returns the member that receives the frame. nullptr: no member can, and the sender must offer
   // the message again.
-  QueuePair* Choose(const MessageName& message, const wire::ChannelFrame& frame);
+  EndpointQueuePair* Choose(const MessageName& message, const wire::ChannelFrame& frame);
   // Forgets messages that the channel carried; the channel is destroyed.
   void OnCarrierLost(const flow::Carrier& carrier);
   // Writes the state, or reads it into a group with the same configuration and members, in any
@@ -43,12 +43,12 @@ class EndpointGroup {
     MessageName message;
     TimePoint until;
   };
-  QueuePair* ByHash(uint64_t sender) const;
-  QueuePair* ByTurn(bool takes_receive);
-  QueuePair* ByDepth();
+  EndpointQueuePair* ByHash(uint64_t sender) const;
+  EndpointQueuePair* ByTurn(bool takes_receive);
+  EndpointQueuePair* ByDepth();
 
   verbs::GroupConfig config_;
-  std::vector<QueuePair*> members_;
+  std::vector<EndpointQueuePair*> members_;
   size_t turn_ = 0;
   std::vector<Orphan> orphans_;
 };

@@ -14,6 +14,7 @@
 
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/transport/endpoint/endpoint_answers.h"
+#include "gateway/transport/endpoint/message_name.h"
 #include "gateway/transport/message/incoming_message.h"
 #include "gateway/transport/message/peer_channels.h"
 #include "gateway/transport/pump.h"

@@ -32,7 +32,7 @@ void EndpointGroup::HandOver(StateStream& state, flow::CarrierNames& names) {
     Qpn number = members[i]->context().config.qpn;
     state(number);
     const auto rest = members.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto found = std::find_if(rest, members.end(), [&](const QueuePair* member) {
+    const auto found = std::find_if(rest, members.end(), [&](const EndpointQueuePair* member) {
       return member->context().config.qpn == number;
     });
     if (state.Require(found != members.end(), "endpoint group has other members"))

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <map>
 
+#include "gateway/transport/endpoint/endpoint_queue_pair.h"
+
 namespace rocegw::worker {
 
 // Objects that a new queue pair refers to.
@@ -134,9 +136,9 @@ ControlReply QueuePairControl::Do(const LinkQp& body) {
   context.peers = &session.peers;
   context.wait_entry = {};
   if (!parts.queueless) session.pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
-  if (parts.group != nullptr) parts.group->Join(*slot.qp);
-  if (config.type == verbs::QpType::kEndpoint)
-    uses_.bindings.references().AddEndpoint(session.link.share);
+  transport::EndpointQueuePair* const endpoint = slot.qp->endpoint();
+  if (parts.group != nullptr && endpoint != nullptr) parts.group->Join(*endpoint);
+  if (endpoint != nullptr) uses_.bindings.references().AddEndpoint(session.link.share);
   return {};
 }
 
@@ -150,12 +152,14 @@ ControlReply QueuePairControl::Do(const UnlinkQp& body) {
   if (session != nullptr && !session->failed) slot->qp->SendLast(uses_.outbox, uses_.round.now);
   if (context.srq != nullptr || context.config.type == verbs::QpType::kXrcReceive)
     slot->qp->GiveBackReceives();
-  if (transport::EndpointGroup* const group = uses_.groups.Of(body.session, context.rare.group))
-    group->Leave(*slot->qp, uses_.round.now);
-  uses_.tombstones.Keep(*slot->qp, uses_.round.now);
+  const transport::EndpointQueuePair* const endpoint = slot->qp->endpoint();
+  if (endpoint != nullptr) {
+    if (transport::EndpointGroup* const group = uses_.groups.Of(body.session, context.rare.group))
+      group->Leave(*endpoint, uses_.round.now);
+    uses_.tombstones.Keep(*endpoint, uses_.round.now);
+  }
   if (session != nullptr) uses_.bindings.EndAll(*slot);
-  if (context.config.type == verbs::QpType::kEndpoint)
-    uses_.bindings.references().RemoveEndpoint(session->link.share);
+  if (endpoint != nullptr) uses_.bindings.references().RemoveEndpoint(session->link.share);
   uses_.qps.Remove(body.qpn, *slot);
   return {};
 }

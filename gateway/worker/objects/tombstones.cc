@@ -5,9 +5,8 @@
 
 namespace rocegw::worker {
 
-void Tombstones::Keep(const transport::QueuePair& endpoint, TimePoint now) {
+void Tombstones::Keep(const transport::EndpointQueuePair& endpoint, TimePoint now) {
   std::unique_ptr<transport::EndpointTombstone> tombstone = endpoint.MakeTombstone();
-  if (tombstone == nullptr) return;
   while (!kept_.empty() && (kept_.front().until < now || kept_.size() >= kMost)) kept_.pop_front();
   kept_.push_back({std::move(tombstone), now + transport::EndpointTombstone::kAge});
 }

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "gateway/flow/frame_ref.h"
+#include "gateway/transport/endpoint/endpoint_queue_pair.h"
 #include "gateway/transport/endpoint/endpoint_tombstone.h"
-#include "gateway/transport/queue_pair.h"
 
 namespace rocegw::hand_over {
 class StateStream;
@@ -20,7 +20,7 @@ namespace rocegw::worker {
 class Tombstones {
  public:
   // Keeps what an endpoint that is about to be destroyed has to remember.
-  void Keep(const transport::QueuePair& endpoint, TimePoint now);
+  void Keep(const transport::EndpointQueuePair& endpoint, TimePoint now);
   // Writes the answer that the lost frame carried. Returns false if nobody remembers it.
   bool Answer(const flow::FrameRef& lost, wire::ChannelFrame& frame) const;
   void HandOver(hand_over::StateStream& state);

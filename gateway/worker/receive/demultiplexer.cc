@@ -143,7 +143,7 @@ QpSlot* Demultiplexer::ReceiverOf(const channel::Delivery& delivery) {
   transport::EndpointGroup* const group = uses_.groups.Find(frame.destination);
   if (group == nullptr || !frame.has(wire::kFrameEndpoint)) return nullptr;
   const flow::Carrier& carrier = uses_.bindings.SeenBy(group->config().session, *delivery.channel);
-  transport::QueuePair* const member =
+  transport::EndpointQueuePair* const member =
       group->Choose({&carrier, frame.source.value, frame.message, frame.attempt}, frame);
   return member == nullptr ? nullptr : uses_.qps.Find(member->context().handle);
 }

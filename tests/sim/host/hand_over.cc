@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hand-over of a virtual host's objects to fresh ones (gateway/hand_over).
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/transport/endpoint/endpoint_queue_pair.h"
 #include "tests/sim/host/host.h"
 #include "tests/support/qp/carrier_addresses.h"
 

@@ -8,6 +8,7 @@
 
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/memory/direct_copy.h"
+#include "gateway/transport/endpoint/endpoint_queue_pair.h"
 #include "gateway/wire/codec.h"
 #include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/describe/describe.h"
