@@ -20,101 +20,86 @@ struct RemappedRegion;
 
 using Command = void (*)(ClientSession& session, Request& request);
 
+// The commands: type of the request (ROCEGW_MSG_...), and the function that carries it out.
+#define ROCEGW_COMMANDS(X)                     \
+  X(HELLO, Hello)                              \
+  X(QUERY_DEVICE, QueryDevice)                 \
+  X(QUERY_GIDS, QueryGids)                     \
+  X(OPEN_CONTEXT, OpenContext)                 \
+  X(CLOSE_CONTEXT, CloseContext)               \
+  X(ALLOC_PD, AllocPd)                         \
+  X(DEALLOC_PD, DeallocPd)                     \
+  X(REG_MR, RegMr)                             \
+  X(REREG_MR, ReregMr)                         \
+  X(DEREG_MR, DeregMr)                         \
+  X(ALLOC_MW, AllocMw)                         \
+  X(DEALLOC_MW, DeallocMw)                     \
+  X(TAKE_AHS, TakeAhs)                         \
+  X(GIVE_AHS, GiveAhs)                         \
+  X(CREATE_CHANNEL, CreateCompletionChannel)   \
+  X(DESTROY_CHANNEL, DestroyCompletionChannel) \
+  X(CREATE_CQ, CreateCq)                       \
+  X(DESTROY_CQ, DestroyCq)                     \
+  X(RESIZE_CQ, ResizeCq)                       \
+  X(MODERATE_CQ, ModerateCq)                   \
+  X(CREATE_QP, CreateQp)                       \
+  X(MODIFY_QP, ModifyQp)                       \
+  X(QUERY_QP, QueryQp)                         \
+  X(DESTROY_QP, DestroyQp)                     \
+  X(CREATE_REGION, CreateRegion)               \
+  X(IMPORT_REGION, ImportRegion)               \
+  X(IMPORT_DEVICE, ImportDevice)               \
+  X(DESTROY_REGION, DestroyRegion)             \
+  X(SET_MEMORY, SetMemory)                     \
+  X(QUERY_ECE, QueryEce)                       \
+  X(SET_ECE, SetEce)                           \
+  X(OPEN_XRCD, OpenXrcd)                       \
+  X(CLOSE_XRCD, CloseXrcd)                     \
+  X(OPEN_QP, OpenQp)                           \
+  X(ATTACH_MULTICAST, AttachMulticast)         \
+  X(DETACH_MULTICAST, DetachMulticast)         \
+  X(CREATE_PEER, CreatePeer)                   \
+  X(DESTROY_PEER, DestroyPeer)                 \
+  X(CREATE_SRQ, CreateSrq)                     \
+  X(MODIFY_SRQ, ModifySrq)                     \
+  X(QUERY_SRQ, QuerySrq)                       \
+  X(DESTROY_SRQ, DestroySrq)                   \
+  X(CREATE_GROUP, CreateGroup)                 \
+  X(DESTROY_GROUP, DestroyGroup)               \
+  X(CM_CREATE_CHANNEL, CmCreateChannel)        \
+  X(CM_DESTROY_CHANNEL, CmDestroyChannel)      \
+  X(CM_CREATE_ID, CmCreateId)                  \
+  X(CM_DESTROY_ID, CmDestroyId)                \
+  X(CM_BIND, CmBind)                           \
+  X(CM_RESOLVE_ADDR, CmResolveAddr)            \
+  X(CM_RESOLVE_ROUTE, CmResolveRoute)          \
+  X(CM_LISTEN, CmListen)                       \
+  X(CM_CONNECT, CmConnect)                     \
+  X(CM_ACCEPT, CmAccept)                       \
+  X(CM_REJECT, CmReject)                       \
+  X(CM_ESTABLISH, CmEstablish)                 \
+  X(CM_DISCONNECT, CmDisconnect)               \
+  X(CM_INIT_QP_ATTR, CmInitQpAttr)             \
+  X(CM_SET_OPTION, CmSetOption)                \
+  X(CM_MIGRATE, CmMigrate)                     \
+  X(CM_NOTIFY, CmNotify)                       \
+  X(CM_JOIN, CmJoin)                           \
+  X(CM_QUERY_ID, CmQueryId)
+
+#define ROCEGW_DECLARE_COMMAND(type, function) \
+  void function(ClientSession& session, Request& request);
+ROCEGW_COMMANDS(ROCEGW_DECLARE_COMMAND)
+#undef ROCEGW_DECLARE_COMMAND
+
 // Returns nullptr for a type that this version does not know.
 Command FindCommand(uint32_t type);
-
-// commands_device.cc
-void Hello(ClientSession& session, Request& request);
-void SetMemory(ClientSession& session, Request& request);
-void QueryDevice(ClientSession& session, Request& request);
-void QueryGids(ClientSession& session, Request& request);
-void OpenContext(ClientSession& session, Request& request);
-void CloseContext(ClientSession& session, Request& request);
-void CreateCompletionChannel(ClientSession& session, Request& request);
-void DestroyCompletionChannel(ClientSession& session, Request& request);
 
 // Charges of a region in the order of RemappedRegion::charges.
 using RegionCosts = std::array<std::pair<Resource, uint64_t>, 4>;
 // Charges a region to the pool. Returns false after an answer to the request: a limit is reached.
 bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCosts& costs);
 
-// commands_memory.cc
-void AllocPd(ClientSession& session, Request& request);
-void DeallocPd(ClientSession& session, Request& request);
-void RegMr(ClientSession& session, Request& request);
-void TakeAhs(ClientSession& session, Request& request);
-void GiveAhs(ClientSession& session, Request& request);
-void ReregMr(ClientSession& session, Request& request);
-void DeregMr(ClientSession& session, Request& request);
-void CreateRegion(ClientSession& session, Request& request);
-void ImportRegion(ClientSession& session, Request& request);
-void ImportDevice(ClientSession& session, Request& request);
-void DestroyRegion(ClientSession& session, Request& request);
-
-// commands_window.cc
-void AllocMw(ClientSession& session, Request& request);
-void DeallocMw(ClientSession& session, Request& request);
-
-// commands_cq.cc
-void CreateCq(ClientSession& session, Request& request);
-void ResizeCq(ClientSession& session, Request& request);
-void ModerateCq(ClientSession& session, Request& request);
-void DestroyCq(ClientSession& session, Request& request);
-
-// commands_srq.cc
-void CreateSrq(ClientSession& session, Request& request);
-void ModifySrq(ClientSession& session, Request& request);
-void QuerySrq(ClientSession& session, Request& request);
-void DestroySrq(ClientSession& session, Request& request);
-
-// commands_qp.cc
-void CreateQp(ClientSession& session, Request& request);
-void ModifyQp(ClientSession& session, Request& request);
-void QueryQp(ClientSession& session, Request& request);
-void DestroyQp(ClientSession& session, Request& request);
-void QueryEce(ClientSession& session, Request& request);
-void SetEce(ClientSession& session, Request& request);
-
-// commands_xrc.cc
-void OpenXrcd(ClientSession& session, Request& request);
-void CloseXrcd(ClientSession& session, Request& request);
-void OpenQp(ClientSession& session, Request& request);
 // Part of CreateQp for XRC_RECV queue pairs.
 void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked);
-
-// commands_multicast.cc
-void AttachMulticast(ClientSession& session, Request& request);
-void DetachMulticast(ClientSession& session, Request& request);
-
-// commands_peer.cc
-void CreatePeer(ClientSession& session, Request& request);
-void DestroyPeer(ClientSession& session, Request& request);
-
-// commands_group.cc
-void CreateGroup(ClientSession& session, Request& request);
-void DestroyGroup(ClientSession& session, Request& request);
-
-// commands_cm.cc
-void CmCreateChannel(ClientSession& session, Request& request);
-void CmDestroyChannel(ClientSession& session, Request& request);
-void CmCreateId(ClientSession& session, Request& request);
-void CmDestroyId(ClientSession& session, Request& request);
-void CmBind(ClientSession& session, Request& request);
-void CmResolveAddr(ClientSession& session, Request& request);
-void CmResolveRoute(ClientSession& session, Request& request);
-void CmListen(ClientSession& session, Request& request);
-void CmSetOption(ClientSession& session, Request& request);
-void CmMigrate(ClientSession& session, Request& request);
-void CmJoin(ClientSession& session, Request& request);
-void CmQueryId(ClientSession& session, Request& request);
-
-// commands_connect.cc
-void CmConnect(ClientSession& session, Request& request);
-void CmAccept(ClientSession& session, Request& request);
-void CmReject(ClientSession& session, Request& request);
-void CmEstablish(ClientSession& session, Request& request);
-void CmDisconnect(ClientSession& session, Request& request);
-void CmInitQpAttr(ClientSession& session, Request& request);
-void CmNotify(ClientSession& session, Request& request);
 
 }  // namespace rocegw::session
