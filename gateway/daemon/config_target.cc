@@ -84,7 +84,7 @@ std::optional<apply::Wrong> ConfigTarget::CheckReserve(const tenant::PoolSetting
   uint64_t has = 0;
   session::Services& services = sessions_.services();
   if (const tenant::Pool* const pool = services.pools.FindPool(settings.name)) {
-    if (const auto reserve = services.reserves.Of(*pool)) has = reserve->bytes();
+    if (const auto reserve = sessions_.reserves().Of(*pool)) has = reserve->bytes();
   }
   const uint64_t available = AvailableMemory();
   if (wanted <= has || wanted - has <= available / 2) return std::nullopt;

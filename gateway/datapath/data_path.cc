@@ -125,7 +125,7 @@ void DataPath::StartSessions(session::Options options) {
         return ports_->SourceFor(destination, interface_index);
       });
   sessions_->services().descriptors = outside_.descriptors;
-  sessions_->services().cm->WaitForNeighbours();
+  sessions_->cm().WaitForNeighbours();
   sessions_->services().multicast.membership = [this](size_t device, const wire::Gid& group,
                                                       bool joined) {
     return ports_->SetMembership(device, group, joined);

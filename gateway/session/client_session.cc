@@ -42,11 +42,13 @@ shm::Sealing SealingIn(const Services& services) {
 
 }  // namespace
 
-ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& pool,
+ClientSession::ClientSession(SessionId id, const SessionUses& uses, tenant::Pool& pool,
                              std::shared_ptr<tenant::SlotShare> slot, Peer peer, MessageSink& sink,
                              std::shared_ptr<ClientCallQueue> call_queue)
     : id_(id),
-      services_(services),
+      services_(uses.services),
+      cm_(uses.cm),
+      captures_(uses.captures),
       pool_(pool),
       slot_(std::move(slot)),
       trusted_(pool.settings().trusted),
@@ -54,9 +56,9 @@ ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& poo
       sink_(sink),
       call_queue_(std::move(call_queue)),
       attached_ns_(WallClockNs()),
-      reserve_(services.reserves.Of(pool)),
-      segment_(0, reserve_.get(), SealingIn(services)),
-      doorbells_(services.workers.worker_count()),
+      reserve_(uses.reserves.Of(pool)),
+      segment_(0, reserve_.get(), SealingIn(services_)),
+      doorbells_(services_.workers.worker_count()),
       memory_parts_(std::make_shared<MemoryParts>()) {
   // Allocated early, so that objects from a reserve need no allocation later.
   if (reserve_ != nullptr) chunk_descriptors_.reserve(shm::Segment::kChunksAhead);
@@ -172,7 +174,7 @@ bool ClientSession::LacksEventChannels() {
 
 void ClientSession::ReplyError(int error) {
   if (pending_.has_value() && pending_->request_id == 0 && !ending_)
-    services_.cm->OnUnanswered(*this, pending_->type, pending_->subject, error);
+    cm_.OnUnanswered(*this, pending_->type, pending_->subject, error);
   rocegw_reply reply{};
   reply.error = error;
   SendReply({reinterpret_cast<uint8_t*>(&reply), sizeof reply}, -1);
@@ -498,7 +500,7 @@ void ClientSession::OnAsyncEvent(const worker::AsyncEventRaised& event) {
   };
   // Data that arrives before the RTU has the same effect as the RTU.
   if (event.event == verbs::AsyncEvent::kCommEstablished) {
-    services_.cm->OnCommEstablished(*this, event.qpn);
+    cm_.OnCommEstablished(*this, event.qpn);
   }
   if (event.kind == ROCEGW_OBJECT_QP) {
     const Qp* const qp = objects_.qps.Find(event.handle);

@@ -32,7 +32,9 @@
 #include "gateway/session/events/doorbells.h"
 #include "gateway/session/objects/objects.h"
 #include "gateway/session/objects/session_costs.h"
+#include "gateway/session/reserve/ready_reserve.h"
 #include "gateway/session/services.h"
+#include "gateway/session/session_uses.h"
 #include "gateway/session/state/state_rows.h"
 
 namespace rocegw::session {
@@ -48,7 +50,7 @@ class ClientSession {
  public:
   // Counts as one session of the pool until its owner's Reap, so the pool outlives it.
   // `slot`: limits of the session's attach socket; nullptr: the pool's only.
-  ClientSession(SessionId id, Services& services, tenant::Pool& pool,
+  ClientSession(SessionId id, const SessionUses& uses, tenant::Pool& pool,
                 std::shared_ptr<tenant::SlotShare> slot, Peer peer, MessageSink& sink,
                 std::shared_ptr<ClientCallQueue> call_queue);
   ~ClientSession();
@@ -89,7 +91,8 @@ class ClientSession {
   // ----------------------------------------------------------------------------------------------
 
   Services& services() { return services_; }
-  CmBinding& cm() { return *services_.cm; }
+  CmBinding& cm() { return cm_; }
+  Captures& captures() { return captures_; }
   Objects& objects() { return objects_; }
   const Objects& objects() const { return objects_; }
   shm::Segment& segment() { return segment_; }
@@ -288,6 +291,8 @@ class ClientSession {
 
   const SessionId id_;
   Services& services_;
+  CmBinding& cm_;
+  Captures& captures_;
   tenant::Pool& pool_;
   const std::shared_ptr<tenant::SlotShare> slot_;
   const bool trusted_;

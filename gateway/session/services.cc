@@ -53,7 +53,8 @@ tenant::PoolSettings DefaultPool(const Options& options) {
 }
 
 Services::Services(ControlLoop& control_loop, const std::vector<worker::WorkerLink*>& links,
-                   const port::SteeringTable& the_steering, Options the_options, Log the_log)
+                   const port::SteeringTable& the_steering, std::vector<Device> the_devices,
+                   Options the_options, const Drain& the_drain, Log the_log)
     : loop(control_loop),
       steering(the_steering),
       options(std::move(the_options)),
@@ -62,11 +63,13 @@ Services::Services(ControlLoop& control_loop, const std::vector<worker::WorkerLi
       workers(links),
       keys(random),
       qpns(steering, workers.worker_count(), random),
+      drain(the_drain),
       log(std::move(the_log)) {
   tenant::TenantSettings tenant;
   tenant.name = kDefaultTenant;
   pools.SetTenant(tenant);
   pools.SetPool(DefaultPool(options));
+  for (Device& device : the_devices) AddDevice(std::move(device));
 }
 
 void Services::Tell(const std::string& reason, const std::string& object,
@@ -150,7 +153,7 @@ const Services::View& Services::ViewOf(const tenant::Pool& pool) {
 }
 
 int Services::CheckDrain(const tenant::Pool& pool, const char* what) {
-  if (drain == nullptr || !drain->active()) return 0;
+  if (!drain.active()) return 0;
   Tell("DRAINING", pool.name(), what,
        pool.name() + ": " + what + " refused, the gateway is being drained");
   return ESHUTDOWN;

@@ -24,7 +24,6 @@
 #include "gateway/session/reserve/key_generator.h"
 #include "gateway/session/reserve/qpn_allocator.h"
 #include "gateway/session/reserve/random.h"
-#include "gateway/session/reserve/ready_reserve.h"
 #include "gateway/session/state/event_log.h"
 #include "gateway/session/state/log_limiter.h"
 #include "gateway/session/worker_requests.h"
@@ -34,15 +33,14 @@
 
 namespace rocegw::session {
 
-class Captures;
-class CmBinding;
-
 // Returns CLOCK_REALTIME in ns since 1970.
 int64_t WallClockNs();
 
 struct Services {
+  // The loop, the links and the drain outlive the services.
   Services(ControlLoop& control_loop, const std::vector<worker::WorkerLink*>& links,
-           const port::SteeringTable& the_steering, Options the_options, Log the_log);
+           const port::SteeringTable& the_steering, std::vector<Device> the_devices,
+           Options the_options, const Drain& the_drain, Log the_log);
 
   void Say(Severity severity, const std::string& line) {
     log.Say(severity, line, ControlLoop::Now());
@@ -145,13 +143,10 @@ struct Services {
 
   MulticastGroups multicast;
   XrcDomains xrc;
-  const Drain* drain = nullptr;  // owned by the server
-  CmBinding* cm = nullptr;       // owned by the server
-  Captures* captures = nullptr;  // owned by the server
-  size_t next_worker = 0;        // for the next QP or SRQ
+  const Drain& drain;
+  size_t next_worker = 0;  // for the next QP or SRQ
   LogLimiter log;
   HeapReturn heap{loop, [this] { return pools.gateway().used(Resource::kHeapBytes); }};
-  ReadyReserves reserves{*this};
 
  private:
   const verbs::GidTable* Publish(const Device& device);

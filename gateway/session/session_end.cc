@@ -67,7 +67,7 @@ void ClientSession::FreeQp(uint32_t handle) {
     --objects_.xrcds.Find(qp->xrcd)->users;
     Give(Resource::kQps);
     if (qp->last == nullptr) return;
-    services_.captures->QpRemoved(pool().name(), qp->qpn);
+    captures_.QpRemoved(pool().name(), qp->qpn);
     services_.qpns.Give(qp->qpn, ControlLoop::Now());
     return;
   }
@@ -76,7 +76,7 @@ void ClientSession::FreeQp(uint32_t handle) {
     segment_.Free(*block);
   }
   doorbells_.Give(qp->worker, {qp->doorbell_page, qp->doorbell_bit});
-  services_.captures->QpRemoved(pool().name(), qp->qpn);
+  captures_.QpRemoved(pool().name(), qp->qpn);
   services_.qpns.Give(qp->qpn, ControlLoop::Now());
   Give(Resource::kQps);
   --objects_.pds.Find(qp->pd)->users;
@@ -263,7 +263,7 @@ void ClientSession::End(const std::string& reason) {
     pending_.reset();
   }
   services_.returned_calls->Abandon(std::exchange(dropping_, 0));
-  services_.cm->DropSession(*this);
+  cm_.DropSession(*this);
   DropCmIds();
   ContinueEnd();
 }
@@ -272,7 +272,7 @@ void ClientSession::DisconnectAll() {
   std::vector<cm::CmHandle> ids;
   objects_.cm_ids.ForEach([&](uint32_t, const CmId& id) { ids.push_back(id.engine); });
   // Unconnected ids return an error, which is expected.
-  for (const cm::CmHandle id : ids) (void)services_.cm->Run(*this, id, cm::Disconnect{});
+  for (const cm::CmHandle id : ids) (void)cm_.Run(*this, id, cm::Disconnect{});
   verbs::QpAttributes failed;
   failed.state = verbs::QpState::kError;
   objects_.qps.ForEach([&](uint32_t, Qp& qp) {

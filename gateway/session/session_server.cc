@@ -55,24 +55,23 @@ Options WithinDescriptors(Options options) {
 SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::WorkerLink*>& links,
                              const port::SteeringTable& steering, std::vector<Device> devices,
                              Options options, Log log, SourceLookup lookup)
-    : services_(loop, links, steering, WithinDescriptors(std::move(options)), std::move(log)),
-      attach_(services_),
-      captures_(services_, attach_),
-      slots_(services_, attach_, services_.options.slots_dir),
-      drain_(loop, [this](OnDeadline action) { AtDrainDeadline(action); }) {
-  services_.drain = &drain_;
-  services_.captures = &captures_;
-  for (Device& device : devices) services_.AddDevice(std::move(device));
-  cm_ = std::make_unique<CmBinding>(services_, std::move(lookup));
-  cm_->find_session = [this](SessionId id) { return attach_.Find(id); };
-  services_.cm = cm_.get();
+    : drain_(loop, [this](OnDeadline action) { AtDrainDeadline(action); }),
+      services_(loop, links, steering, std::move(devices), WithinDescriptors(std::move(options)),
+                drain_, std::move(log)),
+      refill_(loop, services_.options.refill_after),
+      cm_(
+          services_, refill_, [this](SessionId id) { return attach_.Find(id); }, std::move(lookup)),
+      captures_(services_, [this](const std::string& scope,
+                                  const std::function<void(Qpn)>& add) { ListQps(scope, add); }),
+      attach_({services_, cm_, reserves_, captures_}),
+      slots_(services_, attach_, services_.options.slots_dir) {
   if (!services_.options.awaits_state) {
     if (services_.options.gateways.channels) TakeChannelNumbers();
     UseChannels();
-    cm_->OfferChannels(Acceptors());
+    cm_.OfferChannels(Acceptors());
   }
   services_.workers.on_mad = [this](WorkerIndex, const worker::MadReceived& mad) {
-    cm_->OnMad(mad);
+    cm_.OnMad(mad);
   };
   services_.workers.on_async_event = [this](const worker::AsyncEventRaised& event) {
     if (XrcDomains::IsDomain(event.session)) return TellOpeners(event);
@@ -82,7 +81,7 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
     attach_.End(stopped.session, stopped.reason);
   };
   services_.workers.on_peer_changed = [this](const worker::PeerChanged& changed) {
-    cm_->ForgetPeer(changed.peer);
+    cm_.ForgetPeer(changed.peer);
   };
   services_.workers.on_rate_reached = [this](const worker::RateReached& reached) {
     services_.pools.ForEachPool([&](const tenant::Pool& pool) {
@@ -138,7 +137,7 @@ void SessionServer::UseChannels() {
     channel::ChannelOptions options;
     options.acceptor = channel_numbers_[i].acceptor;
     options.numbers = channel_numbers_[i].numbers;
-    options.instance = cm_->engine().discovery().own().instance;
+    options.instance = cm_.engine().discovery().own().instance;
     options.worker = static_cast<WorkerIndex>(i);
     options.paths = services_.options.gateways.paths;
     options.features = services_.options.gateways.features | wire::kOptionChannel;
@@ -151,12 +150,12 @@ void SessionServer::UseChannels() {
 }
 
 void SessionServer::SetMember(const wire::Gid& peer, bool member) {
-  cm_->SetMember(peer, member);
+  cm_.SetMember(peer, member);
   services_.workers.TellAll(worker::NameMember{peer, member});
 }
 
 void SessionServer::SetKeys(const FleetKeys& keys) {
-  cm_->SetKeys(keys);
+  cm_.SetKeys(keys);
   services_.workers.TellAll(worker::UseKeys{keys});
 }
 
@@ -177,6 +176,13 @@ void SessionServer::TellOpeners(const worker::AsyncEventRaised& event) {
     theirs.cookie = opener.cookie;
     if (ClientSession* const session = attach_.Find(opener.session)) session->OnAsyncEvent(theirs);
   }
+}
+
+void SessionServer::ListQps(const std::string& scope, const std::function<void(Qpn)>& add) {
+  attach_.ForEach([&](const ClientSession& session) {
+    if (!tenant::IsInScope(scope, session.pool().name())) return;
+    session.objects().qps.ForEach([&](uint32_t, const Qp& qp) { add(qp.qpn); });
+  });
 }
 
 void SessionServer::AfterRound() {
@@ -223,7 +229,7 @@ void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& 
   const tenant::Pool* const known = services_.pools.FindPool(pool.name);
   const bool same = known != nullptr && known->settings().allowed_peers == pool.allowed_peers;
   tenant::Pool& now = services_.pools.SetPool(pool);
-  services_.reserves.Set(now);
+  reserves_.Set(now);
   if (!same) peer_review_.OfPool(now);
   slots_.Set(pool, rights);
   AddressesMoved();
@@ -234,7 +240,7 @@ void SessionServer::AddressesMoved() {
   const bool had = services_.addresses_are_owned();
   services_.ForgetViews();
   if (!had && !services_.addresses_are_owned()) return;
-  cm_->DevicesChanged();
+  cm_.DevicesChanged();
   attach_.ForEach([&](ClientSession& session) {
     for (size_t d = 0; d < services_.devices.size(); ++d)
       session.OnPortEvent(static_cast<uint32_t>(d), kGidChangeEvent);
@@ -243,7 +249,7 @@ void SessionServer::AddressesMoved() {
 
 void SessionServer::CloseReserveOf(const std::string& name, const std::string& new_uid) {
   const tenant::Pool* const old = services_.pools.FindPool(name);
-  if (old != nullptr && old->settings().uid != new_uid) services_.reserves.Close(*old);
+  if (old != nullptr && old->settings().uid != new_uid) reserves_.Close(*old);
 }
 
 void SessionServer::RemovePool(const std::string& name) {
@@ -251,10 +257,9 @@ void SessionServer::RemovePool(const std::string& name) {
   if (name == kDefaultPool) {
     const tenant::PoolSettings settings = DefaultPool(services_.options);
     CloseReserveOf(name, settings.uid);
-    services_.reserves.Set(services_.pools.SetPool(settings));
+    reserves_.Set(services_.pools.SetPool(settings));
   } else {
-    if (const tenant::Pool* const old = services_.pools.FindPool(name))
-      services_.reserves.Close(*old);
+    if (const tenant::Pool* const old = services_.pools.FindPool(name)) reserves_.Close(*old);
     services_.pools.RemovePool(name);
   }
   AddressesMoved();
@@ -264,7 +269,7 @@ void SessionServer::UpdateDevice(size_t index, Device device) {
   const bool was_up = services_.devices[index].up;
   const bool same_gids = services_.devices[index].gids == device.gids;
   services_.UpdateDevice(index, std::move(device));
-  cm_->DevicesChanged();
+  cm_.DevicesChanged();
   const bool is_up = services_.devices[index].up;
   attach_.ForEach([&](ClientSession& session) {
     if (was_up != is_up) {

@@ -19,6 +19,8 @@
 #include "gateway/session/drain.h"
 #include "gateway/session/fleet_peers.h"
 #include "gateway/session/options.h"
+#include "gateway/session/reserve/ready_reserve.h"
+#include "gateway/session/reserve/refill_timer.h"
 #include "gateway/session/services.h"
 #include "gateway/session/state/captures.h"
 #include "gateway/session/state/state_rows.h"
@@ -89,7 +91,7 @@ class SessionServer {
   }
 
   // Stops the deadlines of connections, or lets them run again.
-  void SetConnectionsResting(bool rest) { cm_->SetResting(rest); }
+  void SetConnectionsResting(bool rest) { cm_.SetResting(rest); }
   // Hand-over to a gateway that takes over. A reader has Options::awaits_state.
   // State that does not change while the gateway runs. A reader reads it before anything is
   // configured.
@@ -106,7 +108,9 @@ class SessionServer {
   AttachGate& gate() { return attach_.gate(); }
   Services& services() { return services_; }
   Captures& captures() { return captures_; }
-  const CmBinding& cm() const { return *cm_; }
+  CmBinding& cm() { return cm_; }
+  const CmBinding& cm() const { return cm_; }
+  const ReadyReserves& reserves() const { return reserves_; }
   size_t session_count() const { return attach_.session_count(); }
   // Returns the number of ended sessions of which only blocking calls remain.
   size_t blocked_count() const { return attach_.blocked_count(); }
@@ -115,6 +119,8 @@ class SessionServer {
 
  private:
   void AfterRound();
+  // Calls `add` with the number of each queue pair of the pools in the scope.
+  void ListQps(const std::string& scope, const std::function<void(Qpn)>& add);
   // Numbers of a worker at which other gateways open channels, and of its own channels.
   struct ChannelNumbers {
     Qpn acceptor;
@@ -148,14 +154,16 @@ class SessionServer {
                    std::function<void(StateSnapshot)> done);
   void TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
 
+  Drain drain_;
   Services services_;
-  std::unique_ptr<CmBinding> cm_;
-  PeerReview peer_review_{services_, attach_};
+  RefillTimer refill_;
+  CmBinding cm_;
+  ReadyReserves reserves_{services_, refill_, cm_};
+  Captures captures_;
+  PeerReview peer_review_{services_, cm_, attach_};
   FleetPeers fleet_peers_{[this](const wire::Gid& peer, bool member) { SetMember(peer, member); }};
   AttachServer attach_;
-  Captures captures_;
   SlotSockets slots_;
-  Drain drain_;
   std::vector<ControlLoop::WatchId> watches_;
   ControlLoop::TimerId retry_timer_ = 0;
   std::vector<ChannelNumbers> channel_numbers_;  // by worker; empty: no channels

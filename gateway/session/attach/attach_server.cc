@@ -45,10 +45,11 @@ bool Answers(const sockaddr_un& address) {
 
 }  // namespace
 
-AttachServer::AttachServer(Services& services)
-    : services_(services),
+AttachServer::AttachServer(const SessionUses& uses)
+    : uses_(uses),
+      services_(uses.services),
       gate_(
-          services,
+          services_,
           [this](HeldAttach attach, tenant::Pool& pool) {
             Begin(std::move(attach.socket), pool, attach.path, std::move(attach.peer),
                   attach.limits);
@@ -307,8 +308,8 @@ AttachServer::Connection& AttachServer::Add(uint32_t id, ProgramConnection socke
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
   connection->session =
-      std::make_unique<ClientSession>(SessionId{id}, services_, pool, std::move(slot),
-                                      std::move(peer), connection->socket, connection->call_queue);
+      std::make_unique<ClientSession>(SessionId{id}, uses_, pool, std::move(slot), std::move(peer),
+                                      connection->socket, connection->call_queue);
   connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
   connection->session->event_backlog().on_fewer = [this, connection] {

@@ -25,6 +25,7 @@
 #include "gateway/session/attach/program_connection.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/services.h"
+#include "gateway/session/session_uses.h"
 
 namespace rocegw::session {
 
@@ -37,7 +38,7 @@ struct SocketPlace {
 
 class AttachServer {
  public:
-  explicit AttachServer(Services& services);
+  explicit AttachServer(const SessionUses& uses);
   ~AttachServer();
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
@@ -182,6 +183,7 @@ class AttachServer {
   void HandOverSession(hand_over::StateStream& state, uint32_t id, uint16_t version);
   std::vector<uint8_t> StateOf(uint32_t id, const hand_over::StateVersions& reader);
 
+  const SessionUses uses_;
   Services& services_;
   AttachGate gate_;
   InheritedFds* inherited_ = nullptr;

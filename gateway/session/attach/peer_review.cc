@@ -37,12 +37,12 @@ void PeerReview::Tell(const tenant::Share* pool, const std::vector<worker::PeerR
 
 // Disconnects established connections. Those being set up fail by themselves (Services::CheckPeer).
 void PeerReview::Disconnect(const tenant::Pool& pool) {
-  for (const cm::ConnectionRow& connection : services_.cm->engine().Connections()) {
+  for (const cm::ConnectionRow& connection : cm_.engine().Connections()) {
     ClientSession* const session = attach_.Find(connection.owner);
     if (session == nullptr || &session->pool() != &pool || pool.MayTalkTo(connection.remote_gid))
       continue;
     // Unconnected ids return an error, which is expected.
-    (void)services_.cm->Run(*session, connection.id, cm::Disconnect{});
+    (void)cm_.Run(*session, connection.id, cm::Disconnect{});
   }
 }
 

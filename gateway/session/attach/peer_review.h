@@ -13,12 +13,13 @@
 namespace rocegw::session {
 
 class AttachServer;
+class CmBinding;
 struct Services;
 
 class PeerReview {
  public:
-  PeerReview(Services& services, const AttachServer& attach)
-      : services_(services), attach_(attach) {}
+  PeerReview(Services& services, CmBinding& cm, const AttachServer& attach)
+      : services_(services), cm_(cm), attach_(attach) {}
 
   // Call after the settings of that tenant, or of one of its pools, have changed.
   void OfTenant(const std::string& tenant);
@@ -29,6 +30,7 @@ class PeerReview {
   void Disconnect(const tenant::Pool& pool);
 
   Services& services_;
+  CmBinding& cm_;
   const AttachServer& attach_;
 };
 

@@ -13,6 +13,7 @@
 #include "gateway/session/cm/cm_records.h"
 #include "gateway/session/commands/qp_attributes.h"
 #include "gateway/session/objects/cm_requests.h"
+#include "gateway/session/reserve/refill_timer.h"
 #include "gateway/session/services.h"
 #include "gateway/wire/link_local.h"
 
@@ -55,8 +56,11 @@ cm::CmConfig CmBinding::ConfigFor(const Services& services) {
   return config;
 }
 
-CmBinding::CmBinding(Services& services, SourceLookup lookup)
+CmBinding::CmBinding(Services& services, RefillTimer& refill, FindSession find_session,
+                     SourceLookup lookup)
     : services_(services),
+      refill_(refill),
+      find_session_(std::move(find_session)),
       sources_(std::move(lookup)),
       random_(services.random),
       engine_(ConfigFor(services), random_) {
@@ -64,7 +68,7 @@ CmBinding::CmBinding(Services& services, SourceLookup lookup)
   carried_.Reserve(kActionsAtOnce);
   engine_.SetAddressOwner([this](SessionId owner) -> uint64_t {
     if (!services_.addresses_are_owned()) return 0;
-    const ClientSession* const session = find_session(owner);
+    const ClientSession* const session = find_session_(owner);
     return session == nullptr || session->pool().settings().addresses.empty()
                ? 0
                : session->pool().id();
@@ -138,7 +142,7 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
   const bool known = reachability_->Check(
       session.id(), id, {route->source, route->destination, device.interface_index, timeout},
       [this, owner = session.id(), id, destination, resolved](bool reachable) mutable {
-        ClientSession* const waiting = find_session(owner);
+        ClientSession* const waiting = find_session_(owner);
         cm::IdInfo info;
         // The program may have asked for another destination since.
         if (waiting == nullptr || waiting->ending() || !Query(owner, id, info) ||
@@ -265,7 +269,7 @@ void CmBinding::TellIfUnauthenticated(const wire::Gid& peer) {
 
 // The program itself is told after the protocol's time only, about a minute.
 void CmBinding::TellSilent(const cm::SilentPeer& silent) {
-  const ClientSession* const session = find_session(silent.owner);
+  const ClientSession* const session = find_session_(silent.owner);
   if (session == nullptr || session->ending()) return;
   const std::string peer = wire::AddressText(silent.peer);
   services_.Tell("PEER_SILENT", session->pool().name(), peer,
@@ -325,7 +329,7 @@ void CmBinding::CarryOut() {
     }
   }
   carrying_out_ = false;
-  if (engine_.wants_refill()) services_.reserves.RefillLater();
+  if (engine_.wants_refill()) refill_.Later();
   ArmTimer();
 }
 
@@ -350,7 +354,7 @@ void CmBinding::SendMad(const cm::SendMad& mad) {
 }
 
 void CmBinding::Deliver(const cm::CmEvent& event) {
-  ClientSession* const session = find_session(event.owner);
+  ClientSession* const session = find_session_(event.owner);
   if (session == nullptr || session->ending()) return;
   const bool is_request = event.type == cm::EventType::kConnectRequest;
   // The id may have been destroyed meanwhile.

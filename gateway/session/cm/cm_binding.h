@@ -24,17 +24,18 @@
 namespace rocegw::session {
 
 class ClientSession;
+class RefillTimer;
 struct Services;
 
 class CmBinding {
  public:
-  CmBinding(Services& services, SourceLookup lookup);
+  using FindSession = std::function<ClientSession*(SessionId)>;
+
+  // `find_session`: returns the session of an owner.
+  CmBinding(Services& services, RefillTimer& refill, FindSession find_session, SourceLookup lookup);
   ~CmBinding();
   CmBinding(const CmBinding&) = delete;
   CmBinding& operator=(const CmBinding&) = delete;
-
-  // Returns the session of an owner; set once by the server.
-  std::function<ClientSession*(SessionId)> find_session;
 
   // Updates the addresses of the devices and their owners.
   void DevicesChanged();
@@ -141,6 +142,8 @@ class CmBinding {
   void ArmTimer();
 
   Services& services_;
+  RefillTimer& refill_;
+  const FindSession find_session_;
   RecentSources sources_;
   std::unique_ptr<Reachability> reachability_;
   EngineRandom random_;

@@ -254,7 +254,7 @@ void CreateQp(ClientSession& session, Request& request) {
   objects.qp_by_number.Insert(kept.qpn.value, reply.handle);
   session.CountSetUp(reply.handle, false);
   // Before a worker knows the queue pair, so that a capture sees its first packet.
-  services.captures->QpAdded(session.pool().name(), kept.qpn);
+  session.captures().QpAdded(session.pool().name(), kept.qpn);
   const worker::LinkQp link{QpConfigOf(session, reply.handle, kept)};
   const auto finish = [&session, reply](int error) {
     if (error == 0) return session.Reply(reply);

@@ -126,7 +126,7 @@ void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
   const uint32_t handle = AddOpener(session, asked.xrcd, taken->qpn, asked.cookie);
   const Qp& qp = *session.objects().qps.Find(handle);
   // Before a worker knows the queue pair, so that a capture sees its first packet.
-  services.captures->QpAdded(session.pool().name(), qp.qpn);
+  session.captures().QpAdded(session.pool().name(), qp.qpn);
   services.workers.Send(
       domain.worker, worker::LinkQp{ConfigOf(session, qp, domain, target)},
       [&session, reply = Describe(qp, handle)](const worker::ControlReply& linked) {

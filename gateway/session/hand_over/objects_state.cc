@@ -220,7 +220,7 @@ class ObjectsInTransit {
                    "doorbell is taken");
     state_.Require(objects_.qp_by_number.Insert(qpn.value, handle), "number of a queue pair twice");
     if (was_set_up) data_path = kChosenBefore;
-    session_.services().captures->QpAdded(session_.pool().name(), qpn);
+    session_.captures().QpAdded(session_.pool().name(), qpn);
   }
   void One(Mr& object) {
     auto& [context, pd, key, address, length, iova, access, charged, region, kept, windows] =

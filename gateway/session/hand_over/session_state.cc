@@ -70,14 +70,15 @@ void ClientSession::Offer(OfferedFds& fds) const {
 
 void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   const StateRecord record(state, StateKind::kSession);
-  auto& [ready_call, ended_call, id, services, pool, slot, trusted, peer, sink, call_queue,
-         blocking, dropping, attached_ns, greeted, library_minor, link_error, ending, ended,
-         pending, request_began, counted, end_waits, reserve, segment, segment_charged,
+  auto& [ready_call, ended_call, id, services, cm, captures, pool, slot, trusted, peer, sink,
+         call_queue, blocking, dropping, attached_ns, greeted, library_minor, link_error, ending,
+         ended, pending, request_began, counted, end_waits, reserve, segment, segment_charged,
          segment_taken_over, chunk_descriptors, chunks_announced, event_backlog, objects, doorbells,
          linked, lines, wake_fds, memory_reachable, expects_devices, memory_way, memory_parts,
          memory, space, devices, descriptor_memory, copier, copier_remains] = *this;
   // Links, and what the owner hands over.
-  (void)ready_call, (void)ended_call, (void)id, (void)services, (void)pool, (void)slot, (void)peer;
+  (void)ready_call, (void)ended_call, (void)id, (void)services, (void)cm, (void)captures,
+      (void)pool, (void)slot, (void)peer;
   (void)sink, (void)call_queue, (void)reserve, (void)link_error;
   // Made anew; a session with devices' memory is not handed over.
   (void)space, (void)devices, (void)expects_devices;

@@ -218,10 +218,10 @@ void SessionServer::HandOverChannels(StateStream& state) {
 // The channels are the first message to a worker.
 void SessionServer::HandOverFoundation(StateStream& state) {
   const StateRecord record(state, StateKind::kFoundation);
-  cm_->HandOverInstance(state);
+  cm_.HandOverInstance(state);
   HandOverChannels(state);
   if (!state.reading() || !state.ok()) return;
-  cm_->OfferChannels(Acceptors());
+  cm_.OfferChannels(Acceptors());
   if (services_.options.gateways.channels) UseChannels();
 }
 
@@ -230,8 +230,8 @@ void SessionServer::HandOverNumbers(StateStream& state) {
   services_.qpns.HandOver(state);
   services_.keys.HandOver(state);
   HandOverChannels(state);
-  if (state.ok()) cm_->HandOver(state);
-  if (state.reading() && state.ok()) cm_->CarryOut();
+  if (state.ok()) cm_.HandOver(state);
+  if (state.reading() && state.ok()) cm_.CarryOut();
 }
 
 void SessionServer::HandOverUnchanged(StateStream& state) {

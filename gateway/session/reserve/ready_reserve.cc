@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/reserve/ready_reserve.h"
 
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -50,7 +46,7 @@ std::unique_ptr<Qp> ReadyReserve::TakeQp() {
   if (wanted_ == 0 || qps_.empty()) return nullptr;
   std::unique_ptr<Qp> qp = std::move(qps_.front());
   qps_.pop_front();
-  services_.reserves.RefillLater();
+  refill_.Later();
   return qp;
 }
 
@@ -67,7 +63,7 @@ std::unique_ptr<CmId> ReadyReserve::TakeCmId() {
   if (cm_ids_.empty()) return std::make_unique<CmId>();
   std::unique_ptr<CmId> id = std::move(cm_ids_.back());
   cm_ids_.pop_back();
-  services_.reserves.RefillLater();
+  refill_.Later();
   return id;
 }
 
@@ -84,7 +80,7 @@ std::optional<shm::ReadyChunk> ReadyReserve::TakeChunk(shm::Writer writer, uint6
   chunks.pop_back();
   // The session that takes the chunk pays for it.
   charged_ -= kChunk;
-  services_.reserves.RefillLater();
+  refill_.Later();
   return chunk;
 }
 
@@ -172,22 +168,18 @@ void ReadyReserve::Unlink(Qpn qpn, WorkerIndex worker) {
                          });
 }
 
-ReadyReserves::~ReadyReserves() { services_.loop.Unwatch(watch_); }
-
 void ReadyReserves::Set(tenant::Pool& pool) {
   const uint32_t wanted = pool.settings().ready_qps;
   auto known = by_pool_.find(pool.id());
   if (known == by_pool_.end()) {
     if (wanted == 0) return;
-    known = by_pool_.emplace(pool.id(), std::make_shared<ReadyReserve>(services_, pool)).first;
+    known =
+        by_pool_.emplace(pool.id(), std::make_shared<ReadyReserve>(services_, refill_, pool)).first;
   }
   known->second->SetWanted(wanted);
   KeepConnections();
-  if (!timer_.valid()) {
-    timer_.Reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    watch_ = services_.loop.Watch(timer_.get(), EPOLLIN, [this](uint32_t) { OnTimer(); });
-  }
-  Arm(kTurn);
+  refill_.Begin([this] { Refill(); });
+  refill_.Arm(kTurn);
 }
 
 void ReadyReserves::Close(const tenant::Pool& pool) {
@@ -201,7 +193,7 @@ void ReadyReserves::Close(const tenant::Pool& pool) {
 void ReadyReserves::KeepConnections() {
   size_t wanted = 0;
   for (const auto& [id, reserve] : by_pool_) wanted += reserve->wanted();
-  services_.cm->Keep(wanted);
+  cm_.Keep(wanted);
 }
 
 std::shared_ptr<ReadyReserve> ReadyReserves::Of(const tenant::Pool& pool) const {
@@ -209,28 +201,14 @@ std::shared_ptr<ReadyReserve> ReadyReserves::Of(const tenant::Pool& pool) const 
   return known == by_pool_.end() ? nullptr : known->second;
 }
 
-void ReadyReserves::RefillLater() { Arm(services_.options.refill_after); }
-
-void ReadyReserves::Arm(Duration after) {
-  if (armed_) return;
-  armed_ = true;
-  itimerspec when{};
-  when.it_value.tv_sec = after.ns / 1000000000;
-  when.it_value.tv_nsec = after.ns % 1000000000;
-  (void)::timerfd_settime(timer_.get(), 0, &when, nullptr);
-}
-
-void ReadyReserves::OnTimer() {
-  uint64_t expirations = 0;
-  (void)!::read(timer_.get(), &expirations, sizeof expirations);
-  armed_ = false;
+void ReadyReserves::Refill() {
   bool is_short = false;
   for (const auto& [id, reserve] : by_pool_) {
-    if (reserve->Refill()) return Arm(kTurn);
+    if (reserve->Refill()) return refill_.Arm(kTurn);
     is_short = is_short || reserve->is_short();
   }
-  if (services_.cm->Refill()) return Arm(kTurn);
-  if (is_short) Arm(kShortRetry);
+  if (cm_.Refill()) return refill_.Arm(kTurn);
+  if (is_short) refill_.Arm(kShortRetry);
 }
 
 }  // namespace rocegw::session

@@ -4,8 +4,8 @@
 // session, chunks of shared memory, zero-filled and sealed, and ids of the connection manager. A
 // chunk is given to one process as a whole. The reserve is refilled in small steps, some time after
 // a use. Its shared memory is charged to its pool. The connection manager's own memory is reserved
-// for all pools together (CmEngine::Keep). Owner: the services of the session layer, and sessions
-// that take from it; control thread.
+// for all pools together (CmEngine::Keep). Owner: the session server, and sessions that take from
+// it; control thread.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@
 #include <vector>
 
 #include "gateway/base/containers/growing_ring.h"
-#include "gateway/base/unique_fd.h"
-#include "gateway/loop/control_loop.h"
 #include "gateway/session/objects/objects.h"
+#include "gateway/session/reserve/refill_timer.h"
 #include "gateway/shm/segment.h"
 #include "gateway/tenant/registry.h"
 #include "gateway/verbs/qp_config.h"
 
 namespace rocegw::session {
 
+class CmBinding;
 struct Services;
 
 class ReadyReserve final : public shm::ChunkSource,
@@ -33,8 +33,9 @@ class ReadyReserve final : public shm::ChunkSource,
   // Largest queue pair that a ready one can become; for larger requests a new one is created.
   static constexpr verbs::QpShape kShape = {256, 4, 16};
 
-  // Both arguments outlive the reserve, or its Close.
-  ReadyReserve(Services& services, tenant::Pool& pool) : services_(services), pool_(&pool) {}
+  // All arguments outlive the reserve, or its Close.
+  ReadyReserve(Services& services, RefillTimer& refill, tenant::Pool& pool)
+      : services_(services), refill_(refill), pool_(&pool) {}
   ~ReadyReserve() override { GiveBack(); }
 
   void SetWanted(uint32_t wanted);
@@ -78,6 +79,7 @@ class ReadyReserve final : public shm::ChunkSource,
   void GiveBack();
 
   Services& services_;
+  RefillTimer& refill_;
   tenant::Pool* pool_;  // nullptr: closed
   uint32_t wanted_ = 0;
   GrowingRing<std::unique_ptr<Qp>> qps_;
@@ -90,11 +92,12 @@ class ReadyReserve final : public shm::ChunkSource,
   uint64_t misses_ = 0;
 };
 
-// Reserves of all pools that have one, and the timer of their refill.
+// Reserves of all pools that have one.
 class ReadyReserves {
  public:
-  explicit ReadyReserves(Services& services) : services_(services) {}
-  ~ReadyReserves();
+  // All arguments outlive the reserves.
+  ReadyReserves(Services& services, RefillTimer& refill, CmBinding& cm)
+      : services_(services), refill_(refill), cm_(cm) {}
 
   // Follows the pool's current settings.
   void Set(tenant::Pool& pool);
@@ -102,22 +105,19 @@ class ReadyReserves {
   void Close(const tenant::Pool& pool);
   // Returns nullptr if the pool keeps no reserve.
   std::shared_ptr<ReadyReserve> Of(const tenant::Pool& pool) const;
-  // Schedules a refill after a quiet time. Allocates nothing.
-  void RefillLater();
   // Returns true if a refill step is scheduled.
-  bool refill_due() const { return armed_; }
+  bool refill_due() const { return refill_.armed(); }
 
  private:
-  void Arm(Duration after);
-  void OnTimer();
+  // Does one step of the refill, and schedules the next one.
+  void Refill();
   // Passes the total to the connection manager.
   void KeepConnections();
 
   Services& services_;
+  RefillTimer& refill_;
+  CmBinding& cm_;
   std::unordered_map<uint64_t, std::shared_ptr<ReadyReserve>> by_pool_;
-  UniqueFd timer_;
-  ControlLoop::WatchId watch_ = 0;
-  bool armed_ = false;
 };
 
 }  // namespace rocegw::session

@@ -5,8 +5,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "gateway/session/client_session.h"
-
 namespace rocegw::session {
 void Captures::SetQueues(port::CaptureTaps& taps, std::vector<CaptureQueues> queues) {
   taps_ = &taps;
@@ -61,10 +59,7 @@ void Captures::Start(const CaptureOrder& order, std::shared_ptr<port::CaptureSin
   filter.Reset(!order.pool.empty(), order.qpn, order.peer);
   if (!order.pool.empty()) {
     filter.SetAddresses(AddressesOf(order.pool));
-    attach_.ForEach([&](const ClientSession& session) {
-      if (!tenant::IsInScope(order.pool, session.pool().name())) return;
-      session.objects().qps.ForEach([&](uint32_t, const Qp& qp) { filter.Add(qp.qpn); });
-    });
+    list_qps_(order.pool, [&](Qpn qpn) { filter.Add(qpn); });
   }
   services_.Say(Severity::kInfo,
                 "capture begins" + (order.pool.empty() ? "" : " of " + order.pool));

@@ -14,7 +14,6 @@
 #include "gateway/base/ids.h"
 #include "gateway/base/status.h"
 #include "gateway/port/capture/capture_port.h"
-#include "gateway/session/attach/attach_server.h"
 #include "gateway/session/services.h"
 
 namespace rocegw::session {
@@ -35,7 +34,12 @@ struct CaptureQueues {
 
 class Captures {
  public:
-  Captures(Services& services, AttachServer& attach) : services_(services), attach_(attach) {}
+  // Calls the function with the number of each queue pair of the pools in the scope.
+  using ListQps =
+      std::function<void(const std::string& scope, const std::function<void(Qpn)>& add)>;
+
+  Captures(Services& services, ListQps list_qps)
+      : services_(services), list_qps_(std::move(list_qps)) {}
 
   // Sets taps and the queues by worker. Call before the first Start.
   void SetQueues(port::CaptureTaps& taps, std::vector<CaptureQueues> queues);
@@ -69,7 +73,7 @@ class Captures {
   void Free(size_t place);
 
   Services& services_;
-  AttachServer& attach_;
+  const ListQps list_qps_;
   port::CaptureTaps* taps_ = nullptr;
   std::vector<CaptureQueues> queues_;
   std::array<Running, port::kCaptureTaps> running_;

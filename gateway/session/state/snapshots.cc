@@ -345,7 +345,7 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
     snapshot->silent_by_worker.push_back(
         services_.workers.silent(static_cast<WorkerIndex>(i), now));
   for (size_t i = 0; i < metrics::kDropReasonCount; ++i) {
-    snapshot->control_drops.push_back(cm_->drops(static_cast<metrics::DropReason>(i)));
+    snapshot->control_drops.push_back(cm_.drops(static_cast<metrics::DropReason>(i)));
   }
   attach_.ForEach([&](const ClientSession& session) {
     session.objects().qps.ForEach(
@@ -356,13 +356,13 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
   if (query.sessions)
     attach_.ForEachBlocked([&](SessionRow row) { snapshot->sessions.push_back(std::move(row)); });
   if (query.connections) {
-    for (const cm::ConnectionRow& connection : cm_->engine().Connections())
+    for (const cm::ConnectionRow& connection : cm_.engine().Connections())
       snapshot->connections.push_back(RowOf(connection));
   }
   if (query.pools) {
     services_.pools.ForEachPool([&](const tenant::Pool& pool) {
       snapshot->pools.push_back(RowOf(pool));
-      if (const auto reserve = services_.reserves.Of(pool)) {
+      if (const auto reserve = reserves_.Of(pool)) {
         snapshot->pools.back().ready = {reserve->wanted(), reserve->ready(), reserve->bytes(),
                                         reserve->hits(), reserve->misses()};
       }
@@ -370,7 +370,7 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
     });
   }
   if (query.events) snapshot->events = services_.events.Rows();
-  snapshot->discovery = RowOf(cm_->engine().discovery());
+  snapshot->discovery = RowOf(cm_.engine().discovery());
   const bool draining = drain_.active();
   snapshot->drain.active = draining;
   snapshot->drain.start_ns = drain_.start_ns();

@@ -71,7 +71,7 @@ class Bench {
 
  private:
   tenant::Pool& Pool(size_t mode) { return *host_.server->services().pools.FindPool(kPools[mode]); }
-  session::ReadyReserve& Reserve() { return *host_.server->services().reserves.Of(Pool(1)); }
+  session::ReadyReserve& Reserve() { return *host_.server->reserves().Of(Pool(1)); }
   void WaitUntilFull() {
     for (bool full = false; !full; ::sched_yield()) {
       host_.OnControl([&] {

@@ -491,7 +491,7 @@ TEST_F(GatewayPeer, PeersOfEndpoints_SilentAtFirst_AreAskedAgain) {
     here.Settle();
   }
   EXPECT_EQ(program.Answer(), -1) << "silence, more than once, and still it waits";
-  EXPECT_GE(here.server->services().cm->engine().discovery().counters().silent, 2u);
+  EXPECT_GE(here.server->cm().engine().discovery().counters().silent, 2u);
   Carry(here, there);
   EXPECT_EQ(WaitFor(here, program), 0);
 }

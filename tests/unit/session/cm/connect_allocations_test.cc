@@ -67,14 +67,13 @@ struct Gateways {
   }
   session::ReadyReserve* ReserveOf(int side) {
     session::Services& services = hosts[side].server->services();
-    return services.reserves.Of(*services.pools.FindPool(kPool)).get();
+    return hosts[side].server->reserves().Of(*services.pools.FindPool(kPool)).get();
   }
   void FillUp() {
     Settle();
     for (int side = 0; side < 2; ++side) {
       session::ReadyReserve* const reserve = ReserveOf(side);
-      while ((reserve != nullptr && reserve->Refill()) ||
-             hosts[side].server->services().cm->Refill())
+      while ((reserve != nullptr && reserve->Refill()) || hosts[side].server->cm().Refill())
         hosts[side].Settle();
     }
   }

@@ -26,7 +26,7 @@ class ReadyAllocations : public ::testing::Test {
     pool.ready_qps = ready_qps;
     host_->SetPool(pool);
     // The last refill step finds nothing to do. While it is due, a use does not postpone it.
-    while (host_->server->services().reserves.refill_due()) host_->Turn();
+    while (host_->server->reserves().refill_due()) host_->Turn();
     if (ready_qps != 0) {
       ASSERT_EQ(Reserve()->ready(), ready_qps);
       ASSERT_EQ(Reserve()->bytes(), tenant::ReserveBytes(ready_qps));
@@ -44,7 +44,7 @@ class ReadyAllocations : public ::testing::Test {
     AllocationCounts::Reset();
   }
   std::shared_ptr<session::ReadyReserve> Reserve() {
-    return host_->server->services().reserves.Of(*host_->server->services().pools.FindPool(kPool));
+    return host_->server->reserves().Of(*host_->server->services().pools.FindPool(kPool));
   }
   // Returns the allocations for one queue pair until it can send.
   AllocationCounts SetUpOne() {
