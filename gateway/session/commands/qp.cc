@@ -106,6 +106,8 @@ rocegw_qp_reply Describe(const Qp& qp, const shm::Block& doorbell_page) {
   reply.sq_payload = qp.sq_payload.location();
   reply.rq = qp.rq.location();
   reply.rq_payload = qp.rq_payload.location();
+  reply.sq_payload_stride = qp.sq_payload_stride;
+  reply.rq_payload_stride = qp.rq_payload_stride;
   reply.doorbell = doorbell_page.location();
   reply.doorbell_bit = qp.doorbell_bit;
   return reply;
@@ -119,6 +121,142 @@ std::unique_ptr<Qp> TakeReady(ClientSession& session, const rocegw_create_qp& as
       asked.max_recv_sge > kMost.max_sge)
     return nullptr;
   return session.reserve()->TakeQp();
+}
+
+// Queue pair that is being created. The destructor returns all that was taken, unless the queue
+// pair was finished. No worker knows the queue pair yet, except one of the reserve.
+class UnfinishedQp {
+ public:
+  explicit UnfinishedQp(ClientSession& session) : session_(session) {}
+  ~UnfinishedQp() {
+    if (!counted_) return;
+    if (qp_ != nullptr) GiveBack();
+    session_.Give(Resource::kQps);
+  }
+  UnfinishedQp(const UnfinishedQp&) = delete;
+  UnfinishedQp& operator=(const UnfinishedQp&) = delete;
+
+  // Takes the queue pair from the pool's limits. Returns 0, or the errno to answer with.
+  int Charge(const rocegw_create_qp& asked) {
+    if (const int error = session_.Take(Resource::kQps)) return error;
+    counted_ = true;
+    return session_.Take(Resource::kHeapBytes, HeapOfQueues(asked), heap_);
+  }
+  // Takes a queue pair from the session's reserve, or makes one without a number.
+  Qp& Make(const rocegw_create_qp& asked) {
+    qp_ = TakeReady(session_, asked);
+    ready_ = qp_ != nullptr;
+    if (!ready_) qp_ = std::make_unique<Qp>();
+    qp_->heap = std::move(heap_);
+    return *qp_;
+  }
+  // Takes a number, unless the queue pair has one. `on`: only a number of that worker.
+  bool TakeNumber(std::optional<WorkerIndex> on) {
+    if (ready_) return true;
+    const auto taken = session_.services().TakeQpn(on);
+    if (!taken) return false;
+    qp_->qpn = taken->qpn;
+    qp_->worker = taken->worker;
+    return true;
+  }
+  bool TakeMemory() {
+    const uint64_t own = OwnMemory();
+    queues_ = AllocateQueues(session_, *qp_, qp_->sq_payload_stride, qp_->rq_payload_stride);
+    if (!queues_ || !TakeDoorbell(session_, *qp_)) return false;
+    from_reserve_ = ready_ && OwnMemory() == own;
+    return true;
+  }
+  // Returns true if queue pair and memory come from the reserve.
+  bool from_reserve() const { return from_reserve_; }
+  std::unique_ptr<Qp> Finish() {
+    counted_ = false;
+    return std::move(qp_);
+  }
+
+ private:
+  // Returns the bytes of the session's segment that do not come from the reserve.
+  uint64_t OwnMemory() const {
+    return session_.segment().bytes() - session_.segment().bytes_of_source();
+  }
+  void GiveBack() {
+    if (queues_) {
+      for (shm::Block* block :
+           {&qp_->control, &qp_->status, &qp_->sq, &qp_->sq_payload, &qp_->rq, &qp_->rq_payload}) {
+        session_.segment().Free(*block);
+      }
+    }
+    if (ready_) {
+      session_.reserve()->PutBack(std::move(qp_));
+    } else if (qp_->qpn != kInvalidQpn) {
+      session_.services().qpns.Give(qp_->qpn, ControlLoop::Now());
+    }
+  }
+
+  ClientSession& session_;
+  bool counted_ = false;
+  bool ready_ = false;
+  bool queues_ = false;
+  bool from_reserve_ = false;
+  tenant::Charge heap_;
+  std::unique_ptr<Qp> qp_;
+};
+
+// Objects that a new queue pair uses.
+struct UsedObjects {
+  Pd* pd;
+  Cq* send_cq;
+  Cq* recv_cq;
+  Srq* srq;              // nullptr: none
+  EndpointGroup* group;  // nullptr: none
+};
+
+// Fills in what follows from the request.
+void Fill(const rocegw_create_qp& asked, const UsedObjects& used, bool placement, Qp& qp) {
+  qp.context = used.pd->context;
+  qp.pd = asked.pd;
+  qp.send_cq = asked.send_cq;
+  qp.recv_cq = asked.recv_cq;
+  qp.srq = asked.srq;
+  qp.group = asked.group;
+  qp.type = static_cast<verbs::QpType>(asked.type);
+  qp.cookie = asked.cookie;
+  qp.sq_entries = std::bit_ceil(std::max(asked.max_send_wr, 1u));
+  const bool has_rq = used.srq == nullptr && asked.type != ROCEGW_QPT_XRC_SEND;
+  qp.rq_entries = has_rq ? std::bit_ceil(std::max(asked.max_recv_wr, 1u)) : 0;
+  qp.max_send_sge = std::max(asked.max_send_sge, 1u);
+  qp.max_recv_sge = has_rq ? std::max(asked.max_recv_sge, 1u) : 0;
+  // ibv_wr_atomic_write carries its eight bytes inline, whatever size was requested.
+  const bool places = placement && asked.type == ROCEGW_QPT_RC;
+  const uint32_t least_inline = places ? std::max(asked.max_inline, 8u) : asked.max_inline;
+  const uint32_t inline_stride = (least_inline + kLine - 1) / kLine * kLine;
+  qp.sq_payload_stride = std::max(PayloadStride(qp.sq_entries, kPayloadBudget), inline_stride);
+  // A program that requests no inline space gets the bytes of a request's list, as on other
+  // devices; some programs rely on it (rdma_xclient), and the space exists anyway.
+  qp.max_inline =
+      std::max(asked.max_inline, std::min(qp.sq_payload_stride, qp.max_send_sge * kListEntry));
+  qp.rq_payload_stride = has_rq ? PayloadStride(qp.rq_entries, kPayloadBudget) : 0;
+  qp.give_up_ms = asked.give_up_ms == 0 ? kGiveUpMs : asked.give_up_ms;
+  qp.service_mode = static_cast<verbs::ServiceMode>(asked.service_mode);
+  qp.signal_all = asked.signal_all != 0;
+  qp.any_completion_order = asked.any_completion_order != 0;
+}
+
+// Makes a queue pair with its number and memory, which no worker knows yet. Returns the errno to
+// answer with; then nothing was taken.
+StatusOr<std::unique_ptr<Qp>> MakeQp(ClientSession& session, const rocegw_create_qp& asked,
+                                     const UsedObjects& used) {
+  UnfinishedQp unfinished(session);
+  if (const int error = unfinished.Charge(asked)) return Status(error, "queue pair: limit");
+  Qp& qp = unfinished.Make(asked);
+  Fill(asked, used, session.services().HasPlacement(session.pool()), qp);
+  std::optional<WorkerIndex> on;
+  if (used.srq != nullptr) on = used.srq->worker;
+  if (used.group != nullptr) on = used.group->worker;
+  if (!unfinished.TakeNumber(on) || !unfinished.TakeMemory())
+    return Status(ENOMEM, "queue pair: no number or no memory");
+  if (session.reserve() != nullptr && asked.type == ROCEGW_QPT_RC)
+    unfinished.from_reserve() ? session.reserve()->CountHit() : session.reserve()->CountMiss();
+  return unfinished.Finish();
 }
 
 rocegw_qp_path PathOf(const Qp& qp, const worker::QpSnapshot& now) {
@@ -165,81 +303,9 @@ void CreateQp(ClientSession& session, Request& request) {
   }
   if (const int error = services.CheckDrain(session.pool(), "queue pair"))
     return session.ReplyError(error);
-  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
-  tenant::Charge heap;
-  if (const int error = session.Take(Resource::kHeapBytes, HeapOfQueues(asked), heap)) {
-    session.Give(Resource::kQps);
-    return session.ReplyError(error);
-  }
-
-  auto qp = TakeReady(session, asked);
-  const bool ready = qp != nullptr;
-  if (!ready) qp = std::make_unique<Qp>();
-  qp->heap = std::move(heap);
-  qp->context = pd->context;
-  qp->pd = asked.pd;
-  qp->send_cq = asked.send_cq;
-  qp->recv_cq = asked.recv_cq;
-  qp->srq = asked.srq;
-  qp->group = asked.group;
-  qp->type = static_cast<verbs::QpType>(asked.type);
-  qp->cookie = asked.cookie;
-  qp->sq_entries = std::bit_ceil(std::max(asked.max_send_wr, 1u));
-  const bool has_rq = srq == nullptr && asked.type != ROCEGW_QPT_XRC_SEND;
-  qp->rq_entries = has_rq ? std::bit_ceil(std::max(asked.max_recv_wr, 1u)) : 0;
-  qp->max_send_sge = std::max(asked.max_send_sge, 1u);
-  qp->max_recv_sge = has_rq ? std::max(asked.max_recv_sge, 1u) : 0;
-  // ibv_wr_atomic_write carries its eight bytes inline, whatever size was requested.
-  const bool placement = services.HasPlacement(session.pool()) && asked.type == ROCEGW_QPT_RC;
-  const uint32_t least_inline = placement ? std::max(asked.max_inline, 8u) : asked.max_inline;
-  const uint32_t inline_stride = (least_inline + kLine - 1) / kLine * kLine;
-  const uint32_t sq_payload_stride =
-      std::max(PayloadStride(qp->sq_entries, kPayloadBudget), inline_stride);
-  // A program that requests no inline space gets the bytes of a request's list, as on other
-  // devices; some programs rely on it (rdma_xclient), and the space exists anyway.
-  qp->max_inline =
-      std::max(asked.max_inline, std::min(sq_payload_stride, qp->max_send_sge * kListEntry));
-  const uint32_t rq_payload_stride = has_rq ? PayloadStride(qp->rq_entries, kPayloadBudget) : 0;
-
-  qp->sq_payload_stride = sq_payload_stride;
-  qp->rq_payload_stride = rq_payload_stride;
-  qp->give_up_ms = asked.give_up_ms == 0 ? kGiveUpMs : asked.give_up_ms;
-  qp->service_mode = static_cast<verbs::ServiceMode>(asked.service_mode);
-  qp->signal_all = asked.signal_all != 0;
-  qp->any_completion_order = asked.any_completion_order != 0;
-
-  if (!ready) {
-    std::optional<WorkerIndex> on;
-    if (srq != nullptr) on = srq->worker;
-    if (group != nullptr) on = group->worker;
-    if (const auto taken = services.TakeQpn(on)) {
-      qp->qpn = taken->qpn;
-      qp->worker = taken->worker;
-    }
-  }
-  const bool numbered = qp->qpn != kInvalidQpn;
-  const uint64_t own_memory = session.segment().bytes() - session.segment().bytes_of_source();
-  const bool made = numbered && AllocateQueues(session, *qp, sq_payload_stride, rq_payload_stride);
-  const bool rings = made && TakeDoorbell(session, *qp);
-  if (!rings) {
-    if (made) {
-      for (shm::Block* block :
-           {&qp->control, &qp->status, &qp->sq, &qp->sq_payload, &qp->rq, &qp->rq_payload}) {
-        session.segment().Free(*block);
-      }
-    }
-    if (ready) {
-      session.reserve()->PutBack(std::move(qp));
-    } else if (numbered) {
-      services.qpns.Give(qp->qpn, ControlLoop::Now());
-    }
-    session.Give(Resource::kQps);
-    return session.ReplyError(ENOMEM);
-  }
-  const bool from_reserve =
-      ready && session.segment().bytes() - session.segment().bytes_of_source() == own_memory;
-  if (session.reserve() != nullptr && asked.type == ROCEGW_QPT_RC)
-    from_reserve ? session.reserve()->CountHit() : session.reserve()->CountMiss();
+  auto made = MakeQp(session, asked, {pd, send_cq, recv_cq, srq, group});
+  if (!made.ok()) return session.ReplyError(made.status().error());
+  std::unique_ptr<Qp> qp = std::move(*made);
   ++pd->users;
   ++send_cq->users;
   ++recv_cq->users;
@@ -247,8 +313,6 @@ void CreateQp(ClientSession& session, Request& request) {
   if (group != nullptr) ++group->users;
 
   rocegw_qp_reply reply = Describe(*qp, session.doorbells().page(qp->worker, qp->doorbell_page));
-  reply.sq_payload_stride = sq_payload_stride;
-  reply.rq_payload_stride = rq_payload_stride;
   const Qp& kept = *qp;
   reply.handle = objects.qps.Add(std::move(qp));
   objects.qp_by_number.Insert(kept.qpn.value, reply.handle);
