@@ -2,13 +2,15 @@
 // Event channels of the connection manager. Programs poll and close only the channel's descriptor,
 // and read events through the library. The descriptor is readable when the daemon has written an
 // event record to the socket, or when the channel of the machine's own devices is readable.
+#include "gateway/client/cm/cm_channel.h"
+
 #include <sys/epoll.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/client/cm/cm_real.h"
+#include "gateway/client/cm/cm_id.h"
 #include "gateway/client/device/objects.h"
 #include "gateway/client/process/fork.h"
 #include "gateway/client/process/raw_syscall.h"

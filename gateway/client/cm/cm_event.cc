@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of the connection manager: converts the daemon's records for programs, and takes the steps
 // that rdma_cm takes by itself first (when the peer has accepted, the id's QP is made ready).
+#include "gateway/client/cm/cm_event.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,7 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/client/cm/cm_acknowledge.h"
+#include "gateway/client/cm/cm_channel.h"
+#include "gateway/client/cm/cm_lifetime.h"
 #include "gateway/client/cm/cm_multicast.h"
+#include "gateway/client/cm/cm_place.h"
+#include "gateway/client/cm/cm_qp.h"
 #include "gateway/client/cm/cm_real.h"
 #include "gateway/client/device/objects.h"
 #include "gateway/client/process/raw_syscall.h"
@@ -99,7 +106,7 @@ CmId* AdoptRequest(CmId* listener, rdma_event_channel* channel, const rocegw_cm_
   int error = SavesRequests(id) ? id->session->TellObject(ROCEGW_MSG_CM_QUERY_ID, id->handle)
                                 : id->session->CallObject(ROCEGW_MSG_CM_QUERY_ID, id->handle);
   if (error == 0) error = TakePlace(id, PlaceOf(record));
-  if (error == 0 && listener->synchronous != 0 && rdma_migrate_id(&id->id, nullptr) != 0) {
+  if (error == 0 && listener->synchronous != 0 && MigrateId(id, nullptr) != 0) {
     error = errno;
   }
   if (error == 0) return id;
@@ -246,14 +253,28 @@ int NextRecord(CmChannel* channel, CmEvent* event) {
   }
 }
 
+// Returns the next event of the machine's own devices without waiting: 0 or an errno value.
+int NextOfReal(CmChannel* channel, CmEvent* event) {
+  const int error = NextRealEvent(channel, event);
+  if (error != 0) return error;
+  const CmId* listener = event->counted_on;
+  CmId* told = FromRdma(event->event.id);
+  // The id of a request to a synchronous listener gets a channel of its own.
+  if (listener == told || listener->synchronous == 0 || MigrateId(told, nullptr) == 0) return 0;
+  const int failure = errno;
+  (void)DestroyId(told);
+  CountAcknowledged(event->counted_on);
+  return failure;
+}
+
 // Returns the channel's next event without waiting: 0 or an errno value. The two sources alternate.
 int NextEvent(CmChannel* channel, CmEvent* event) {
   if (!IsStillOwn(channel->waits)) return EBADF;
   if (!RealCmHasDevices()) return NextRecord(channel, event);
   const bool real_first = __atomic_fetch_xor(&channel->turn, 1, __ATOMIC_RELAXED) != 0;
-  const int error = real_first ? NextRealEvent(channel, event) : NextRecord(channel, event);
+  const int error = real_first ? NextOfReal(channel, event) : NextRecord(channel, event);
   if (error != EAGAIN) return error;
-  return real_first ? NextRecord(channel, event) : NextRealEvent(channel, event);
+  return real_first ? NextRecord(channel, event) : NextOfReal(channel, event);
 }
 
 // Waits until there is an event: 0 or an errno value. Calls the C library: programs end threads
@@ -270,7 +291,7 @@ int Complete(CmId* id) {
   if (id->synchronous == 0) return 0;
   rdma_cm_id& rdma = id->id;
   if (rdma.event != nullptr) {
-    rdma_ack_cm_event(rdma.event);
+    Acknowledge(rdma.event);
     rdma.event = nullptr;
   }
   if (rdma_get_cm_event(rdma.channel, &rdma.event) != 0) return -1;
@@ -281,11 +302,14 @@ int Complete(CmId* id) {
   return CmError(status < 0 ? -status : status);
 }
 
+int FinishReal(rdma_cm_id* id, int result) {
+  return result != 0 || !IsOurs(id) ? result : Complete(FromRdma(id));
+}
+
 }  // namespace rocegw::client
 
 using rocegw::client::CmChannel;
 using rocegw::client::CmEvent;
-using rocegw::client::CmId;
 using rocegw::client::IsOurs;
 
 ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** result) {
@@ -314,16 +338,4 @@ ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** re
     while (!rocegw::client::IsOpen(rdma, descriptor)) pause();
     return rocegw::client::CmError(error);
   }
-}
-
-ROCEGW_EXPORT int rdma_ack_cm_event(rdma_cm_event* rdma) {
-  if (rdma == nullptr) return rocegw::client::CmError(EINVAL);
-  // A request counts on the listener, since its new id may be destroyed before.
-  const rdma_cm_id* alive = rdma->listen_id != nullptr ? rdma->listen_id : rdma->id;
-  if (!IsOurs(alive)) return ROCEGW_REAL(rdma_ack_cm_event)(rdma);
-  auto* event = reinterpret_cast<CmEvent*>(rdma);
-  CmId* counted_on = event->counted_on;
-  free(event);
-  CountAcknowledged(counted_on);
-  return 0;
 }

@@ -5,12 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/client/cm/cm_devices.h"
-#include "gateway/client/cm/cm_multicast.h"
-#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/device/object_ids.h"
 #include "gateway/client/device/objects.h"
-#include "gateway/client/process/real.h"
 
 namespace rocegw::client {
 
@@ -69,7 +65,7 @@ void EnterId(CmId* id, uint32_t handle) {
   pthread_mutex_unlock(&g_lock);
 }
 
-void FreeId(CmId* id) {
+void RemoveId(CmId* id) {
   pthread_mutex_lock(&g_lock);
   for (CmId** link = BucketOf(id->handle); *link != nullptr; link = &(*link)->next) {
     if (*link != id) continue;
@@ -77,19 +73,6 @@ void FreeId(CmId* id) {
     break;
   }
   pthread_mutex_unlock(&g_lock);
-  RemoveObject(id->cookie);
-  if (id->id.event != nullptr) rdma_ack_cm_event(id->id.event);
-  WaitForAcknowledgements(id, EventsDelivered(id));
-  if (id->synchronous != 0) DestroyChannel(FromRdma(id->id.channel));
-  if (id->cm_device != nullptr) ReleaseCmDevice(id->cm_device);
-  if (!id->delegated) free(id->id.route.path_rec);
-  free(id->qp_init_attr);
-  ForgetGroups(id);
-  pthread_cond_destroy(&id->acknowledged);
-  pthread_mutex_destroy(&id->lock);
-  id->mark = 0;
-  id->session->Release();
-  free(id);
 }
 
 CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie) {
@@ -161,159 +144,4 @@ void LockIds() { pthread_mutex_lock(&g_lock); }
 void UnlockIds() { pthread_mutex_unlock(&g_lock); }
 void ResetIdsLock() { pthread_mutex_init(&g_lock, nullptr); }
 
-namespace {
-
-// Implements rdma_create_id for queue pairs of that type; 0: the port space's type. Without a
-// channel, the id gets its own. `handle`: the channel's handle in the session. Returns -1 and
-// errno.
-int CreateId(Session* session, rdma_event_channel* channel, uint32_t handle, rdma_cm_id** result,
-             void* context, rdma_port_space port_space, uint32_t qp_type) {
-  CmChannel* own = nullptr;
-  if (channel == nullptr) {
-    own = MakeChannel(session);
-    if (own == nullptr) return -1;
-    channel = &own->channel;
-    handle = own->handle;
-  }
-  CmId* id = MakeId(session, channel, port_space);
-  if (id == nullptr) {
-    if (own != nullptr) DestroyChannel(own);
-    return CmError(ENOMEM);
-  }
-  id->synchronous = own != nullptr ? 1 : 0;
-  id->id.context = context;
-  if (qp_type != 0) id->id.qp_type = static_cast<ibv_qp_type>(qp_type);
-  rocegw_cm_create_id request = {};
-  request.channel = handle;
-  request.port_space = port_space;
-  request.qp_type = qp_type;
-  request.cookie = id->cookie;
-  rocegw_object_reply reply;
-  const int error = session->Call(ROCEGW_MSG_CM_CREATE_ID, &request, &reply);
-  if (error != 0) {
-    FreeId(id);
-    return CmError(error);
-  }
-  EnterId(id, reply.handle);
-  *result = &id->id;
-  return 0;
-}
-
-// Moves the id to another channel with all unread events; *delivered is the number of read ones.
-int MoveEvents(CmId* id, CmChannel* to, uint32_t* delivered) {
-  constexpr uint32_t kUnreadEventsMove = 14;
-  CmChannel* from = FromRdma(id->id.channel);
-  rocegw_cm_migrate request = {};
-  request.id = id->handle;
-  request.channel = to->handle;
-  const bool unread = id->session->welcome().minor >= kUnreadEventsMove;
-  rocegw_object_reply reply;
-  if (const int failure = ReadyToMigrate(id, to)) return failure;
-  StopTaking(from);
-  *delivered = EventsDelivered(id);
-  // A request to the installed library has no handle at the daemon.
-  int error = id->handle == 0 ? 0
-                              : id->session->Call(ROCEGW_MSG_CM_MIGRATE, &request, &reply, nullptr,
-                                                  unread ? from->events.number : -1);
-  if (error == 0) error = MigrateReal(id, to);
-  ResumeTaking(from);
-  return error;
-}
-
-}  // namespace
-
-namespace {
-
-int CreateIdOn(CmChannel* channel, rdma_cm_id** result, void* context, rdma_port_space port_space) {
-  Session* session = nullptr;
-  uint32_t handle = 0;
-  if (const int error = JoinGateway(channel, &session, &handle)) return CmError(error);
-  const int created = CreateId(session, &channel->channel, handle, result, context, port_space, 0);
-  const int saved = errno;
-  session->Release();
-  errno = saved;
-  return created;
-}
-
-}  // namespace
-
-int CreateSynchronousId(Session* session, rdma_cm_id** result, void* context,
-                        rdma_port_space port_space, uint32_t qp_type) {
-  const int created = CreateId(session, nullptr, 0, result, context, port_space, qp_type);
-  const int saved = errno;
-  session->Release();
-  errno = saved;
-  return created;
-}
-
 }  // namespace rocegw::client
-
-using rocegw::client::AcquireForCm;
-using rocegw::client::CmChannel;
-using rocegw::client::CmError;
-using rocegw::client::CmId;
-using rocegw::client::FromRdma;
-using rocegw::client::IsOurs;
-using rocegw::client::Session;
-
-ROCEGW_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
-                                 rdma_port_space port_space) {
-  if (channel != nullptr && !IsOurs(channel)) {
-    return ROCEGW_REAL(rdma_create_id)(channel, id, context, port_space);
-  }
-  if (channel != nullptr) {
-    return rocegw::client::CreateIdOn(FromRdma(channel), id, context, port_space);
-  }
-  Session* session = AcquireForCm();
-  if (session == nullptr) {
-    const auto real = ROCEGW_REAL(rdma_create_id);
-    return real != nullptr ? real(channel, id, context, port_space) : CmError(ENODEV);
-  }
-  return rocegw::client::CreateSynchronousId(session, id, context, port_space, 0);
-}
-
-ROCEGW_EXPORT int rdma_destroy_id(rdma_cm_id* rdma) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_destroy_id)(rdma);
-  CmId* id = FromRdma(rdma);
-  if (DestroyReal(id) != 0) return -1;
-  if (id->handle != 0) {
-    const int error = id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
-    if (error != 0) return CmError(error);
-  }
-  FreeId(id);
-  return 0;
-}
-
-ROCEGW_EXPORT int rdma_migrate_id(rdma_cm_id* rdma, rdma_event_channel* channel) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_migrate_id)(rdma, channel);
-  CmId* id = FromRdma(rdma);
-  CmChannel* own = nullptr;
-  if (channel == nullptr) {
-    own = rocegw::client::MakeChannel(id->session);
-    if (own == nullptr) return -1;
-    channel = &own->channel;
-  } else if (!IsOurs(channel) || FromRdma(channel)->session != id->session) {
-    return CmError(EINVAL);
-  }
-  uint32_t delivered = 0;
-  const int error = rocegw::client::MoveEvents(id, FromRdma(channel), &delivered);
-  if (error != 0) {
-    if (own != nullptr) DestroyChannel(own);
-    return CmError(error);
-  }
-  if (id->synchronous != 0) {
-    if (rdma->event != nullptr) {
-      rdma_ack_cm_event(rdma->event);
-      rdma->event = nullptr;
-    }
-    DestroyChannel(FromRdma(rdma->channel));
-  }
-  // Other threads may be in calls of the id, so an unchanged value is not written.
-  const int synchronous = own != nullptr ? 1 : 0;
-  if (id->synchronous != synchronous) id->synchronous = synchronous;
-  rdma->channel = channel;
-  // Events read from the old channel belong to its users; when they are acknowledged, all later
-  // ones are on the new channel.
-  WaitForAcknowledgements(id, delivered);
-  return 0;
-}

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multicast of rdma_cm: the daemon answers a join with an event that contains the group's address;
-// when the event is read, the id's queue pair is attached, as in librdmacm.
 #include "gateway/client/cm/cm_multicast.h"
 
 #include <netinet/in.h>
@@ -9,9 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/client/cm/cm_real.h"
+#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_place.h"
 #include "gateway/client/device/objects.h"
-#include "gateway/client/process/real.h"
 #include "gateway/client/queues/multicast.h"
 
 namespace rocegw::client {
@@ -55,28 +53,6 @@ CmJoin* Take(CmId* id, Fits fits) {
   return found;
 }
 
-int Join(rdma_cm_id* rdma, const sockaddr* address, bool receives, void* context) {
-  CmId* id = FromRdma(rdma);
-  auto* join = static_cast<CmJoin*>(calloc(1, sizeof(CmJoin)));
-  if (join == nullptr) return CmError(ENOMEM);
-  join->length = LengthOf(address);
-  join->context = context;
-  join->receives = receives;
-  rocegw_cm_join request = {};
-  int error = join->length == 0 ? EINVAL : ToWire(address, &request.group);
-  if (error != 0) {
-    free(join);
-    return CmError(error);
-  }
-  memcpy(&join->address, address, join->length);
-  Enter(id, join);
-  request.join = join->number;
-  error = OfAnyDaemon(CmCall(id, ROCEGW_MSG_CM_JOIN, &request));
-  if (error == 0) return Complete(id);
-  free(Take(id, [&](const CmJoin& other) { return &other == join; }));
-  return CmError(error);
-}
-
 // Detaches the queue pair; the join stays.
 void Detach(CmId* id, CmJoin* join) {
   if (join->attached && id->id.qp != nullptr) DetachMulticast(id->id.qp, join->group);
@@ -84,6 +60,38 @@ void Detach(CmId* id, CmJoin* join) {
 }
 
 }  // namespace
+
+int BeginJoin(CmId* id, const sockaddr* address, bool receives, void* context) {
+  auto* join = static_cast<CmJoin*>(calloc(1, sizeof(CmJoin)));
+  if (join == nullptr) return ENOMEM;
+  join->length = LengthOf(address);
+  join->context = context;
+  join->receives = receives;
+  rocegw_cm_join request = {};
+  int error = join->length == 0 ? EINVAL : ToWire(address, &request.group);
+  if (error != 0) {
+    free(join);
+    return error;
+  }
+  memcpy(&join->address, address, join->length);
+  Enter(id, join);
+  request.join = join->number;
+  error = OfAnyDaemon(CmCall(id, ROCEGW_MSG_CM_JOIN, &request));
+  if (error != 0) free(Take(id, [&](const CmJoin& other) { return &other == join; }));
+  return error;
+}
+
+int LeaveGroup(CmId* id, const sockaddr* address) {
+  const socklen_t length = LengthOf(address);
+  if (length == 0) return EINVAL;
+  CmJoin* join = Take(id, [&](const CmJoin& other) {
+    return other.length == length && memcmp(&other.address, address, length) == 0;
+  });
+  if (join == nullptr) return EADDRNOTAVAIL;
+  Detach(id, join);
+  free(join);
+  return 0;
+}
 
 bool FinishJoin(CmId* id, uint32_t number, rdma_cm_event* event) {
   pthread_mutex_lock(&id->lock);
@@ -115,42 +123,3 @@ void ForgetGroups(CmId* id) {
 }
 
 }  // namespace rocegw::client
-
-using rocegw::client::CmError;
-using rocegw::client::CmJoin;
-using rocegw::client::FinishReal;
-using rocegw::client::FromRdma;
-using rocegw::client::RealOf;
-
-ROCEGW_EXPORT int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
-  if (rdma_cm_id* real = RealOf(id)) {
-    return FinishReal(id, ROCEGW_REAL(rdma_join_multicast)(real, address, context));
-  }
-  return rocegw::client::Join(id, address, true, context);
-}
-
-ROCEGW_EXPORT int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr,
-                                         void* context) {
-  if (rdma_cm_id* real = RealOf(id)) {
-    return FinishReal(id, ROCEGW_REAL(rdma_join_multicast_ex)(real, attr, context));
-  }
-  constexpr uint32_t kNeeded = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
-  if ((attr->comp_mask & kNeeded) != kNeeded) return CmError(EINVAL);
-  if ((attr->comp_mask & ~kNeeded) != 0) return CmError(ENOTSUP);
-  if (attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED) return CmError(EINVAL);
-  const bool receives = attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER;
-  return rocegw::client::Join(id, attr->addr, receives, context);
-}
-
-ROCEGW_EXPORT int rdma_leave_multicast(rdma_cm_id* rdma, sockaddr* address) {
-  if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_leave_multicast)(real, address);
-  const socklen_t length = rocegw::client::LengthOf(address);
-  if (length == 0) return CmError(EINVAL);
-  CmJoin* join = rocegw::client::Take(FromRdma(rdma), [&](const CmJoin& other) {
-    return other.length == length && memcmp(&other.address, address, length) == 0;
-  });
-  if (join == nullptr) return CmError(EADDRNOTAVAIL);
-  rocegw::client::Detach(FromRdma(rdma), join);
-  free(join);
-  return 0;
-}

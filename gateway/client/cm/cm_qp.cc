@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue pairs of an id: created in INIT (a datagram QP ready to send), moved to RTR and RTS when
 // the connection is established, with attributes from the daemon's connection manager.
+#include "gateway/client/cm/cm_qp.h"
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>

@@ -301,7 +301,6 @@ int NextRealEvent(CmChannel* channel, CmEvent* event) {
   rdma_event_channel* real = channel->real;
   rdma_cm_event* from = nullptr;
   int error = EAGAIN;
-  CmId* told = nullptr;
   if (real != nullptr) {
     // The installed library's read is a cancellation point; this thread holds a lock.
     int cancelling = 0;
@@ -309,9 +308,9 @@ int NextRealEvent(CmChannel* channel, CmEvent* event) {
     error = ROCEGW_REAL(rdma_get_cm_event)(real, &from) == 0 ? 0 : errno;
     if (error == 0) {
       rdma_cm_id* id = from->id;
-      told = Translate(*from, event);
+      const bool told = Translate(*from, event) != nullptr;
       ROCEGW_REAL(rdma_ack_cm_event)(from);
-      if (told == nullptr) {
+      if (!told) {
         ROCEGW_REAL(rdma_destroy_id)(id);
         error = ENOMEM;
       }
@@ -319,13 +318,6 @@ int NextRealEvent(CmChannel* channel, CmEvent* event) {
     pthread_setcancelstate(cancelling, nullptr);
   }
   ResumeTaking(channel);
-  const CmId* listener = error == 0 ? event->counted_on : nullptr;
-  if (listener != nullptr && listener != told && listener->synchronous != 0 &&
-      rdma_migrate_id(&told->id, nullptr) != 0) {
-    error = errno;
-    rdma_destroy_id(&told->id);
-    CountAcknowledged(event->counted_on);
-  }
   return error;
 }
 
@@ -352,10 +344,6 @@ int TakeQueues(rdma_cm_id* id, int result) {
     if (cq != nullptr && cq->cq_context == real) cq->cq_context = id;
   }
   return result;
-}
-
-int FinishReal(rdma_cm_id* id, int result) {
-  return result != 0 || !IsOurs(id) ? result : Complete(FromRdma(id));
 }
 
 }  // namespace rocegw::client

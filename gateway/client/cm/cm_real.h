@@ -6,6 +6,8 @@
 // both. Any thread.
 #pragma once
 
+#include "gateway/client/cm/cm_acknowledge.h"
+#include "gateway/client/cm/cm_channel.h"
 #include "gateway/client/cm/cm_id.h"
 
 namespace rocegw::client {
@@ -42,7 +44,5 @@ void TakeRealPlace(CmId* id);
 // Give the id's queues to the real id, and take them back, around a call that uses them.
 void GiveQueues(rdma_cm_id* id);
 int TakeQueues(rdma_cm_id* id, int result);
-// Completes a blocking call; for an id of ours it waits for the event if necessary.
-int FinishReal(rdma_cm_id* id, int result);
 
 }  // namespace rocegw::client

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "gateway/client/cm/cm_devices.h"
+#include "gateway/client/cm/cm_qp.h"
 #include "gateway/client/cm/cm_real.h"
 #include "gateway/client/process/real.h"
 #include "gateway/client/queues/xrc.h"
@@ -53,18 +54,6 @@ int CreateSrqOnId(CmId* id, ibv_srq_init_attr_ex* attr) {
 
 }  // namespace
 
-void DestroySrqOf(rdma_cm_id* id) {
-  if (rdma_cm_id* real = RealOf(id)) {
-    GiveQueues(id);
-    ROCEGW_REAL(rdma_destroy_srq)(real);
-    TakeQueues(id, 0);
-    return;
-  }
-  if (id->srq != nullptr) ibv_destroy_srq(id->srq);
-  id->srq = nullptr;
-  DestroyQueues(id);
-}
-
 }  // namespace rocegw::client
 
 using rocegw::client::CmError;
@@ -97,4 +86,14 @@ ROCEGW_EXPORT int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr)
   return CmError(rocegw::client::CreateSrqOnId(rocegw::client::FromRdma(id), attr));
 }
 
-ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) { rocegw::client::DestroySrqOf(id); }
+ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {
+  if (rdma_cm_id* real = RealOf(id)) {
+    GiveQueues(id);
+    ROCEGW_REAL(rdma_destroy_srq)(real);
+    TakeQueues(id, 0);
+    return;
+  }
+  if (id->srq != nullptr) ibv_destroy_srq(id->srq);
+  id->srq = nullptr;
+  rocegw::client::DestroyQueues(id);
+}

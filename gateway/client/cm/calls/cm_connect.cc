@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "gateway/client/cm/cm_event.h"
+#include "gateway/client/cm/cm_qp.h"
 #include "gateway/client/cm/cm_real.h"
 #include "gateway/client/device/objects.h"
 #include "gateway/client/process/real.h"

@@ -2,11 +2,12 @@
 // Endpoints of rdma_cm (rdma_create_ep): calls wait for their events, and connection requests come
 // from rdma_get_request.
 #include <netinet/in.h>
+#include <rdma/rdma_verbs.h>
 
 #include <cerrno>
 #include <cstdlib>
 
-#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_lifetime.h"
 #include "gateway/client/device/objects.h"
 #include "gateway/client/process/real.h"
 
@@ -80,7 +81,7 @@ ROCEGW_EXPORT void rdma_destroy_ep(rdma_cm_id* rdma) {
     return;
   }
   if (rdma->qp != nullptr) rdma_destroy_qp(rdma);
-  if (rdma->srq != nullptr) rocegw::client::DestroySrqOf(rdma);
+  if (rdma->srq != nullptr) rdma_destroy_srq(rdma);
   rdma_destroy_id(rdma);
 }
 
