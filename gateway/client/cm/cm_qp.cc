@@ -173,7 +173,7 @@ int StepWithQp(CmId* id, CmStage right, uint32_t type, ibv_qp_state state) {
     return error != 0 ? error : CmCall(id, type, &request);
   }
   const int error = CmStep(id, right, type, &request);
-  if (error == 0 && request.with_qp != 0) Moved(qp, state);
+  if (error == 0 && request.with_qp != 0) SetState(qp, state);
   return error;
 }
 

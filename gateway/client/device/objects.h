@@ -16,6 +16,7 @@
 #include "gateway/client/memory/dma_buf.h"
 #include "gateway/client/memory/remap.h"
 #include "gateway/client/rings/completion_rings.h"
+#include "gateway/client/rings/spinlock.h"
 #include "gateway/client/session/session.h"
 
 namespace rocegw::client {
@@ -111,6 +112,10 @@ struct Qp {
   uint32_t extended;     // nonzero: libibverbs may use `ex`
   SendBuilder* builder;  // state of ibv_wr_*; nullptr: none
   QpRings rings;
+  // Guards `moves` and the state, which is in `ibv` for the program and in both rings for their
+  // calls. Only SetState and LearnState (queues/queue_pair.h) write the state.
+  SpinLock state_lock;
+  uint32_t moves;  // number of changes of the state that this library made or learned
   ibv_qp_cap cap;
   uint64_t id;
   uint32_t events_delivered;  // async events; guarded by the object lock

@@ -104,10 +104,10 @@ void StartOver(Qp* qp) {
   StoreRelease(&receive.control->rq_producer, receive.producer);
 }
 
-// The state is what the program sees in ibv_qp, and what each ring checks under its own lock.
-// Nothing else writes these three.
-void SetState(Qp* qp, uint32_t state) {
-  qp->ibv.state = static_cast<ibv_qp_state>(state);
+// Writes the state and its copies. Requires the state's lock.
+void WriteState(Qp* qp, ibv_qp_state state) {
+  ++qp->moves;
+  qp->ibv.state = state;
   {
     SpinGuard guard(qp->rings.send.lock);
     qp->rings.send.state = state;
@@ -208,7 +208,7 @@ int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
   if ((mask & IBV_QP_QKEY) != 0) qp->rings.send.qkey = attr.qkey;
   if ((mask & IBV_QP_STATE) != 0) {
     if (attr.qp_state == IBV_QPS_RESET) StartOver(qp);
-    SetState(qp, attr.qp_state);
+    SetState(&qp->ibv, attr.qp_state);
   }
   return 0;
 }
@@ -228,6 +228,11 @@ int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr, bool endpoint) {
 }
 
 }  // namespace
+
+void SetState(ibv_qp* qp, ibv_qp_state state) {
+  SpinGuard guard(FromIbv(qp)->state_lock);
+  WriteState(FromIbv(qp), state);
+}
 
 void ToAddressVector(const ibv_ah_attr& attr, rocegw_address_vector* vector) {
   memcpy(vector->dgid, attr.grh.dgid.raw, sizeof(vector->dgid));
@@ -326,7 +331,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   qp->ibv.srq = attr->srq;
   qp->ibv.handle = reply.handle;
   qp->ibv.qp_num = reply.qpn;
-  SetState(qp, IBV_QPS_RESET);
+  SetState(&qp->ibv, IBV_QPS_RESET);
   qp->ibv.qp_type = attr->qp_type;
   pthread_mutex_init(&qp->ibv.mutex, nullptr);
   pthread_cond_init(&qp->ibv.cond, nullptr);
@@ -338,7 +343,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   qp->cap = {reply.sq_entries, reply.rq_entries, reply.max_send_sge, reply.max_recv_sge,
              reply.max_inline};
   attr->cap = qp->cap;
-  if (ordering.cm_id != 0) SetState(qp, IBV_QPS_INIT);
+  if (ordering.cm_id != 0) SetState(&qp->ibv, IBV_QPS_INIT);
   return &qp->ibv;
 }
 
@@ -346,7 +351,17 @@ int ModifyQp(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
   return Modify(FromIbv(qp), attr, mask);
 }
 
-void Moved(ibv_qp* qp, ibv_qp_state state) { SetState(FromIbv(qp), state); }
+uint32_t MovesOf(ibv_qp* qp) {
+  SpinGuard guard(FromIbv(qp)->state_lock);
+  return FromIbv(qp)->moves;
+}
+
+bool LearnState(ibv_qp* qp, ibv_qp_state state, uint32_t moves) {
+  SpinGuard guard(FromIbv(qp)->state_lock);
+  if (FromIbv(qp)->moves != moves) return false;
+  if (qp->state != state) WriteState(FromIbv(qp), state);
+  return true;
+}
 
 int DestroyQp(ibv_qp* ibv) {
   Qp* qp = FromIbv(ibv);
@@ -392,11 +407,19 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
                                ibv_qp_init_attr* init_attr) {
   if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_query_qp)(ibv, attr, mask, init_attr);
   Qp* qp = FromIbv(ibv);
-  rocegw_object_request request = {};
-  request.handle = ibv->handle;
   rocegw_query_qp_reply reply;
-  const int error = SessionOf(ibv->context)->Call(ROCEGW_MSG_QUERY_QP, &request, &reply);
-  if (error != 0) return rocegw::client::WithErrno(error);
+  // Asks again if the queue pair moved meanwhile: the answer must not replace a newer state.
+  for (bool known = false; !known;) {
+    const uint32_t moves = rocegw::client::MovesOf(ibv);
+    rocegw_object_request request = {};
+    request.handle = ibv->handle;
+    const int error = SessionOf(ibv->context)->Call(ROCEGW_MSG_QUERY_QP, &request, &reply);
+    if (error != 0) return rocegw::client::WithErrno(error);
+    // The daemon may have moved it to an error state on its own. Only a program that asks for the
+    // state learns it, as with libibverbs.
+    known = (mask & IBV_QP_STATE) == 0 ||
+            rocegw::client::LearnState(ibv, static_cast<ibv_qp_state>(reply.attr.qp_state), moves);
+  }
   rocegw::client::FromQpAttr(reply.attr, attr);
   attr->cap = qp->cap;
   *init_attr = {};
@@ -407,8 +430,6 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
   init_attr->cap = qp->cap;
   init_attr->qp_type = ibv->qp_type;
   init_attr->sq_sig_all = qp->signal_all ? 1 : 0;
-  // The daemon may have moved it to an error state on its own.
-  if ((mask & IBV_QP_STATE) != 0) rocegw::client::Moved(ibv, attr->qp_state);
   return 0;
 }
 

@@ -36,8 +36,13 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering = 
 // Moves from RESET to INIT, RTR and RTS, with what else a state needs. 0 or errno.
 int ModifyQp(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
 int DestroyQp(ibv_qp* qp);
-// Records a move that the daemon made without ModifyQp.
-void Moved(ibv_qp* qp, ibv_qp_state state);
+// Records the state that a request or an event of the library gave the queue pair.
+void SetState(ibv_qp* qp, ibv_qp_state state);
+// Returns the number of changes of the state so far, to be passed to LearnState.
+uint32_t MovesOf(ibv_qp* qp);
+// Records the state that the daemon has answered, for instance after an error. Returns false, and
+// records nothing, if the queue pair has moved since `moves`: the answer may be from before that.
+bool LearnState(ibv_qp* qp, ibv_qp_state state, uint32_t moves);
 
 void ToAddressVector(const ibv_ah_attr& attr, rocegw_address_vector* vector);
 void FromQpAttr(const rocegw_qp_attr& from, ibv_qp_attr* to);

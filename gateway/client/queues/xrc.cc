@@ -10,6 +10,7 @@
 #include "gateway/client/device/object_ids.h"
 #include "gateway/client/device/objects.h"
 #include "gateway/client/device/refusals.h"
+#include "gateway/client/queues/queue_pair.h"
 
 namespace rocegw::client {
 
@@ -47,7 +48,7 @@ ibv_qp* AddReceiver(ibv_xrcd* ibv, uint32_t type, Request* request, void* contex
   qp->ibv.qp_context = context;
   qp->ibv.handle = reply.handle;
   qp->ibv.qp_num = reply.qpn;
-  qp->ibv.state = IBV_QPS_RESET;
+  SetState(&qp->ibv, IBV_QPS_RESET);
   qp->ibv.qp_type = IBV_QPT_XRC_RECV;
   qp->rings.handle = reply.handle;
   qp->rings.qpn = reply.qpn;

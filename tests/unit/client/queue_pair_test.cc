@@ -2,6 +2,7 @@
 // Queue pairs of programs, connected ones and for datagrams, and forks of a program that has them.
 #include <gtest/gtest.h>
 
+#include "gateway/client/queues/queue_pair.h"
 #include "tests/unit/client/verbs_fixture.h"
 
 namespace rocegw::testing {
@@ -138,6 +139,29 @@ TEST_F(QpTest, Query_WhatTheDaemonMovedToAnErrorState_TakesRequestsToFlush) {
   ASSERT_EQ(0, ibv_query_qp(qp_, &attr, IBV_QP_STATE, &init));
   EXPECT_EQ(IBV_QPS_ERR, qp_->state);
   EXPECT_EQ(0, ibv_post_send(qp_, &wr, &bad)) << "its rings know it as well";
+}
+
+TEST_F(QpTest, Query_WhoseAnswerIsOlderThanAMoveOfTheLibrary_AsksAgainAndKeepsTheMove) {
+  for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) ToState(state);
+  int asked = 0;
+  daemon_->OnRequest(ROCEGW_MSG_QUERY_QP, [&](const RecordedRequest&) {
+    rocegw_query_qp_reply reply{};
+    reply.attr.qp_state = ++asked == 1 ? IBV_QPS_RTS : IBV_QPS_ERR;
+    // Another thread disconnects while the first answer is on its way.
+    if (asked == 1) client::SetState(qp_, IBV_QPS_ERR);
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&reply);
+    return std::vector<uint8_t>(bytes, bytes + sizeof reply);
+  });
+  ibv_qp_attr attr;
+  ibv_qp_init_attr init;
+  ASSERT_EQ(0, ibv_query_qp(qp_, &attr, IBV_QP_STATE, &init));
+  EXPECT_EQ(2, asked);
+  EXPECT_EQ(IBV_QPS_ERR, attr.qp_state);
+  EXPECT_EQ(IBV_QPS_ERR, qp_->state);
+  ibv_send_wr wr{};
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(0, ibv_post_send(qp_, &wr, &bad))
+      << "flushed, not refused: its rings know the state too";
 }
 
 TEST_F(QpTest, Ece_IsAskedOfTheDaemonAndSetBeforeRtrOnly) {

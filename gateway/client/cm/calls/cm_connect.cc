@@ -71,7 +71,7 @@ int Accept(CmId* id, rdma_conn_param param) {
   if (error == 0 && !datagram && id->id.qp != nullptr) {
     request.with_qp = TakesQpAlong(id) ? 1 : 0;
     if (request.with_qp != 0) {
-      Moved(id->id.qp, IBV_QPS_RTS);
+      SetState(id->id.qp, IBV_QPS_RTS);
     } else {
       error = ReadyQp(id, param.responder_resources, param.initiator_depth);
     }
