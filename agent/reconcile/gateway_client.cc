@@ -3,7 +3,9 @@
 
 #include <google/protobuf/util/time_util.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/client_callback.h>
 
 #include <cerrno>
@@ -14,6 +16,7 @@
 
 #include "agent/reconcile/unary_call.h"
 #include "controlplane/model/push_parts.h"
+#include "proto/tunnel/tunnel_calls.h"
 
 namespace rocegw::agent {
 namespace {
@@ -26,6 +29,17 @@ constexpr std::chrono::seconds kApplyDeadline(55);
 // Time that the gateway waits for an attach; the call's deadline is longer.
 constexpr int kHeldWaitSeconds = 20;
 constexpr std::chrono::seconds kHeldDeadline(25);
+
+grpc::ByteBuffer BytesOf(const google::protobuf::Message& message) {
+  const grpc::Slice bytes(message.SerializeAsString());
+  return {&bytes, 1};
+}
+
+bool Parse(const grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
+  grpc::Slice slice;
+  if (!bytes.DumpToSingleSlice(&slice).ok()) return false;
+  return message.ParseFromArray(slice.begin(), static_cast<int>(slice.size()));
+}
 
 Status ErrorOf(const grpc::Status& status) {
   return {EIO, "the gateway does not answer: " + status.error_message()};
@@ -47,12 +61,14 @@ struct GatewayClient::Stubs {
         config(gateway::v1::ConfigService::NewStub(channel)),
         state(gateway::v1::StateService::NewStub(channel)),
         identity(gateway::v1::IdentityService::NewStub(channel)),
-        debug(gateway::v1::DebugService::NewStub(channel)) {}
+        debug(gateway::v1::DebugService::NewStub(channel)),
+        any(channel) {}
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<gateway::v1::ConfigService::Stub> config;
   std::unique_ptr<gateway::v1::StateService::Stub> state;
   std::unique_ptr<gateway::v1::IdentityService::Stub> identity;
   std::unique_ptr<gateway::v1::DebugService::Stub> debug;
+  grpc::GenericStub any;           // for the questions of the tunnel
   bool closed = false;             // used on the loop's thread
   std::shared_ptr<HeldCall> held;  // pending call; used on the loop's thread
 };
@@ -255,97 +271,40 @@ void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
                         std::function<void(fleet::v1::TunnelAnswer)> done) {
   const auto deadline = std::chrono::system_clock::time_point(
       std::chrono::nanoseconds(TimeUtil::TimestampToNanoseconds(question.deadline())));
-  const auto parts = done;
-  // `put` moves the response to its field of the answer.
-  const auto answer = [done = std::move(done)](auto put) {
-    return [done, put](const grpc::Status& status, auto& response) {
-      fleet::v1::TunnelAnswer result;
-      result.set_code(status.error_code());
-      result.set_message(status.error_message());
-      if (status.ok()) put(result, response);
-      done(std::move(result));
-    };
-  };
   using fleet::v1::TunnelAnswer;
-  using fleet::v1::TunnelQuestion;
-  auto& state = *stubs_->state->async();
-  switch (question.question_case()) {
-    case TunnelQuestion::kGetStatus:
-      return Run<types::v1::GatewayStatus>(
-          loop_, stubs_, question.get_status(), deadline,
-          [&](auto... call) { state.GetStatus(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_status()->Swap(&r); }));
-    case TunnelQuestion::kListSessions:
-      return Run<gateway::v1::ListSessionsResponse>(
-          loop_, stubs_, question.list_sessions(), deadline,
-          [&](auto... call) { state.ListSessions(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_sessions()->Swap(&r); }));
-    case TunnelQuestion::kListQps:
-      return Run<gateway::v1::ListQpsResponse>(
-          loop_, stubs_, question.list_qps(), deadline,
-          [&](auto... call) { state.ListQps(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_qps()->Swap(&r); }));
-    case TunnelQuestion::kListConnections:
-      return Run<gateway::v1::ListConnectionsResponse>(
-          loop_, stubs_, question.list_connections(), deadline,
-          [&](auto... call) { state.ListConnections(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_connections()->Swap(&r); }));
-    case TunnelQuestion::kListChannels:
-      return Run<gateway::v1::ListChannelsResponse>(
-          loop_, stubs_, question.list_channels(), deadline,
-          [&](auto... call) { state.ListChannels(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_channels()->Swap(&r); }));
-    case TunnelQuestion::kListMrs:
-      return Run<gateway::v1::ListMrsResponse>(
-          loop_, stubs_, question.list_mrs(), deadline,
-          [&](auto... call) { state.ListMrs(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_mrs()->Swap(&r); }));
-    case TunnelQuestion::kListSrqs:
-      return Run<gateway::v1::ListSrqsResponse>(
-          loop_, stubs_, question.list_srqs(), deadline,
-          [&](auto... call) { state.ListSrqs(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_srqs()->Swap(&r); }));
-    case TunnelQuestion::kGetCounters:
-      return Run<gateway::v1::GetCountersResponse>(
-          loop_, stubs_, question.get_counters(), deadline,
-          [&](auto... call) { state.GetCounters(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_counters()->Swap(&r); }));
-    case TunnelQuestion::kListPools:
-      return Run<gateway::v1::ListPoolsResponse>(
-          loop_, stubs_, question.list_pools(), deadline,
-          [&](auto... call) { state.ListPools(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_pools()->Swap(&r); }));
-    case TunnelQuestion::kListEvents:
-      return Run<gateway::v1::ListEventsResponse>(
-          loop_, stubs_, question.list_events(), deadline,
-          [&](auto... call) { state.ListEvents(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_events()->Swap(&r); }));
-    case TunnelQuestion::kExplain:
-      return Run<gateway::v1::ExplainResponse>(
-          loop_, stubs_, question.explain(), deadline,
-          [&](auto... call) { stubs_->debug->async()->Explain(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_explanation()->Swap(&r); }));
-    case TunnelQuestion::kDiagnose:
-      return Run<gateway::v1::DiagnoseResponse>(
-          loop_, stubs_, question.diagnose(), deadline,
-          [&](auto... call) { stubs_->debug->async()->Diagnose(call...); },
-          answer([](TunnelAnswer& a, auto& r) { a.mutable_diagnosis()->Swap(&r); }));
-    case TunnelQuestion::kCapture: {
-      const auto part = [this, id = question.id(), all = parts](TunnelAnswer piece) {
-        if (!piece.more()) captures_.erase(id);
-        all(std::move(piece));
-      };
-      const auto capture = std::make_shared<Capture>(loop_, stubs_, part);
-      captures_[question.id()] = capture;
-      return capture->Start(question.capture(), deadline);
-    }
-    default:
-      break;
+  if (question.has_capture()) {
+    const auto part = [this, id = question.id(), done = std::move(done)](TunnelAnswer piece) {
+      if (!piece.more()) captures_.erase(id);
+      done(std::move(piece));
+    };
+    const auto capture = std::make_shared<Capture>(loop_, stubs_, part);
+    captures_[question.id()] = capture;
+    return capture->Start(question.capture(), deadline);
   }
-  TunnelAnswer unknown;
-  answer([](auto&, auto&) {})(
-      grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "this agent is older than the question"),
-      unknown);
+  const tunnel::TunnelCall* const call = tunnel::CallOf(question);
+  if (call == nullptr) {
+    TunnelAnswer unknown;
+    unknown.set_code(grpc::StatusCode::UNIMPLEMENTED);
+    unknown.set_message("this agent is older than the question");
+    return done(std::move(unknown));
+  }
+  Run<grpc::ByteBuffer>(
+      loop_, stubs_, BytesOf(call->RequestIn(question)), deadline,
+      [this, call](grpc::ClientContext* context, const grpc::ByteBuffer* request,
+                   grpc::ByteBuffer* response, auto end) {
+        stubs_->any.UnaryCall(context, call->Path(), {}, request, response, std::move(end));
+      },
+      [call, done = std::move(done)](const grpc::Status& status, grpc::ByteBuffer& response) {
+        TunnelAnswer answer;
+        answer.set_code(status.error_code());
+        answer.set_message(status.error_message());
+        if (status.ok() && !Parse(response, call->ResponseIn(answer))) {
+          answer.clear_answer();
+          answer.set_code(grpc::StatusCode::INTERNAL);
+          answer.set_message("the gateway's answer cannot be read");
+        }
+        done(std::move(answer));
+      });
 }
 
 void GatewayClient::ListHeldAttaches(

@@ -13,15 +13,7 @@
 namespace rocegw::api {
 namespace {
 
-using fleet::v1::TunnelAnswer;
 using fleet::v1::TunnelQuestion;
-
-// Sets the requested page.
-template <typename List>
-void SetPage(const admin::v1::ListGatewayObjectsRequest& request, List& list) {
-  list.set_page_size(request.page_size());
-  list.set_page_token(request.page_token());
-}
 
 // Returns an operation id: verb, gateway and a unique part.
 std::string OperationId(const std::string& verb, const std::string& gateway) {
@@ -177,62 +169,7 @@ grpc::ServerUnaryReactor* GatewaysService::GetGatewayStatus(
     types::v1::GatewayStatus* response) {
   TunnelQuestion question;
   question.mutable_get_status();
-  return AskGateway(*context, *request, questions_, request->name(), question, response,
-                    &TunnelAnswer::status);
-}
-
-grpc::ServerUnaryReactor* GatewaysService::ListGatewaySessions(
-    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-    gateway::v1::ListSessionsResponse* response) {
-  TunnelQuestion question;
-  SetPage(*request, *question.mutable_list_sessions());
-  return AskGateway(*context, *request, questions_, request->parent(), question, response,
-                    &TunnelAnswer::sessions);
-}
-
-grpc::ServerUnaryReactor* GatewaysService::ListGatewayQps(
-    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-    gateway::v1::ListQpsResponse* response) {
-  TunnelQuestion question;
-  SetPage(*request, *question.mutable_list_qps());
-  return AskGateway(*context, *request, questions_, request->parent(), question, response,
-                    &TunnelAnswer::qps);
-}
-
-grpc::ServerUnaryReactor* GatewaysService::ListGatewayConnections(
-    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-    gateway::v1::ListConnectionsResponse* response) {
-  TunnelQuestion question;
-  SetPage(*request, *question.mutable_list_connections());
-  return AskGateway(*context, *request, questions_, request->parent(), question, response,
-                    &TunnelAnswer::connections);
-}
-
-grpc::ServerUnaryReactor* GatewaysService::ListGatewayChannels(
-    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-    gateway::v1::ListChannelsResponse* response) {
-  TunnelQuestion question;
-  SetPage(*request, *question.mutable_list_channels());
-  return AskGateway(*context, *request, questions_, request->parent(), question, response,
-                    &TunnelAnswer::channels);
-}
-
-grpc::ServerUnaryReactor* GatewaysService::ListGatewayMrs(
-    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-    gateway::v1::ListMrsResponse* response) {
-  TunnelQuestion question;
-  SetPage(*request, *question.mutable_list_mrs());
-  return AskGateway(*context, *request, questions_, request->parent(), question, response,
-                    &TunnelAnswer::mrs);
-}
-
-grpc::ServerUnaryReactor* GatewaysService::ListGatewaySrqs(
-    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-    gateway::v1::ListSrqsResponse* response) {
-  TunnelQuestion question;
-  SetPage(*request, *question.mutable_list_srqs());
-  return AskGateway(*context, *request, questions_, request->parent(), question, response,
-                    &TunnelAnswer::srqs);
+  return AskGateway(*context, *request, questions_, request->name(), question, response);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::GetGatewayCounters(
@@ -240,26 +177,7 @@ grpc::ServerUnaryReactor* GatewaysService::GetGatewayCounters(
     gateway::v1::GetCountersResponse* response) {
   TunnelQuestion question;
   question.mutable_get_counters();
-  return AskGateway(*context, *request, questions_, request->name(), question, response,
-                    &TunnelAnswer::counters);
-}
-
-grpc::ServerUnaryReactor* GatewaysService::ListGatewayPools(
-    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-    gateway::v1::ListPoolsResponse* response) {
-  TunnelQuestion question;
-  SetPage(*request, *question.mutable_list_pools());
-  return AskGateway(*context, *request, questions_, request->parent(), question, response,
-                    &TunnelAnswer::pools);
-}
-
-grpc::ServerUnaryReactor* GatewaysService::ListGatewayEvents(
-    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-    gateway::v1::ListEventsResponse* response) {
-  TunnelQuestion question;
-  SetPage(*request, *question.mutable_list_events());
-  return AskGateway(*context, *request, questions_, request->parent(), question, response,
-                    &TunnelAnswer::events);
+  return AskGateway(*context, *request, questions_, request->name(), question, response);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::ExplainGateway(
@@ -267,8 +185,7 @@ grpc::ServerUnaryReactor* GatewaysService::ExplainGateway(
     gateway::v1::ExplainResponse* response) {
   TunnelQuestion question;
   *question.mutable_explain() = request->explain();
-  return AskGateway(*context, *request, questions_, request->name(), question, response,
-                    &TunnelAnswer::explanation);
+  return AskGateway(*context, *request, questions_, request->name(), question, response);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::DiagnoseGateway(
@@ -276,8 +193,7 @@ grpc::ServerUnaryReactor* GatewaysService::DiagnoseGateway(
     gateway::v1::DiagnoseResponse* response) {
   TunnelQuestion question;
   question.mutable_diagnose();
-  return AskGateway(*context, *request, questions_, request->name(), question, response,
-                    &TunnelAnswer::diagnosis);
+  return AskGateway(*context, *request, questions_, request->name(), question, response);
 }
 
 grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* GatewaysService::CaptureGateway(

@@ -68,33 +68,25 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   grpc::ServerUnaryReactor* GetGatewayStatus(grpc::CallbackServerContext* context,
                                              const admin::v1::GetGatewayStatusRequest* request,
                                              types::v1::GatewayStatus* response) override;
-  grpc::ServerUnaryReactor* ListGatewaySessions(
-      grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-      gateway::v1::ListSessionsResponse* response) override;
-  grpc::ServerUnaryReactor* ListGatewayQps(grpc::CallbackServerContext* context,
-                                           const admin::v1::ListGatewayObjectsRequest* request,
-                                           gateway::v1::ListQpsResponse* response) override;
-  grpc::ServerUnaryReactor* ListGatewayConnections(
-      grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-      gateway::v1::ListConnectionsResponse* response) override;
-  grpc::ServerUnaryReactor* ListGatewayChannels(
-      grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
-      gateway::v1::ListChannelsResponse* response) override;
-  grpc::ServerUnaryReactor* ListGatewayMrs(grpc::CallbackServerContext* context,
-                                           const admin::v1::ListGatewayObjectsRequest* request,
-                                           gateway::v1::ListMrsResponse* response) override;
-  grpc::ServerUnaryReactor* ListGatewaySrqs(grpc::CallbackServerContext* context,
-                                            const admin::v1::ListGatewayObjectsRequest* request,
-                                            gateway::v1::ListSrqsResponse* response) override;
+  // Lists of the gateway's objects, which the gateway answers itself.
+#define ROCEGW_LIST_OF_GATEWAY(Objects)                                                          \
+  grpc::ServerUnaryReactor* ListGateway##Objects(                                                \
+      grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request, \
+      gateway::v1::List##Objects##Response* response) override {                                 \
+    return ListOfGateway(*context, *request, questions_, response);                              \
+  }
+  ROCEGW_LIST_OF_GATEWAY(Sessions)
+  ROCEGW_LIST_OF_GATEWAY(Qps)
+  ROCEGW_LIST_OF_GATEWAY(Connections)
+  ROCEGW_LIST_OF_GATEWAY(Channels)
+  ROCEGW_LIST_OF_GATEWAY(Mrs)
+  ROCEGW_LIST_OF_GATEWAY(Srqs)
+  ROCEGW_LIST_OF_GATEWAY(Pools)
+  ROCEGW_LIST_OF_GATEWAY(Events)
+#undef ROCEGW_LIST_OF_GATEWAY
   grpc::ServerUnaryReactor* GetGatewayCounters(grpc::CallbackServerContext* context,
                                                const admin::v1::GetGatewayCountersRequest* request,
                                                gateway::v1::GetCountersResponse* response) override;
-  grpc::ServerUnaryReactor* ListGatewayPools(grpc::CallbackServerContext* context,
-                                             const admin::v1::ListGatewayObjectsRequest* request,
-                                             gateway::v1::ListPoolsResponse* response) override;
-  grpc::ServerUnaryReactor* ListGatewayEvents(grpc::CallbackServerContext* context,
-                                              const admin::v1::ListGatewayObjectsRequest* request,
-                                              gateway::v1::ListEventsResponse* response) override;
   grpc::ServerUnaryReactor* DiagnoseGateway(grpc::CallbackServerContext* context,
                                             const admin::v1::DiagnoseGatewayRequest* request,
                                             gateway::v1::DiagnoseResponse* response) override;

@@ -28,8 +28,7 @@ grpc::ServerUnaryReactor* PoolsService::ExplainPool(grpc::CallbackServerContext*
       return WhenAdmitted(*context, *request, questions_.backend.follower, refuse);
     }
   }
-  return AskGateway(*context, *request, questions_, request->gateway(), question, response,
-                    &fleet::v1::TunnelAnswer::explanation);
+  return AskGateway(*context, *request, questions_, request->gateway(), question, response);
 }
 
 grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* PoolsService::CapturePool(

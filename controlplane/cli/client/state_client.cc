@@ -1,41 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/cli/client/state_client.h"
 
-#include <cstdint>
+#include <google/protobuf/descriptor.h>
 
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "proto/tunnel/tunnel_calls.h"
 #include "rocegw/admin/v1/gateways.pb.h"
 
 namespace rocegw::cli {
 namespace {
+
+using google::protobuf::Message;
 
 constexpr int32_t kPageSize = 1000;
 constexpr char kLocal[] = "/rocegw.gateway.v1.StateService/";
 constexpr char kFleet[] = "/rocegw.admin.v1.Gateways/";
 
 }  // namespace
-
-template <typename Response, typename MoveRows>
-CallResult StateClient::ReadPages(const char* list, Response& all, MoveRows move_rows) {
-  const auto read = [&](const std::string& method, auto request) {
-    request.set_page_size(kPageSize);
-    do {
-      Response page;
-      CallResult result = rpc_.Call(method, request, page);
-      if (!result.ok()) return result;
-      move_rows(page, all);
-      *all.mutable_read_time() = page.read_time();
-      request.set_page_token(page.next_page_token());
-    } while (!request.page_token().empty());
-    return CallResult();
-  };
-  // All list requests of the gateway have the same fields with the same numbers.
-  if (gateway_.empty()) {
-    return read(kLocal + std::string("List") + list, gateway::v1::ListQpsRequest());
-  }
-  admin::v1::ListGatewayObjectsRequest request;
-  request.set_parent(gateway_);
-  return read(kFleet + std::string("ListGateway") + list, request);
-}
 
 CallResult StateClient::GetStatus(types::v1::GatewayStatus& out) {
   if (gateway_.empty()) {
@@ -46,47 +30,30 @@ CallResult StateClient::GetStatus(types::v1::GatewayStatus& out) {
   return rpc_.Call(kFleet + std::string("GetGatewayStatus"), request, out);
 }
 
-CallResult StateClient::ListSessions(gateway::v1::ListSessionsResponse& out) {
-  return ReadPages("Sessions", out, [](auto& page, auto& all) {
-    all.mutable_sessions()->MergeFrom(page.sessions());
-  });
-}
-
-CallResult StateClient::ListQps(gateway::v1::ListQpsResponse& out) {
-  return ReadPages("Qps", out,
-                   [](auto& page, auto& all) { all.mutable_qps()->MergeFrom(page.qps()); });
-}
-
-CallResult StateClient::ListConnections(gateway::v1::ListConnectionsResponse& out) {
-  return ReadPages("Connections", out, [](auto& page, auto& all) {
-    all.mutable_connections()->MergeFrom(page.connections());
-  });
-}
-
-CallResult StateClient::ListChannels(gateway::v1::ListChannelsResponse& out) {
-  return ReadPages("Channels", out, [](auto& page, auto& all) {
-    all.mutable_channels()->MergeFrom(page.channels());
-  });
-}
-
-CallResult StateClient::ListMrs(gateway::v1::ListMrsResponse& out) {
-  return ReadPages("Mrs", out,
-                   [](auto& page, auto& all) { all.mutable_mrs()->MergeFrom(page.mrs()); });
-}
-
-CallResult StateClient::ListSrqs(gateway::v1::ListSrqsResponse& out) {
-  return ReadPages("Srqs", out,
-                   [](auto& page, auto& all) { all.mutable_srqs()->MergeFrom(page.srqs()); });
-}
-
-CallResult StateClient::ListPools(gateway::v1::ListPoolsResponse& out) {
-  return ReadPages("Pools", out,
-                   [](auto& page, auto& all) { all.mutable_pools()->MergeFrom(page.pools()); });
-}
-
-CallResult StateClient::ListEvents(gateway::v1::ListEventsResponse& out) {
-  return ReadPages("Events", out,
-                   [](auto& page, auto& all) { all.mutable_events()->MergeFrom(page.events()); });
+CallResult StateClient::List(Message& list) {
+  const tunnel::TunnelCall& call = *tunnel::CallWith(list.GetDescriptor());
+  const std::string objects = std::string(call.method->name()).substr(std::strlen("List"));
+  const auto* const token = list.GetDescriptor()->FindFieldByName("next_page_token");
+  const auto* const read_time = list.GetDescriptor()->FindFieldByName("read_time");
+  const auto read = [&](const std::string& method, auto request) {
+    request.set_page_size(kPageSize);
+    do {
+      const std::unique_ptr<Message> page(list.New());
+      CallResult result = rpc_.Call(method, request, *page);
+      if (!result.ok()) return result;
+      request.set_page_token(page->GetReflection()->GetString(*page, token));
+      // Rows are appended; the time is that of the last page.
+      list.GetReflection()->ClearField(&list, read_time);
+      list.MergeFrom(*page);
+    } while (!request.page_token().empty());
+    list.GetReflection()->ClearField(&list, token);
+    return CallResult();
+  };
+  // All list requests of the gateway have the same fields with the same numbers.
+  if (gateway_.empty()) return read(call.Path(), gateway::v1::ListQpsRequest());
+  admin::v1::ListGatewayObjectsRequest request;
+  request.set_parent(gateway_);
+  return read(kFleet + std::string("ListGateway") + objects, request);
 }
 
 CallResult StateClient::GetCounters(gateway::v1::GetCountersResponse& out) {

@@ -2,8 +2,8 @@
 #include "controlplane/cli/commands/live_state.h"
 
 #include <algorithm>
-#include <array>
 #include <iostream>
+#include <memory>
 
 #include "controlplane/cli/client/state_client.h"
 #include "controlplane/cli/documents/documents.h"
@@ -11,55 +11,37 @@
 #include "controlplane/cli/printing.h"
 #include "controlplane/cli/views/debug_views.h"
 #include "controlplane/cli/views/describe.h"
+#include "controlplane/cli/views/state_lists.h"
 #include "controlplane/cli/views/state_views.h"
 
 namespace rocegw::cli {
 namespace {
 
+using google::protobuf::Message;
+
 // Rows of each table in `status`.
 constexpr size_t kStatusRows = 20;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNouns = {
-    {{"sessions", "sessions"},
-     {"session", "sessions"},
-     {"qps", "qps"},
-     {"qp", "qps"},
-     {"connections", "connections"},
-     {"connection", "connections"},
-     {"channels", "channels"},
-     {"channel", "channels"},
-     {"mrs", "mrs"},
-     {"mr", "mrs"},
-     {"srqs", "srqs"},
-     {"srq", "srqs"},
-     {"counters", "counters"},
-     {"events", "events"},
-     {"event", "events"}}};
+// Other nouns of the same commands.
+bool IsEvents(const std::string& noun) { return noun == "events" || noun == "event"; }
+bool IsCounters(const std::string& noun) { return noun == "counters"; }
 
-std::string_view LiveNoun(const std::string& noun) {
-  for (const auto& [word, plural] : kNouns) {
-    if (noun == word) return plural;
-  }
-  return {};
-}
-
-template <typename List, typename Rows, typename View>
-int PrintList(const Program& program, const List& list, const Rows& rows, View view) {
+int PrintList(const Program& program, const StateList& kind, const Message& list) {
   if (program.options.format == "name") {
-    for (const auto& row : rows) std::cout << row.name() << "\n";
+    for (const Message* row : RowsOf(list)) std::cout << NameOfRow(*row) << "\n";
   } else if (!PrintDocument(program, list)) {
-    std::cout << view(list, {program.wide(), 0, ""});
+    std::cout << kind.view(list, {program.wide(), 0, ""});
   }
   return kOk;
 }
 
 // Prints rows by the last part of their names, or the full name; all rows without names.
-template <typename Rows>
-int DescribeRows(const Program& program, const Rows& rows, const std::vector<std::string>& names) {
+int DescribeRows(const Program& program, const Message& list,
+                 const std::vector<std::string>& names) {
   std::vector<std::string> missing = names;
   bool first = true;
-  for (const auto& row : rows) {
-    const std::string& name = row.name();
+  for (const Message* row : RowsOf(list)) {
+    const std::string name = NameOfRow(*row);
     const std::string brief = name.substr(name.rfind('/') + 1);
     const auto asked = std::ranges::find_if(
         missing, [&](const std::string& text) { return text == name || text == brief; });
@@ -67,13 +49,47 @@ int DescribeRows(const Program& program, const Rows& rows, const std::vector<std
     if (asked != missing.end()) missing.erase(asked);
     if (program.options.format == "name") {
       std::cout << name << "\n";
-    } else if (!PrintDocument(program, row)) {
-      std::cout << (first ? "" : "\n") << Description(row, Program::Now());
+    } else if (!PrintDocument(program, *row)) {
+      std::cout << (first ? "" : "\n") << Description(*row, Program::Now());
     }
     first = false;
   }
   if (missing.empty()) return kOk;
   return Fail({kNotFound, "the gateway has no " + missing.front(), {}});
+}
+
+int PrintEvents(const Program& program, StateClient& client) {
+  gateway::v1::ListEventsResponse list;
+  if (auto result = client.List(list); !result.ok()) return Fail(result);
+  if (program.options.format == "name") {
+    for (const auto& event : list.events())
+      std::cout << event.object() << " " << event.reason() << "\n";
+  } else if (!PrintDocument(program, list)) {
+    std::cout << EventsView(list, program.wide(), Program::Now());
+  }
+  return kOk;
+}
+
+int PrintPools(const Program& program, StateClient& client) {
+  gateway::v1::ListPoolsResponse list;
+  if (auto result = client.List(list); !result.ok()) return Fail(result);
+  if (program.options.format == "name") {
+    for (const auto& pool : list.pools()) std::cout << pool.pool() << "\n";
+  } else if (!PrintDocument(program, list)) {
+    std::cout << PoolUsageView(list, program.wide());
+  }
+  return kOk;
+}
+
+int PrintCounters(const Program& program, StateClient& client, bool all) {
+  gateway::v1::GetCountersResponse counters;
+  if (auto result = client.GetCounters(counters); !result.ok()) return Fail(result);
+  if (program.options.format == "name") {
+    for (const auto& counter : counters.counters()) std::cout << counter.name() << "\n";
+  } else if (!PrintDocument(program, counters)) {
+    std::cout << CountersView(counters, program.wide(), all);
+  }
+  return kOk;
 }
 
 }  // namespace
@@ -88,70 +104,22 @@ CallResult OpenGateway(Program& program, const std::string& gateway, std::string
   return {kUsage, "of which gateway? --gateway NAME, or --local for the one on this host", {}};
 }
 
-bool IsLiveNoun(const std::string& noun) { return !LiveNoun(noun).empty(); }
+bool IsLiveNoun(const std::string& noun) {
+  return FindStateList(noun) != nullptr || IsEvents(noun) || IsCounters(noun);
+}
 
 int GetLive(Program& program, const std::string& noun, const LiveQuery& query) {
   std::string name;
   if (auto result = OpenGateway(program, query.gateway, name); !result.ok()) return Fail(result);
   StateClient client(program.rpc(), name);
-  const std::string_view kind = LiveNoun(noun);
-  if (kind == "sessions") {
-    gateway::v1::ListSessionsResponse list;
-    if (auto result = client.ListSessions(list); !result.ok()) return Fail(result);
-    return PrintList(program, list, list.sessions(), SessionsView);
+  if (const StateList* const kind = FindStateList(noun)) {
+    const std::unique_ptr<Message> list = kind->make();
+    if (auto result = client.List(*list); !result.ok()) return Fail(result);
+    return PrintList(program, *kind, *list);
   }
-  if (kind == "qps") {
-    gateway::v1::ListQpsResponse list;
-    if (auto result = client.ListQps(list); !result.ok()) return Fail(result);
-    return PrintList(program, list, list.qps(), QpsView);
-  }
-  if (kind == "connections") {
-    gateway::v1::ListConnectionsResponse list;
-    if (auto result = client.ListConnections(list); !result.ok()) return Fail(result);
-    return PrintList(program, list, list.connections(), ConnectionsView);
-  }
-  if (kind == "channels") {
-    gateway::v1::ListChannelsResponse list;
-    if (auto result = client.ListChannels(list); !result.ok()) return Fail(result);
-    return PrintList(program, list, list.channels(), ChannelsView);
-  }
-  if (kind == "mrs") {
-    gateway::v1::ListMrsResponse list;
-    if (auto result = client.ListMrs(list); !result.ok()) return Fail(result);
-    return PrintList(program, list, list.mrs(), MrsView);
-  }
-  if (kind == "srqs") {
-    gateway::v1::ListSrqsResponse list;
-    if (auto result = client.ListSrqs(list); !result.ok()) return Fail(result);
-    return PrintList(program, list, list.srqs(), SrqsView);
-  }
-  if (kind == "events") {
-    gateway::v1::ListEventsResponse list;
-    if (auto result = client.ListEvents(list); !result.ok()) return Fail(result);
-    if (program.options.format == "name") {
-      for (const auto& event : list.events())
-        std::cout << event.object() << " " << event.reason() << "\n";
-    } else if (!PrintDocument(program, list)) {
-      std::cout << EventsView(list, program.wide(), Program::Now());
-    }
-    return kOk;
-  }
-  if (noun.starts_with("po")) {
-    gateway::v1::ListPoolsResponse list;
-    if (auto result = client.ListPools(list); !result.ok()) return Fail(result);
-    if (program.options.format == "name") {
-      for (const auto& pool : list.pools()) std::cout << pool.pool() << "\n";
-    } else if (!PrintDocument(program, list)) {
-      std::cout << PoolUsageView(list, program.wide());
-    }
-    return kOk;
-  }
-  gateway::v1::GetCountersResponse counters;
-  if (auto result = client.GetCounters(counters); !result.ok()) return Fail(result);
-  return PrintList(program, counters, counters.counters(),
-                   [&](const auto& list, const ViewOptions& options) {
-                     return CountersView(list, options.wide, query.all_counters);
-                   });
+  if (IsEvents(noun)) return PrintEvents(program, client);
+  if (noun.starts_with("po")) return PrintPools(program, client);
+  return PrintCounters(program, client, query.all_counters);
 }
 
 int DescribeLive(Program& program, const std::string& noun, const std::vector<std::string>& names,
@@ -159,36 +127,10 @@ int DescribeLive(Program& program, const std::string& noun, const std::vector<st
   std::string name;
   if (auto result = OpenGateway(program, query.gateway, name); !result.ok()) return Fail(result);
   StateClient client(program.rpc(), name);
-  const std::string_view kind = LiveNoun(noun);
-  if (kind == "qps") {
-    gateway::v1::ListQpsResponse list;
-    if (auto result = client.ListQps(list); !result.ok()) return Fail(result);
-    return DescribeRows(program, list.qps(), names);
-  }
-  if (kind == "connections") {
-    gateway::v1::ListConnectionsResponse list;
-    if (auto result = client.ListConnections(list); !result.ok()) return Fail(result);
-    return DescribeRows(program, list.connections(), names);
-  }
-  if (kind == "channels") {
-    gateway::v1::ListChannelsResponse list;
-    if (auto result = client.ListChannels(list); !result.ok()) return Fail(result);
-    return DescribeRows(program, list.channels(), names);
-  }
-  if (kind == "sessions") {
-    gateway::v1::ListSessionsResponse list;
-    if (auto result = client.ListSessions(list); !result.ok()) return Fail(result);
-    return DescribeRows(program, list.sessions(), names);
-  }
-  if (kind == "mrs") {
-    gateway::v1::ListMrsResponse list;
-    if (auto result = client.ListMrs(list); !result.ok()) return Fail(result);
-    return DescribeRows(program, list.mrs(), names);
-  }
-  if (kind == "srqs") {
-    gateway::v1::ListSrqsResponse list;
-    if (auto result = client.ListSrqs(list); !result.ok()) return Fail(result);
-    return DescribeRows(program, list.srqs(), names);
+  if (const StateList* const kind = FindStateList(noun)) {
+    const std::unique_ptr<Message> list = kind->make();
+    if (auto result = client.List(*list); !result.ok()) return Fail(result);
+    return DescribeRows(program, *list, names);
   }
   return Fail(
       {kUsage,
@@ -211,10 +153,10 @@ int ShowGatewayStatus(Program& program, const LiveQuery& query) {
     std::cout << status.name() << "\n";
     return code;
   }
-  if (auto result = client.ListSessions(sessions); !result.ok()) return Fail(result);
+  if (auto result = client.List(sessions); !result.ok()) return Fail(result);
   // Only workers know queue pairs. If one hangs, the other data is needed even more.
-  const CallResult of_workers = client.ListQps(qps);
-  if (auto result = client.ListMrs(mrs); !result.ok()) return Fail(result);
+  const CallResult of_workers = client.List(qps);
+  if (auto result = client.List(mrs); !result.ok()) return Fail(result);
   if (auto result = client.GetCounters(counters); !result.ok()) return Fail(result);
   if (!of_workers.ok() && !program.is_table()) return Fail(of_workers);
   const NamedMessages all = {{"gateway", &status},

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <iostream>
+#include <memory>
 
 #include "controlplane/cli/client/state_client.h"
 #include "controlplane/cli/commands/fleet_progress.h"
@@ -16,6 +17,7 @@
 #include "controlplane/cli/printing.h"
 #include "controlplane/cli/program.h"
 #include "controlplane/cli/tar_gz.h"
+#include "controlplane/cli/views/state_lists.h"
 #include "gateway/process/build_info.h"
 #include "rocegw/admin/v1/operations.pb.h"
 #include "rocegw/types/v1/gateway.pb.h"
@@ -59,18 +61,11 @@ class Dump {
     AddAnswer(folder + "status.json", result, status);
     // A gateway that does not answer would cause five timeouts more.
     if (!result.ok()) return;
-    gateway::v1::ListSessionsResponse sessions;
-    AddAnswer(folder + "sessions.json", client.ListSessions(sessions), sessions);
-    gateway::v1::ListQpsResponse qps;
-    AddAnswer(folder + "qps.json", client.ListQps(qps), qps);
-    gateway::v1::ListConnectionsResponse connections;
-    AddAnswer(folder + "connections.json", client.ListConnections(connections), connections);
-    gateway::v1::ListChannelsResponse channels;
-    AddAnswer(folder + "channels.json", client.ListChannels(channels), channels);
-    gateway::v1::ListSrqsResponse srqs;
-    AddAnswer(folder + "srqs.json", client.ListSrqs(srqs), srqs);
-    gateway::v1::ListMrsResponse mrs;
-    AddAnswer(folder + "mrs.json", client.ListMrs(mrs), mrs);
+    for (const StateList& kind : StateLists()) {
+      const std::unique_ptr<google::protobuf::Message> list = kind.make();
+      const CallResult read = client.List(*list);
+      AddAnswer(folder + std::string(kind.plural) + ".json", read, *list);
+    }
     gateway::v1::GetCountersResponse counters;
     AddAnswer(folder + "counters.json", client.GetCounters(counters), counters);
     gateway::v1::DiagnoseResponse diagnosis;
