@@ -292,11 +292,14 @@ NodeRuns::Barrier NodeRuns::BarrierNow() const {
   Barrier barrier;
   if (!plan_.flag_day) return barrier;
   const auto rules = ForwardSteps(plan_.restarts);
+  // The first node that stops may take the storage's quorum along, which cordon and drain need.
+  const size_t stopping = IndexOf(rules, Step::kStop);
   const size_t switching = IndexOf(rules, Step::kSwitch);
   const size_t starting = IndexOf(rules, Step::kStart);
   for (const NodeRecord& node : record_.nodes) {
     if (node.state == NodeState::kSkipped) continue;
     const bool forward = node.activity == Activity::kForward;
+    barrier.may_stop = barrier.may_stop && forward && node.step >= stopping;
     barrier.may_switch = barrier.may_switch && forward && node.step >= switching;
     barrier.may_start = barrier.may_start && forward && node.step >= starting;
     // A quarantined node does not answer, and so does not run with anybody.
@@ -304,8 +307,10 @@ NodeRuns::Barrier NodeRuns::BarrierNow() const {
     const bool not_turned = forward || (node.wants_rollback && node.activity == Activity::kNone);
     const auto undo = UndoSteps(plan_.restarts, node.furthest);
     const bool undoing = node.activity == Activity::kUndo;
+    const bool not_drained = undoing && StillComes(undo, node.step, Step::kDrain);
     const bool runs_new = undoing && StillComes(undo, node.step, Step::kStop);
     const bool not_restored = undoing && StillComes(undo, node.step, Step::kRestore);
+    barrier.may_stop_new = barrier.may_stop_new && !not_turned && !not_drained;
     barrier.may_restore = barrier.may_restore && !not_turned && !runs_new;
     barrier.may_start_old = barrier.may_start_old && !not_turned && !not_restored;
   }
@@ -315,9 +320,11 @@ NodeRuns::Barrier NodeRuns::BarrierNow() const {
 bool NodeRuns::Passes(const Barrier& barrier, const NodeRecord& node) const {
   const Step step = StepOf(node);
   if (node.activity == Activity::kForward) {
+    if (step == Step::kStop) return barrier.may_stop;
     if (step == Step::kSwitch) return barrier.may_switch;
     return step != Step::kStart || barrier.may_start;
   }
+  if (step == Step::kStop) return barrier.may_stop_new;
   if (step == Step::kRestore) return barrier.may_restore;
   return step != Step::kStart || barrier.may_start_old;
 }

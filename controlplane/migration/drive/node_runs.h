@@ -51,8 +51,10 @@ class NodeRuns {
  private:
   // Points that all nodes of a flag day have reached.
   struct Barrier {
+    bool may_stop = true;
     bool may_switch = true;
     bool may_start = true;
+    bool may_stop_new = true;
     bool may_restore = true;
     bool may_start_old = true;
   };

@@ -527,11 +527,49 @@ TEST_F(ControllerTest, APreflightIsMeasuredAgainByOrder) {
 class FlagDayTest : public ControllerTest {
  protected:
   FlagDayTest() : ControllerTest(FlagDay(3)) {}
+
+  void DrainAll() {
+    for (const uint32_t node : {0U, 1U, 2U}) {
+      Until(node, Step::kDrain);
+      On(Answer(node));
+    }
+  }
 };
+
+TEST_F(FlagDayTest, NoNodeStopsBeforeAllAreDrained) {
+  BringTo(S::kRunning);
+  Until(0, Step::kDrain);
+  On(Answer(0));
+  EXPECT_FALSE(record_.nodes[0].pending.has_value());
+  Until(1, Step::kDrain);
+  On(Answer(1));
+  EXPECT_FALSE(record_.nodes[1].pending.has_value());
+  Until(2, Step::kDrain);
+  On(Answer(2));
+  for (const uint32_t node : {0U, 1U, 2U}) EXPECT_EQ(sent_.at(node).step, Step::kStop);
+}
+
+TEST_F(FlagDayTest, OnTheWayBackNoNodeStopsBeforeAllAreDrained) {
+  BringTo(S::kRunning);
+  for (const Step step : {Step::kDrain, Step::kStop, Step::kSwitch, Step::kStart}) {
+    for (const uint32_t node : {0U, 1U, 2U}) {
+      Until(node, step);
+      On(Answer(node));
+    }
+  }
+  EXPECT_EQ(Give(Verb::kRollback), "");
+  for (const uint32_t node : {0U, 1U, 2U}) On(Answer(node));  // the commands that ran
+  for (const uint32_t node : {0U, 1U, 2U}) EXPECT_EQ(sent_.at(node).step, Step::kDrain);
+  On(Answer(0));
+  On(Answer(1));
+  EXPECT_FALSE(record_.nodes[0].pending.has_value());
+  On(Answer(2));
+  for (const uint32_t node : {0U, 1U, 2U}) EXPECT_EQ(sent_.at(node).step, Step::kStop);
+}
 
 TEST_F(FlagDayTest, NoNodeSwitchesBeforeAllAreStoppedAndNoneStartsBeforeAllSwitched) {
   BringTo(S::kRunning);
-  Until(0, Step::kStop);
+  DrainAll();
   On(Answer(0));
   EXPECT_EQ(record_.nodes[0].state, NodeState::kStopped);
   EXPECT_FALSE(record_.nodes[0].pending.has_value());
@@ -549,6 +587,7 @@ TEST_F(FlagDayTest, NoNodeSwitchesBeforeAllAreStoppedAndNoneStartsBeforeAllSwitc
 
 TEST_F(FlagDayTest, OneFailureBringsAllBackTogether) {
   BringTo(S::kRunning);
+  DrainAll();
   for (const uint32_t node : {0U, 1U, 2U}) {
     Until(node, Step::kStop);
     On(Answer(node));
