@@ -6,11 +6,11 @@ Reads one request line, writes one answer line (docs/operate/migration_adapters.
 CLUSTER.json below /etc/rocegw/migration, or below ROCEGW_GENERIC_DIR; the file is the same on all hosts. Backups lie
 below /var/lib/rocegw/migration, or below ROCEGW_GENERIC_STATE."""
 
-import hashlib
 import os
 import sys
 
 from rocegw_adapter.backup import Backup, place
+from rocegw_adapter.config_files import ConfigFiles
 from rocegw_adapter.protocol import DUAL_PATH_CALLS, RESTART_CALLS, Call, Description, failed, serve
 
 DESCRIPTIONS = os.environ.get("ROCEGW_GENERIC_DIR", "/etc/rocegw/migration")
@@ -43,6 +43,7 @@ class Step(Call):
     def __init__(self, cluster, request):
         super().__init__(cluster, request)
         self.backup = Backup(os.path.join(STATE, cluster.name, self.node), f"{self.before} {self.after}")
+        self.config = ConfigFiles([file["path"] for file in self.files()], self.backup)
 
     def files(self):
         """Configuration files of the node; "{node}" in a path stands for its name."""
@@ -56,31 +57,6 @@ class Step(Call):
     def systemctl(self, verb, transport):
         if self.units(transport):
             self.must(["systemctl", verb, *self.units(transport)], f"systemctl {verb}")
-
-    def config_hash(self):
-        """Over paths, modes and contents of all configuration files, in their order."""
-        total = hashlib.sha256()
-        for file in self.files():
-            path = file["path"]
-            total.update(path.encode() + b"\0")
-            if os.path.exists(path):
-                with open(path, "rb") as content:
-                    total.update(f"{os.stat(path).st_mode:o}".encode() + b"\0" + content.read())
-            total.update(b"\0")
-        return "sha256:" + total.hexdigest()
-
-    def take_backup(self):
-        if not self.backup.begin():
-            return
-        for number, file in enumerate(self.files()):
-            place(file["path"], self.backup.path(str(number)))
-        self.backup.complete(self.config_hash())
-
-    def restore(self):
-        self.backup.config_hash()
-        for number, file in enumerate(self.files()):
-            place(self.backup.path(str(number)), file["path"])
-        self.backup.forget_change()
 
     def write_config(self, transport):
         for file in self.files():
@@ -124,7 +100,7 @@ class Step(Call):
         return {} if count is None else {"outstanding": int(count)}
 
     def verify(self):
-        facts = {"config_hash": self.config_hash(), **self.counted(self.site_bytes)}
+        facts = {"config_hash": self.config.hash(), **self.counted(self.site_bytes)}
         stated = self.ask("transport")
         if stated is not None:
             facts["stated"] = stated
@@ -139,22 +115,21 @@ class Step(Call):
         if self.name == "verify":
             self.check_preload()
         if self.name == "backup":
-            self.take_backup()
-            return {"config_hash": self.backup.config_hash()}
+            return {"config_hash": self.config.save()}
         if self.name == "switch":
             self.write_config(self.after)
             self.reload_units()
-            return {"config_hash": self.config_hash()}
+            return {"config_hash": self.config.hash()}
         if self.name == "restore":
-            self.restore()
+            restored = self.config.restore()
             self.reload_units()
-            return {"config_hash": self.config_hash()}
+            return {"config_hash": restored}
         if self.name in ("drain", "drain-new"):
             return self.outstanding()
         if self.name in ("verify", "verify-old"):
             return self.verify()
         if self.name == "uncordon":
-            return {"config_hash": self.config_hash()}
+            return {"config_hash": self.config.hash()}
         if self.name == "remove-old":
             return self.remove_old()
         if not own:
@@ -163,7 +138,7 @@ class Step(Call):
 
     def use_units(self):
         """What systemd does for calls that the site has no command for."""
-        back = self.config_hash() == self.backup.read("complete")
+        back = self.config.hash() == self.backup.read("complete")
         if self.name == "stop":
             self.systemctl("stop", self.before)
             self.systemctl("stop", self.after)

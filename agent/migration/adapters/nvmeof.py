@@ -7,7 +7,6 @@ The new path is inaccessible, and thus without I/O, until every host has it. The
 non-optimized: hosts prefer the new one and keep the old one in reserve. The cluster is described in CLUSTER.json below
 /etc/rocegw/migration, or below ROCEGW_NVMEOF_DIR (docs/operate/migration_adapters.md)."""
 
-import glob
 import hashlib
 import json
 import os
@@ -16,21 +15,19 @@ import sys
 
 from rocegw_adapter.addresses import described, text_of
 from rocegw_adapter.backup import Backup
+from rocegw_adapter.byte_counters import gateway_bytes, rnic_bytes
 from rocegw_adapter.nvme_host import NvmeHost
 from rocegw_adapter.nvmet import NvmetTarget, tcp_bytes
-from rocegw_adapter.protocol import DUAL_PATH_CALLS, LONGEST_OUTPUT, Call, Description, failed, inconclusive, serve
+from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, Description, failed, inconclusive, serve
 from rocegw_adapter.spdk import SpdkTarget
 
 DESCRIPTIONS = os.environ.get("ROCEGW_NVMEOF_DIR", "/etc/rocegw/migration")
 STATE = os.environ.get("ROCEGW_NVMEOF_STATE", "/var/lib/rocegw/migration")
-INFINIBAND = os.environ.get("ROCEGW_INFINIBAND", "/sys/class/infiniband")
 KEYS = {"subsystem", "target", "rpc_socket", "metrics", "nodes", "hosts", "commands", "questions"}
 NODE_KEYS = {"name", "transport", "domains", "gateway", "rnic", "paths"}
 QUESTIONS = {"bytes", "exercise", "journal"}
 # A command "save" writes what the target loads when it starts: nvmetcli save, rpc.py save_config.
 COMMANDS = {*DUAL_PATH_CALLS, "save"}
-# soft-RoCE counts packets, not bytes. Most of a transfer's packets are longer than this.
-PACKET_BYTES = 1024
 RESTORABLE = ("optimized", "non-optimized", "inaccessible")
 
 
@@ -222,31 +219,6 @@ class Step(Call):
         roce = gateway_bytes(self.cluster.text.get("metrics", "http://127.0.0.1:7474/metrics")) \
             if "gateway" in (self.before, self.after) else rnic_bytes()
         return roce, tcp_bytes(self, tcp) if tcp["trtype"] == "tcp" else 0
-
-
-def rnic_bytes():
-    """Sum over all ports of this host: the counters of InfiniBand's standard, in units of four bytes, or packets."""
-    total = 0
-    for port in glob.glob(os.path.join(INFINIBAND, "*", "ports", "*")):
-        for names, unit in ((("counters/port_xmit_data", "counters/port_rcv_data"), 4),
-                            (("hw_counters/sent_pkts", "hw_counters/rcvd_pkts"), PACKET_BYTES)):
-            files = [os.path.join(port, name) for name in names]
-            if all(map(os.path.exists, files)):
-                for name in files:
-                    with open(name, encoding="ascii") as file:
-                        total += int(file.read()) * unit
-                break
-    return total
-
-
-def gateway_bytes(address):
-    import urllib.request  # takes longer than all other modules, and most calls do without
-    with urllib.request.urlopen(address, timeout=10) as page:
-        text = page.read(LONGEST_OUTPUT + 1)
-    if len(text) > LONGEST_OUTPUT:
-        raise inconclusive(f"the gateway's metrics are longer than {LONGEST_OUTPUT} bytes")
-    return sum(int(float(line.split()[-1])) for line in text.decode().splitlines()
-               if line.startswith(("rocegw_tx_bytes_total", "rocegw_rx_bytes_total")))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,314 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""Adapter "ceph": Ceph's messenger from async+posix to async+rdma and back. A node is a host with its daemons.
+
+Daemons with different messengers do not understand each other: this is a flag day, in a window that the flags of the cluster
+make (pause, nodown, noout, norebalance, noscrub, nodeep-scrub). Between gateways and RNICs nodes restart one by one. The
+cluster is described in CLUSTER.json below /etc/rocegw/migration, or below ROCEGW_CEPH_DIR
+(docs/operate/migration_adapters.md)."""
+
+import json
+import os
+import re
+import sys
+
+from rocegw_adapter.backup import Backup, place
+from rocegw_adapter.byte_counters import gateway_bytes, rnic_bytes
+from rocegw_adapter.ceph_cluster import POSIX, RDMA, CephCluster, CephDaemon, endpoints
+from rocegw_adapter.config_files import ConfigFiles
+from rocegw_adapter.addresses import host_and_port
+from rocegw_adapter.protocol import RESTART_CALLS, Call, Description, failed, inconclusive, not_yet, serve
+
+DESCRIPTIONS = os.environ.get("ROCEGW_CEPH_DIR", "/etc/rocegw/migration")
+STATE = os.environ.get("ROCEGW_CEPH_STATE", "/var/lib/rocegw/migration")
+KEYS = {"scope", "conf", "admin_socket", "options", "nodes", "clients", "files", "tool", "metrics", "commands", "questions"}
+NODE_KEYS = {"name", "transport", "domains", "gateway", "rnic", "daemons", "rdma"}
+QUESTIONS = {"bytes", "exercise", "journal"}
+# Which option of the messenger changes: that of the object stores among each other, or that of every daemon and client.
+OPTIONS = {"cluster": "ms_cluster_type", "all": "ms_type"}
+BEGIN, END = "# Begin of what rocegw's adapter wrote.", "# End of what rocegw's adapter wrote."
+WINDOW_FLAGS = ("noout", "norebalance", "noscrub", "nodeep-scrub", "nodown", "pause")
+PAUSED = {"pauserd", "pausewr"}  # the names under which the map shows "pause"
+
+
+class Cluster(Description):
+    def __init__(self, name):
+        super().__init__(DESCRIPTIONS, name, KEYS, QUESTIONS, RESTART_CALLS)
+        self.scope = self.text.get("scope")
+        if self.scope not in OPTIONS:
+            raise failed(f"{self.path}: scope is neither cluster nor all")
+        for node in self.text["nodes"]:
+            if set(node) - NODE_KEYS:
+                raise failed(f"{self.path}: not understood: {', '.join(sorted(set(node) - NODE_KEYS))}")
+            for daemon in node["daemons"]:
+                if not re.fullmatch(r"(osd\.[0-9]+)|((mon|mgr|mds)\.[A-Za-z0-9._-]+)", daemon):
+                    raise failed(f"{self.path}: {node.get('name')}: {daemon!r} is no daemon")
+
+    def moved(self, node):
+        """Daemons of the node whose messenger changes."""
+        return [daemon for daemon in node["daemons"] if self.scope == "all" or daemon.startswith("osd.")]
+
+    def inventory(self):
+        """Monitors keep their votes, and clients their messenger, where only the object stores' own network changes."""
+        whole = self.scope == "all"
+        nodes = [{**{key: value for key, value in node.items() if key != "rdma"}, "daemons": self.moved(node),
+                  "quorum": whole and any(daemon.startswith("mon.") for daemon in node["daemons"])} for node in self.text["nodes"]]
+        return {"cluster": self.name, "adapter": "ceph", "class": "flag-day", "nodes": nodes,
+                "clients": self.text.get("clients", []) if whole else []}
+
+    def carry_out(self, request):
+        return Step(self, request).carry_out()
+
+
+class Step(Call):
+    """One call for one node. Each call is a method of its name."""
+
+    def __init__(self, cluster, request):
+        super().__init__(cluster, request)
+        text = cluster.text
+        self.conf = text.get("conf", "/etc/ceph/ceph.conf").replace("{node}", self.node)
+        self.backup_files = Backup(os.path.join(STATE, cluster.name, self.node), f"{self.before} {self.after}")
+        self.drop_ins = [{key: value.replace("{node}", self.node) for key, value in file.items()} for file in text.get("files", [])]
+        self.config = ConfigFiles([self.conf, *(file["path"] for file in self.drop_ins)], self.backup_files)
+        self.daemons = [CephDaemon(self, name, self._socket(name)) for name in cluster.moved(self.description)]
+        self.osds = [daemon for daemon in self.daemons if daemon.name.startswith("osd.")]
+        self.option = OPTIONS[cluster.scope]
+        # Neither side of a change between TCP and RDMA understands the other one.
+        self.flag_day = "tcp" in (self.before, self.after)
+        self.ceph = CephCluster(self, text.get("tool", {}).get(self._written(), []), self.conf)
+        self.window_key = f"rocegw/migration/{cluster.name}/flags"
+
+    def _socket(self, name):
+        return self.cluster.text.get("admin_socket", "/var/run/ceph/ceph-{daemon}.asok") \
+            .replace("{daemon}", name).replace("{node}", self.node)
+
+    def carry_out(self):
+        method = getattr(self, self.name.replace("-", "_"))
+        own = self.own_command()
+        return method() if self.name not in ("start", "stop") else method(own)
+
+    # Configuration ----------------------------------------------------------------------------------------------------
+
+    def rdma(self, transport):
+        """Device and GID of the node with a transport."""
+        found = self.description.get("rdma", {}).get(transport)
+        if not found or not found.get("device") or not found.get("gid"):
+            raise failed(f"{self.node} has no device and gid for {transport} in the description")
+        return found
+
+    def _text(self):
+        with open(self.conf, encoding="utf-8") as file:
+            return file.read()
+
+    def _written(self):
+        """Transport that the configuration file names, by the block of this adapter."""
+        found = re.search(re.escape(BEGIN) + r" (\w+)$", self._text(), re.MULTILINE)
+        return found.group(1) if found else "tcp"
+
+    def write_conf(self, transport):
+        """One block at the end, which is all that the adapter changes in the file."""
+        text = re.sub(re.escape(BEGIN) + r".*?" + re.escape(END) + r"\n", "", self._text(), flags=re.DOTALL)
+        if transport != "tcp":
+            # ceph.conf(5): a section may come again, and a later line wins. Ceph ends unless the queue is shorter than
+            # the pool of buffers.
+            options = {"ms_async_rdma_device_name": self.rdma(transport)["device"], "ms_async_rdma_local_gid": self.rdma(transport)["gid"],
+                       "ms_async_rdma_receive_queue_len": "1024", "ms_async_rdma_receive_buffers": "2048",
+                       **self.cluster.text.get("options", {}), self.option: RDMA}
+            lines = [f"{name} = {value}" for name, value in options.items()]
+            text = "\n".join([text.rstrip("\n"), f"{BEGIN} {transport}", "[global]", *lines, END, ""])
+        fresh = self.conf + ".rocegw-source"
+        with open(fresh, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(fresh, os.stat(self.conf).st_mode & 0o7777)
+        place(fresh, self.conf)
+        os.remove(fresh)
+
+    def units(self):
+        return [f"ceph-{daemon.name.replace('.', '@', 1)}.service" for daemon in self.daemons]
+
+    # The window -------------------------------------------------------------------------------------------------------
+
+    def window(self):
+        """Flags that the cluster had before the window, or None where no window is open. They are in the cluster's own
+        store: every node of the migration finds the same ones."""
+        kept = self.ceph.ask("config-key", "dump", self.window_key)
+        if self.window_key not in kept:
+            return None
+        flags = json.loads(kept[self.window_key])
+        if not isinstance(flags, list):
+            raise inconclusive(f"{self.window_key} is no list")
+        return set(flags)
+
+    def open_window(self):
+        # The flags are read before the key is looked for. A node that does not find the key thus read them before any
+        # other node set one.
+        flags = self.ceph.flags()
+        if self.window() is None:
+            self.ceph.command("config-key", "set", self.window_key, json.dumps(sorted(flags)))
+        for flag in WINDOW_FLAGS:
+            self.ceph.command("osd", "set", flag)
+
+    def _unset(self, before, *flags):
+        for flag in flags:
+            if not (PAUSED if flag == "pause" else {flag}) <= before:
+                self.ceph.command("osd", "unset", flag)
+
+    def resume_clients(self):
+        """Lets I/O go on when the object stores found each other. A node that does not come back is noticed by then: nodown
+        ends first."""
+        before = self.window() if self.flag_day else None
+        if before is not None:
+            self._unset(before, "nodown")
+            self.ceph.expect_active()
+            self._unset(before, "pause")
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def health(self):
+        if self.after != "tcp":
+            self.rdma(self.after)
+        self.ceph.expect_no_messenger_options()
+        unknown = {f"osd.{number}" for number in self.ceph.osds()} - \
+            {daemon for node in self.cluster.text["nodes"] for daemon in node["daemons"]}
+        if unknown:
+            raise failed(f"on no node of the description: {', '.join(sorted(unknown))}")
+        problem = self.ceph.problem()
+        if problem:
+            raise failed(problem)
+        return {}
+
+    def ok_to_stop(self):
+        """On a flag day all nodes stop: what counts is that nothing was degraded when the window opened."""
+        if self.flag_day:
+            problem = self.ceph.problem() if self.window() is None else ""
+            if problem:
+                raise not_yet(problem)
+            return {}
+        if self.osds and self.ceph.ask("osd", "ok-to-stop", *(osd.name for osd in self.osds))["ok_to_stop"] is not True:
+            raise not_yet("ceph osd ok-to-stop says no")
+        for daemon in self.daemons:
+            if daemon.name.startswith("mon."):
+                self.ceph.command("mon", "ok-to-stop", daemon.name[4:])
+        return {}
+
+    def backup(self):
+        return {"config_hash": self.config.save()}
+
+    def cordon(self):
+        if self.flag_day:
+            self.open_window()
+        elif self.osds:
+            self.ceph.command("osd", "set-group", "noout", *(osd.name for osd in self.osds))
+        return {}
+
+    def drain(self):
+        """Clients are paused on a flag day. Otherwise they go to other object stores: this node's are marked down first."""
+        running = [osd for osd in self.osds if osd.listens()]
+        if not self.flag_day and running:
+            names = [osd.name for osd in running]
+            self.ceph.command("osd", "set-group", "noup", *names)
+            self.ceph.command("osd", "down", *names)
+        return {"outstanding": sum(osd.operations() for osd in running)}
+
+    def stop(self, own):
+        if not own:
+            self.must(["systemctl", "stop", *self.units()], "systemctl stop")
+        for daemon in self.daemons:
+            if daemon.listens():
+                raise not_yet(f"{daemon.name} answers still")
+        return {}
+
+    def switch(self):
+        for file in self.drop_ins:
+            if self.after not in file:
+                raise failed(f"{file['path']} has no content for {self.after}")
+        self.backup_files.mark_changed()
+        self.write_conf(self.after)
+        for file in self.drop_ins:
+            place(file[self.after], file["path"])
+        return {"config_hash": self.config.hash()}
+
+    def restore(self):
+        return {"config_hash": self.config.restore()}
+
+    def start(self, own):
+        if not own:
+            self.must(["systemctl", "daemon-reload"], "systemctl daemon-reload")
+            self.must(["systemctl", "start", *self.units()], "systemctl start")
+        return {}
+
+    def rejoin(self):
+        if not self.flag_day and self.osds and all(osd.listens() for osd in self.osds):
+            self.ceph.command("osd", "unset-group", "noup", *(osd.name for osd in self.osds))
+        for daemon in self.daemons:
+            if not daemon.is_member():
+                raise not_yet(f"{daemon.name} is no member yet")
+        self.resume_clients()
+        self.ceph.expect_active()
+        return {}
+
+    def verify(self):
+        self.resume_clients()
+        return {"config_hash": self.config.hash(), "stated": self.stated(), **self.counted(self.read_bytes), **self.journal()}
+
+    verify_old = verify
+
+    def uncordon(self):
+        """The last node closes the window. Where a node is lost, noout stays: a person decides about its data."""
+        if not self.flag_day:
+            if self.osds:
+                self.ceph.command("osd", "unset-group", "noout", *(osd.name for osd in self.osds))
+            return {"config_hash": self.config.hash()}
+        before = self.window()
+        if before is not None and all(osd["up"] == 1 for osd in self.ceph.osds().values()):
+            self.resume_clients()
+            self._unset(before, *WINDOW_FLAGS)
+            self.ceph.command("config-key", "rm", self.window_key)
+        return {"config_hash": self.config.hash()}
+
+    def remove_old(self):
+        """A daemon or client of the old kind cannot be connected any more, so that nothing is counted."""
+        self.stated()
+        self.backup_files.remove()
+        return {"clients_on_old": 0}
+
+    # Witnesses --------------------------------------------------------------------------------------------------------
+
+    def stated(self):
+        """Transport that every daemon of the node runs with."""
+        found = {daemon.messenger(self.option) for daemon in self.daemons}
+        if len(found) != 1:
+            raise failed("daemons of this node run with different messengers")
+        messenger, device = found.pop()
+        for transport in (self.after, self.before):
+            if messenger == (POSIX if transport == "tcp" else RDMA) and (transport == "tcp" or device == self.rdma(transport)["device"]):
+                return transport
+        raise failed(f"the messenger is {messenger} with device {device or 'unset'}")
+
+    def read_bytes(self):
+        """Bytes over RoCE and over TCP at this node. Ceph's RDMA connections begin with 200 bytes over TCP, on the same port."""
+        if self.question("bytes"):
+            return self.site_bytes()
+        roce = gateway_bytes(self.cluster.text.get("metrics", "http://127.0.0.1:7474/metrics")) \
+            if "gateway" in (self.before, self.after) else rnic_bytes()
+        return roce, self.tcp_bytes()
+
+    def tcp_bytes(self):
+        ports = set()
+        for osd in self.ceph.osds().values():
+            ports |= endpoints(osd["cluster_addrs"])
+            if self.cluster.scope == "all":
+                ports |= endpoints(osd["public_addrs"])
+        total = 0
+        for line in self.must(["ss", "-HtinO", "state", "established"], "ss").splitlines():
+            words = line.split()
+            if {host_and_port(words[2]), host_and_port(words[3])} & ports:
+                counts = re.findall(r"bytes_(?:sent|received):(\d+)", line)
+                if not counts:
+                    raise inconclusive("ss does not report the bytes of connections: is the module tcp_diag loaded?")
+                total += sum(map(int, counts))
+        return total
+
+
+if __name__ == "__main__":
+    sys.exit(serve("ceph", RESTART_CALLS, Cluster))
