@@ -203,6 +203,13 @@ class Proof:
         with open(os.path.join(self.record_folder, f"{name}.ss"), "w", encoding="utf-8") as file:
             file.write(run(["ss", "-HtinO", "state", "established"], namespace=host.namespace))
 
+    def state(self):
+        """What a person wants to see after a failure."""
+        story = [self.ceph.ceph("-s", check=False), self.ceph.ceph("osd", "tree", check=False)]
+        with open(os.path.join(self.hosts[0].directory, "cluster.log"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        return "\n".join([*story, *[line[:200] for line in lines if "pgmap" not in line][-60:]])
+
     # Steps ------------------------------------------------------------------------------------------------------------
 
     def mixed(self):
@@ -249,6 +256,7 @@ class Proof:
         load = self.lab.start(["rados", "-c", self.ceph.conf(self.hosts[1]), "-p", "canary", "bench", "60", "write", "-b", "65536", "-t", "2",
                                "--run-name", "load"],
                               namespace=self.hosts[1].namespace, title="rados bench")
+        self.ceph.await_clean()
         began = self.start("there")
         seen = self.await_state("there", "COMPLETED", "PAUSED", "ROLLED_BACK", "FAILED")
         check(seen["state"] == "COMPLETED", self.migrate("events", "there") + seen.get("reason", ""))
@@ -343,7 +351,7 @@ def main():
             try:
                 told = getattr(proof, step)()
             except LabError as error:
-                print(f"FAIL ceph_messenger.{step}: {error}", file=sys.stderr)
+                print(f"FAIL ceph_messenger.{step}: {error}\n{proof.state()}", file=sys.stderr)
                 return 1
             print(f"pass ceph_messenger.{step} ({time.monotonic() - began:.1f} s) {getattr(proof, step).__doc__} {told}", flush=True)
     return 0
