@@ -157,11 +157,13 @@ StatusOr<EventPair> ClientSession::NewEventPair(tenant::Charge& descriptors) {
   return pair;
 }
 
-bool ClientSession::EventsPushBack() const {
+size_t ClientSession::MostEventsAhead() const {
   const size_t objects = objects_.cm_ids.size() + objects_.qps.size() + objects_.cqs.size() +
                          objects_.srqs.size() + objects_.contexts.size();
-  return event_backlog_.waiting > kEventsAhead + objects * tenant::kEventsPerObject;
+  return kEventsAhead + objects * tenant::kEventsPerObject;
 }
+
+bool ClientSession::EventsPushBack() const { return event_backlog_.waiting > MostEventsAhead(); }
 
 bool ClientSession::LacksEventChannels() {
   const uint32_t most = services_.options.session.event_channels;

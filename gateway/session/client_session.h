@@ -144,6 +144,8 @@ class ClientSession {
   // Returns true if more events are unread than an orderly program can have: the session is not
   // read until the program reads its events.
   bool EventsPushBack() const;
+  // Returns the number of unread events above which requests are read later.
+  size_t MostEventsAhead() const;
   // Allocates a block of shared memory, charged to the pool; ENOMEM.
   StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes);
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -90,6 +91,10 @@ using Command = void (*)(ClientSession& session, Request& request);
   void function(ClientSession& session, Request& request);
 ROCEGW_COMMANDS(ROCEGW_DECLARE_COMMAND)
 #undef ROCEGW_DECLARE_COMMAND
+
+#define ROCEGW_COUNT_COMMAND(type, function) +1
+inline constexpr size_t kCommands = ROCEGW_COMMANDS(ROCEGW_COUNT_COMMAND);
+#undef ROCEGW_COUNT_COMMAND
 
 // Returns nullptr for a type that this version does not know.
 Command FindCommand(uint32_t type);

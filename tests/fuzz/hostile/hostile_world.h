@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct HostileFigures {
   uint64_t doorbells = 0;
   uint64_t bytes_elsewhere = 0;  // written to other memory that the program may write
   uint64_t messages = 0;
+  uint64_t most_events = 0;  // that waited for one program
   uint64_t batches = 0;
   uint64_t sessions_ended = 0;               // because of shared memory
   uint64_t connections_refused = 0;          // because of messages
@@ -40,6 +42,13 @@ struct HostileFigures {
 
   uint64_t descriptors() const { return sends + receives; }
 };
+
+inline void Require(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+// Returns the bytes of heap that this process uses; 0 with a sanitizer's allocator.
+uint64_t HeapInUse();
 
 class HostileWorld {
  public:
@@ -102,7 +111,10 @@ class HostileWorld {
   void WriteDescriptors(Line& line, Written& written);
   uint32_t WriteReceives(Line& line, Descriptors& descriptors, bool all_spoiled);
   void Mischief(Line& line, Written& written);
+  void BeginMessenger();
   void SendMessages();
+  // Checks what the gateway holds for the programs now.
+  void JudgeBounds();
   void PostForVictim(Line& line);
   void GoodExchange();
   void TakeGoodOnes(int side);
@@ -133,6 +145,7 @@ class HostileWorld {
   size_t log_read_ = 0;
 
   std::vector<uint64_t> held_at_first_;
+  uint64_t heap_at_first_ = 0;
   HostileFigures figures_;
 };
 

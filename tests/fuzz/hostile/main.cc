@@ -20,8 +20,9 @@ void Print(const HostileWorld& world) {
               " of receives) in %" PRIu64 " batches\n",
               figures.descriptors(), figures.sends, figures.receives, figures.batches);
   std::printf("  indices %" PRIu64 ", doorbell pages %" PRIu64 ", other bytes %" PRIu64
-              ", messages %" PRIu64 "\n",
-              figures.indices, figures.doorbells, figures.bytes_elsewhere, figures.messages);
+              ", messages %" PRIu64 ", most events that waited %" PRIu64 "\n",
+              figures.indices, figures.doorbells, figures.bytes_elsewhere, figures.messages,
+              figures.most_events);
   std::printf("  refused when read %" PRIu64 ", sessions ended %" PRIu64
               ", connections refused %" PRIu64 ", good messages %" PRIu64
               ", messages by XRC %" PRIu64 "\n",

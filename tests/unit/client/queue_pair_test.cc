@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue pairs of programs, connected ones and for datagrams, and forks of a program that has them.
+#include "gateway/client/queues/queue_pair.h"
+
 #include <gtest/gtest.h>
 
-#include "gateway/client/queues/queue_pair.h"
 #include "tests/unit/client/verbs_fixture.h"
 
 namespace rocegw::testing {

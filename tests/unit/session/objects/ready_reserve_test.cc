@@ -25,9 +25,7 @@ class ReadyReserveTest : public ::testing::Test {
   }
   tenant::Registry& pools() { return host.server->services().pools; }
   tenant::Pool& Pool() { return *pools().FindPool(kReadyPool); }
-  std::shared_ptr<session::ReadyReserve> Reserve() {
-    return host.server->reserves().Of(Pool());
-  }
+  std::shared_ptr<session::ReadyReserve> Reserve() { return host.server->reserves().Of(Pool()); }
   void Keep(uint32_t ready_qps) {
     settings.ready_qps = ready_qps;
     host.SetPool(settings);
