@@ -12,8 +12,6 @@
 #include <utility>
 
 #include "gateway/base/invariant.h"
-#include "gateway/memory/cross_process.h"
-#include "gateway/memory/own_memory.h"
 #include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/cm/cm_records.h"
 #include "gateway/session/commands/commands.h"
@@ -34,12 +32,6 @@ EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
   return static_cast<uint64_t>(kind) << 32 | handle;
 }
 
-// A gateway inside of a program is not replaced.
-shm::Sealing SealingIn(const Services& services) {
-  return services.options.memory_way == MemoryWay::kOwn ? shm::Sealing::kForever
-                                                        : shm::Sealing::kForSuccessor;
-}
-
 }  // namespace
 
 ClientSession::ClientSession(SessionId id, const SessionUses& uses, tenant::Pool& pool,
@@ -57,12 +49,9 @@ ClientSession::ClientSession(SessionId id, const SessionUses& uses, tenant::Pool
       call_queue_(std::move(call_queue)),
       attached_ns_(WallClockNs()),
       reserve_(uses.reserves.Of(pool)),
-      segment_(0, reserve_.get(), SealingIn(services_)),
+      segment_(services_, pool_, id_, peer_, reserve_.get()),
       doorbells_(services_.workers.worker_count()),
-      memory_parts_(std::make_shared<MemoryParts>()) {
-  // Allocated early, so that objects from a reserve need no allocation later.
-  if (reserve_ != nullptr) chunk_descriptors_.reserve(shm::Segment::kChunksAhead);
-}
+      memory_(services_, pool, peer_) {}
 
 ClientSession::~ClientSession() {
   (void)ROCEGW_INVARIANT(!linked_, "session-destroyed-after-its-end");
@@ -117,7 +106,7 @@ void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
   header->request_id = pending_->request_id;
   pending_.reset();
   if (ending_) return end_waits_for_pending_.reset();
-  AnnounceChunks();
+  segment_.AnnounceTo(sink_);
   if (header->request_id != 0 || header->type == ROCEGW_MSG_HELLO) sink_.Send(reply, fd);
   AddSetUpTime();
   if (on_ready) on_ready();
@@ -189,22 +178,8 @@ void ClientSession::ReplyObject(uint32_t handle, uint64_t events_reported, int f
   Reply(reply, fd);
 }
 
-void ClientSession::AnnounceChunks() {
-  for (; chunks_announced_ < segment_.chunk_count(); ++chunks_announced_) {
-    const shm::Chunk& chunk = segment_.chunk(chunks_announced_);
-    rocegw_chunk_announcement announcement{};
-    announcement.header.type = ROCEGW_MSG_CHUNK;
-    announcement.header.length = sizeof announcement;
-    announcement.chunk = static_cast<uint32_t>(chunks_announced_);
-    announcement.read_only = chunk.writer() == shm::Writer::kDaemon ? 1 : 0;
-    announcement.size = chunk.size();
-    sink_.Send(BytesOf(announcement), chunk.client_fd());
-    segment_.Announced(chunks_announced_);
-  }
-}
-
 void ClientSession::AnnounceWorkers() {
-  AnnounceChunks();
+  segment_.AnnounceTo(sink_);
   for (size_t w = 0; w < wake_fds_.size(); ++w) {
     rocegw_worker_announcement announcement{};
     announcement.header.type = ROCEGW_MSG_WORKER;
@@ -214,46 +189,6 @@ void ClientSession::AnnounceWorkers() {
     announcement.line.offset += w * sizeof(rocegw_worker_line);
     announcement.line.length = sizeof(rocegw_worker_line);
     sink_.Send(BytesOf(announcement), wake_fds_[w].get());
-  }
-}
-
-StatusOr<shm::Block> ClientSession::Allocate(shm::Writer writer, uint64_t bytes) {
-  // A block that needs a new chunk needs descriptors for the chunk.
-  const bool may_grow = pool_.Left(Resource::kDescriptors) >= kDescriptorsOfPart;
-  const uint64_t left = may_grow ? pool_.Left(Resource::kSegmentBytes) : 0;
-  segment_.SetMaxBytes(left > UINT64_MAX - segment_.bytes() ? UINT64_MAX : segment_.bytes() + left);
-  auto block = segment_.Allocate(writer, bytes);
-  if (!block.ok()) TellNoMemory(bytes, block.status());
-  ChargeSegment();
-  return block;
-}
-
-void ClientSession::TellNoMemory(uint64_t bytes, const Status& refused) {
-  auto refusal = pool_.Check(Resource::kSegmentBytes, shm::Segment::LeastChunk(bytes));
-  if (!refusal) refusal = pool_.Check(Resource::kDescriptors, kDescriptorsOfPart);
-  if (refusal) return services_.TellRefused(pool_, *refusal);
-  // The system refused.
-  services_.Tell("QUOTA_EXCEEDED", pool_.name(), "shared memory",
-                 pool_.name() + ": session " + std::to_string(id_.value) + " (" + peer_.comm +
-                     ", pid " + std::to_string(peer_.pid) +
-                     ") gets no more shared memory: " + refused.text());
-}
-
-void ClientSession::ChargeSegment() {
-  const uint64_t taken_over = segment_.bytes_of_source() - segment_taken_over_;
-  segment_taken_over_ += taken_over;
-  segment_charged_ += taken_over;
-  const uint64_t grown = segment_.bytes() - segment_charged_;
-  segment_charged_ += grown;
-  // The amount fits: the segment was bounded by what the pool had left.
-  (void)ROCEGW_INVARIANT(grown == 0 || Take(Resource::kSegmentBytes, grown) == 0,
-                         "segment-within-pool");
-  // A chunk from the reserve is used even without free descriptors; the reserve bounds their
-  // number.
-  while (chunk_descriptors_.size() < segment_.chunk_count()) {
-    chunk_descriptors_.emplace_back();
-    if (!pool_.Take(Resource::kDescriptors, kDescriptorsOfPart))
-      chunk_descriptors_.back() = {pool_, Resource::kDescriptors, kDescriptorsOfPart};
   }
 }
 
@@ -325,45 +260,6 @@ void ClientSession::TakeMessage(uint64_t& pending, int passing, const WantedDesc
   call_queue_->Run([taken, receiver] { receiver->Finish(taken->left); });
 }
 
-void ClientSession::SetUpMemory(UniqueFd memory) {
-  if (services_.options.memory_way == MemoryWay::kOwn) {
-    memory_reachable_ = true;
-    memory_ = std::make_shared<memory::OwnMemory>(trusted_ ? services_.trusted_locks
-                                                           : memory_parts_->locks);
-    space_ = std::make_shared<device_memory::DeviceSpace>(memory_);
-    memory_way_ = ROCEGW_MEMORY_IN_PROCESS;
-    return;
-  }
-  UseMemory(MayCross() && memory::CrossProcessMemory::Permitted(peer_.pid), std::move(memory));
-}
-
-bool ClientSession::MayCross() const {
-  return services_.options.memory_way == MemoryWay::kAuto && peer_.pid != 0 &&
-         peer_.uid == ::geteuid();
-}
-
-void ClientSession::UseMemory(bool cross, UniqueFd memory) {
-  memory::AtomicLocks& locks = trusted_ ? services_.trusted_locks : memory_parts_->locks;
-  memory_reachable_ = cross || memory.valid();
-  if (cross) {
-    memory_ = std::make_shared<memory::CrossProcessMemory>(peer_.pid, locks);
-    memory_way_ = ROCEGW_MEMORY_CROSS;
-  } else {
-    auto by_descriptor = std::make_shared<memory::DescriptorMemory>(std::move(memory), locks);
-    descriptor_memory_ = by_descriptor.get();
-    memory_ = std::move(by_descriptor);
-    memory_way_ = ROCEGW_MEMORY_DESCRIPTOR;
-  }
-  space_ = std::make_shared<device_memory::DeviceSpace>(memory_);
-}
-
-Status ClientSession::ReplaceMemory(UniqueFd memory) {
-  if (memory_way_ == ROCEGW_MEMORY_IN_PROCESS) return OkStatus();
-  // Cross-process access needs no update.
-  if (descriptor_memory_ == nullptr) return OkStatus();
-  return descriptor_memory_->Replace(std::move(memory));
-}
-
 void ClientSession::LinkToWorkers(std::function<void(int)> done) {
   if (linked_) return done(0);
   const size_t workers = services_.workers.worker_count();
@@ -377,11 +273,9 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
       return done(errno);
     }
   }
-  if (copier_ == nullptr && (!trusted_ || expects_devices_)) {
-    if (const Status started = StartCopier(); !started.ok()) {
-      segment_.Free(*lines);
-      return done(started.error());
-    }
+  if (const Status started = memory_.StartCopierIfNeeded(pool_); !started.ok()) {
+    segment_.Free(*lines);
+    return done(started.error());
   }
   lines_ = *lines;
   wake_fds_ = std::move(wake_fds);
@@ -390,8 +284,8 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
       [this](WorkerIndex w) {
         worker::LinkSession link;
         link.session = id_;
-        link.space = memory_.get();
-        link.copier = copier_.get();
+        link.space = memory_.memory();
+        link.copier = memory_.copier();
         link.line = lines_.As<rocegw_worker_line>() + w;
         link.wake_fd = wake_fds_[w].get();
         link.share = &pool_.share();
@@ -409,54 +303,24 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
   MakeRoomForReady();
 }
 
-const std::shared_ptr<device_memory::OpenDevices>& ClientSession::devices() {
-  if (devices_ == nullptr) {
-    devices_ = std::make_shared<device_memory::OpenDevices>(services_.options.cuda_library);
-  }
-  return devices_;
-}
-
 void ClientSession::UseDevice(std::shared_ptr<device_memory::DeviceBuffer> buffer,
                               std::function<void(int)> done) {
-  if (copier_ != nullptr) {
-    space_->Add(std::move(buffer));
+  if (memory_.copier() != nullptr) {
+    memory_.AddDevice(std::move(buffer));
     return done(0);
   }
   // Queue pairs that are on channels use frames for sessions without a copier.
   if (objects_.qps.size() != 0 || objects_.groups.size() != 0) return done(EOPNOTSUPP);
-  if (const Status started = StartCopier(); !started.ok()) return done(started.error());
+  if (const Status started = memory_.StartCopier(pool_); !started.ok())
+    return done(started.error());
   services_.workers.Broadcast(
       [this](WorkerIndex) {
-        return worker::UseCopier{id_, copier_.get()};
+        return worker::UseCopier{id_, memory_.copier()};
       },
       [this, buffer = std::move(buffer), done = std::move(done)](const worker::ControlReply&) {
-        space_->Add(buffer);
+        memory_.AddDevice(buffer);
         done(0);
       });
-}
-
-Status ClientSession::StartCopier() {
-  const size_t workers = services_.workers.worker_count();
-  auto remains = std::make_shared<CopierRemains>();
-  tenant::Charge& heap = remains->charges.emplace_back();
-  if (const int error = Take(Resource::kHeapBytes, HeapOfCopier(workers), heap))
-    return Status(error, "copier: limit of the pool");
-  // The report may arrive after the pools are destroyed, so it does not hold the charges.
-  const uint64_t number =
-      services_.returned_calls->Expect([weak = std::weak_ptr(remains), &services = services_] {
-        if (const auto known = weak.lock()) known->ended = true;
-        if (services.on_copier_ended) services.on_copier_ended();
-      });
-  // Destroyed, and so reported, when the thread has released client memory for good.
-  const std::shared_ptr<void> keepalive(
-      nullptr, [parts = memory_parts_, returns = services_.returned_calls, number](void*) {
-        returns->Report(number);
-      });
-  auto copier = memory::Copier::Start(space_, keepalive, {workers, 64, services_.wake_fds});
-  if (!copier.ok()) return copier.status();
-  copier_ = std::move(*copier);
-  copier_remains_ = std::move(remains);
-  return OkStatus();
 }
 
 size_t ClientSession::ready_ahead() const {
@@ -545,14 +409,14 @@ SessionRow ClientSession::Row() const {
   objects_.mrs.ForEach([&](uint32_t, const Mr& mr) {
     if (mr.length != Mr::kEverything) row.registered_bytes += mr.length;
   });
-  row.segment_bytes = segment_.bytes();
+  row.segment_bytes = segment().bytes();
   row.descriptors = DescriptorsOfSession(services_.workers.worker_count()) +
-                    kDescriptorsOfPart * (segment_.chunk_count() + objects_.regions.size() +
+                    kDescriptorsOfPart * (segment().chunk_count() + objects_.regions.size() +
                                           objects_.contexts.size() + objects_.channels.size() +
                                           objects_.cm_channels.size());
   row.waiting_events = event_backlog_.waiting;
   row.library_minor = library_minor_;
-  row.memory_way = memory_way_;
+  row.memory_way = memory_.way();
   row.trusted = trusted_;
   return row;
 }

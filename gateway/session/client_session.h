@@ -21,30 +21,20 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/inherited_fds.h"
-#include "gateway/device_memory/device_space.h"
-#include "gateway/device_memory/open_devices.h"
-#include "gateway/memory/copier.h"
-#include "gateway/memory/descriptor.h"
-#include "gateway/memory/foreign_memory.h"
 #include "gateway/session/attach/message_socket.h"
 #include "gateway/session/attach/peer.h"
+#include "gateway/session/client_memory.h"
 #include "gateway/session/commands/request.h"
 #include "gateway/session/events/doorbells.h"
 #include "gateway/session/objects/objects.h"
 #include "gateway/session/objects/session_costs.h"
 #include "gateway/session/reserve/ready_reserve.h"
 #include "gateway/session/services.h"
+#include "gateway/session/session_segment.h"
 #include "gateway/session/session_uses.h"
 #include "gateway/session/state/state_rows.h"
 
 namespace rocegw::session {
-
-// State of an ended session that a blocked copier keeps: the charges return to the pool when the
-// copier's thread has ended. Control thread.
-struct CopierRemains {
-  bool ended = false;
-  std::vector<tenant::Charge> charges;
-};
 
 class ClientSession {
  public:
@@ -95,7 +85,8 @@ class ClientSession {
   Captures& captures() { return captures_; }
   Objects& objects() { return objects_; }
   const Objects& objects() const { return objects_; }
-  shm::Segment& segment() { return segment_; }
+  shm::Segment& segment() { return segment_.segment(); }
+  const shm::Segment& segment() const { return segment_.segment(); }
   Doorbells& doorbells() { return doorbells_; }
   // Returns the pool's reserve, if it had one when the session began; else nullptr.
   ReadyReserve* reserve() { return reserve_.get(); }
@@ -147,7 +138,9 @@ class ClientSession {
   // Returns the number of unread events above which requests are read later.
   size_t MostEventsAhead() const;
   // Allocates a block of shared memory, charged to the pool; ENOMEM.
-  StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes);
+  StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes) {
+    return segment_.Allocate(writer, bytes);
+  }
 
   // Adds a page of doorbells on a worker; ENOMEM.
   Status AddDoorbellPage(WorkerIndex worker);
@@ -171,11 +164,8 @@ class ClientSession {
   // ends before. `done` answers the current request. Without a descriptor: `done` gets EBADF now.
   void TakeDescriptor(Request& request, const WantedDescriptor& wanted,
                       std::function<void(PassedDescriptor passed)> done);
-  // Chooses the access mode of client memory. `memory` was checked, or is invalid.
-  void SetUpMemory(UniqueFd memory);
-  Status ReplaceMemory(UniqueFd memory);
-  bool memory_reachable() const { return memory_reachable_; }
-  rocegw_memory_way memory_way() const { return memory_way_; }
+  ClientMemory& memory() { return memory_; }
+  const ClientMemory& memory() const { return memory_; }
   // `minor`: minor version of the attach protocol of the client's library.
   void Greeted(uint32_t minor) {
     greeted_ = true;
@@ -193,13 +183,7 @@ class ClientSession {
   void FreePeer(uint32_t handle);
   void FreeGroup(uint32_t handle);
   void FreePd(uint32_t handle);
-  void AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region);
-  // Devices that the session uses; the call queue opens buffers there.
-  const std::shared_ptr<device_memory::OpenDevices>& devices();
   const std::shared_ptr<ClientCallQueue>& call_queue() const { return call_queue_; }
-  // The program may register devices' memory: a copier executes its operations from the start.
-  // Call before LinkToWorkers.
-  void ExpectDevices() { expects_devices_ = true; }
   // Starts to execute operations on the buffer's addresses by its device. `done` gets an errno;
   // EOPNOTSUPP: the session has queue pairs, and no copier.
   void UseDevice(std::shared_ptr<device_memory::DeviceBuffer> buffer,
@@ -238,14 +222,8 @@ class ClientSession {
   int link_error() const { return link_error_; }
 
   SessionRow Row() const;
-  // Returns nullptr if the session has no copier. Valid after the end, too.
-  const std::shared_ptr<CopierRemains>& copier_remains() const { return copier_remains_; }
 
  private:
-  // Returns true if the session may copy to and from the program's memory, where the kernel permits
-  // it.
-  bool MayCross() const;
-  void UseMemory(bool cross, UniqueFd memory);
   // Drops a request whose command did not take its descriptor. No other is read meanwhile.
   void DropDescriptor(int passing);
   // Takes the next message of a connection with its descriptor; `done` as with RunBlocking. A
@@ -260,14 +238,7 @@ class ClientSession {
     uint64_t request_id;
     uint32_t subject;  // first argument of most requests
   };
-  // Objects for access to client memory. A blocked copier keeps them when the session is destroyed.
-  struct MemoryParts {
-    memory::AtomicLocks locks;
-    std::unordered_map<uint32_t, std::shared_ptr<memory::Region>> regions;  // by handle
-  };
-
   void SendReply(std::span<uint8_t> reply, int fd);
-  void AnnounceChunks();
   void AnnounceWorkers();
   void ContinueEnd();
   void DropCmIds();
@@ -278,10 +249,6 @@ class ClientSession {
   void UnlinkObjectsOf(uint32_t context, const Join& join);
   void FreeObjectsOf(uint32_t context);
   void FreeAll();
-  // Reports the event for a block that was not granted; it names the limit.
-  void TellNoMemory(uint64_t bytes, const Status& refused);
-  void ChargeSegment();
-  Status StartCopier();
   void AddSetUpTime();
   void MakeRoomForReady();
 
@@ -318,11 +285,7 @@ class ClientSession {
   Join end_waits_for_pending_;
 
   const std::shared_ptr<ReadyReserve> reserve_;
-  shm::Segment segment_;
-  uint64_t segment_charged_ = 0;
-  uint64_t segment_taken_over_ = 0;  // part of it that the reserve had paid for
-  std::vector<tenant::Charge> chunk_descriptors_;
-  size_t chunks_announced_ = 0;
+  SessionSegment segment_;
   EventBacklog event_backlog_;  // declared before the channels in objects_
   Objects objects_;
   Doorbells doorbells_;
@@ -330,17 +293,7 @@ class ClientSession {
   bool linked_ = false;
   shm::Block lines_;  // rocegw_worker_line per worker
   std::vector<UniqueFd> wake_fds_;
-  bool memory_reachable_ = false;
-  bool expects_devices_ = false;
-  rocegw_memory_way memory_way_ = ROCEGW_MEMORY_CROSS;
-  std::shared_ptr<MemoryParts> memory_parts_;
-  std::shared_ptr<memory::ForeignMemory> memory_;
-  std::shared_ptr<device_memory::DeviceSpace> space_;  // memory_, and devices' memory
-  std::shared_ptr<device_memory::OpenDevices> devices_;
-  memory::DescriptorMemory* descriptor_memory_ = nullptr;  // memory_, if it is of this kind
-  // Only for untrusted sessions, and for those with devices' memory.
-  std::unique_ptr<memory::Copier> copier_;
-  std::shared_ptr<CopierRemains> copier_remains_;
+  ClientMemory memory_;
 };
 
 }  // namespace rocegw::session

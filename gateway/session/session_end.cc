@@ -141,15 +141,11 @@ void ClientSession::FreePd(uint32_t handle) {
   Give(Resource::kPds);
 }
 
-void ClientSession::AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region) {
-  memory_parts_->regions.emplace(handle, std::move(region));
-}
-
 void ClientSession::FreeRegion(uint32_t handle) {
   const auto region = objects_.regions.Remove(handle);
-  if (region->device != nullptr) space_->Remove(region->device.get());
+  if (region->device != nullptr) memory_.RemoveDevice(*region->device);
   services_.heap.Destroyed(1);
-  memory_parts_->regions.erase(handle);
+  memory_.RemoveRegion(handle);
 }
 
 // A worker handles its messages in order, so nothing waits for answers here: a QP is unlinked
@@ -256,7 +252,7 @@ void ClientSession::End(const std::string& reason) {
   services_.Say(greeted_ ? Severity::kInfo : Severity::kDebug,
                 "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
                     std::to_string(peer_.pid) + ") ends: " + reason);
-  if (memory_) memory_->Revoke();
+  memory_.Revoke();
   // The program decides when this call returns, so it is abandoned without an answer.
   if (const uint64_t out = std::exchange(blocking_, 0); out != 0) {
     services_.returned_calls->Abandon(out);
@@ -303,7 +299,7 @@ void ClientSession::Violation(const std::string& reason) {
 
 void ClientSession::ContinueEnd() {
   const Join join = JoinThen([this] {
-    segment_.Abandon();
+    segment().Abandon();
     FreeObjectsOf(0);
     FreeAll();
   });
@@ -323,21 +319,13 @@ void ClientSession::FreeAll() {
   for (const uint32_t handle :
        objects_.regions.Select([](const RemappedRegion&) { return true; })) {
     const std::unique_ptr<RemappedRegion> region = objects_.regions.Remove(handle);
-    if (region->device != nullptr) space_->Remove(region->device.get());
+    if (region->device != nullptr) memory_.RemoveDevice(*region->device);
     // A copier that client memory blocks keeps the mapping.
-    if (copier_remains_ == nullptr) continue;
-    for (tenant::Charge& charge : region->charges)
-      copier_remains_->charges.push_back(std::move(charge));
+    for (tenant::Charge& charge : region->charges) memory_.ReleaseWithCopier(charge);
   }
-  copier_.reset();
-  memory_parts_.reset();
-  space_.reset();
-  memory_.reset();
-  descriptor_memory_ = nullptr;
+  memory_.Release();
   wake_fds_.clear();
-  Give(Resource::kSegmentBytes, segment_charged_);
-  segment_charged_ = 0;
-  chunk_descriptors_.clear();
+  segment_.Release();
   Give(Resource::kAhs, std::exchange(objects_.ahs, 0));
   ended_ = true;
   if (on_ended) on_ended();

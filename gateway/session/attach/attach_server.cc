@@ -498,7 +498,7 @@ void AttachServer::Reap() {
     const auto it = connections_.find(id);
     Close(*it->second);
     ClientSession& session = *it->second->session;
-    blocked_.push_back({&session.pool(), it->second->call_queue, session.copier_remains(),
+    blocked_.push_back({&session.pool(), it->second->call_queue, session.memory().remains(),
                         std::move(it->second->charges), session.Row()});
     connections_.erase(it);
     services_.heap.Destroyed(kObjectsOfSession);

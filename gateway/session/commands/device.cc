@@ -60,8 +60,8 @@ void TellOwnPreload(ClientSession& session, const rocegw_hello& hello) {
 }
 
 void Welcome(ClientSession& session, const rocegw_hello& hello, UniqueFd memory) {
-  session.SetUpMemory(std::move(memory));
-  if ((hello.flags & ROCEGW_HELLO_DEVICES) != 0) session.ExpectDevices();
+  session.memory().SetUp(std::move(memory));
+  if ((hello.flags & ROCEGW_HELLO_DEVICES) != 0) session.memory().ExpectDevices();
   session.Greeted(hello.minor);
   TellOwnPreload(session, hello);
   const Options& options = session.services().options;
@@ -115,7 +115,7 @@ void Hello(ClientSession& session, Request& request) {
 void SetMemory(ClientSession& session, Request& request) {
   TakeMemory(session, request, [&session](PassedDescriptor memory) {
     if (!memory.status.ok()) return session.ReplyError(memory.status.error());
-    session.Answer(session.ReplaceMemory(std::move(memory.fd)).error());
+    session.Answer(session.memory().Replace(std::move(memory.fd)).error());
   });
 }
 

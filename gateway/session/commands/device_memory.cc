@@ -67,7 +67,7 @@ void ImportDevice(ClientSession& session, Request& request) {
   opening->place.address = asked.address;
   opening->place.length = asked.length;
   session.RunBlocking(
-      [opening, devices = session.devices(), call_queue = session.call_queue()] {
+      [opening, devices = session.memory().devices(), call_queue = session.call_queue()] {
         opening->opened = devices->Open(opening->device, opening->place);
         if (opening->opened.ok()) opening->opened = EndsOn(call_queue, *opening->opened);
       },

@@ -100,7 +100,7 @@ DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t le
 }
 
 rocegw_memory_way WayOf(const ClientSession& session, const RemappedRegion* region) {
-  if (region == nullptr) return session.memory_way();
+  if (region == nullptr) return session.memory().way();
   if (region->device != nullptr) return ROCEGW_MEMORY_DEVICE;
   return region->memory->exporter().empty() ? ROCEGW_MEMORY_REMAPPED : ROCEGW_MEMORY_DMA_BUF;
 }

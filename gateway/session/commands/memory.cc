@@ -104,7 +104,7 @@ int Find(ClientSession& session, const Wish& wish, Place& place) {
     // Mappings of devices cannot be reached by cross-process copies.
     if (IsDmaBuf(memory) && place.direct.length != wish.length) return EINVAL;
   }
-  if (place.direct.length != wish.length && !session.memory_reachable()) return EPERM;
+  if (place.direct.length != wish.length && !session.memory().reachable()) return EPERM;
   // The limit counts explicitly registered bytes. A region of moved pages was charged for its bytes
   // when it was created.
   const bool charged_before = place.region != nullptr && !IsDmaBuf(*place.region->memory);
@@ -173,7 +173,7 @@ void MapDmaBuf(ClientSession& session, const rocegw_import_region& asked,
         region->memory = *import->memory;
         const uint32_t handle =
             session.objects().regions.Add(std::make_unique<RemappedRegion>(std::move(*region)));
-        session.AddRegion(handle, *import->memory);
+        session.memory().AddRegion(handle, *import->memory);
         session.ReplyObject(handle, 0);
       });
 }
@@ -296,7 +296,7 @@ void CreateRegion(ClientSession& session, Request& request) {
   if (!memory.ok()) return session.ReplyError(memory.status().error());
   region->memory = *memory;
   const uint32_t handle = session.objects().regions.Add(std::move(region));
-  session.AddRegion(handle, *memory);
+  session.memory().AddRegion(handle, *memory);
   session.ReplyObject(handle, 0, (*memory)->fd());
 }
 

@@ -130,7 +130,7 @@ class ObjectsInTransit {
                                          address, length);
     if (!state_.Require(adopted.ok(), "remapped memory cannot be mapped")) return;
     memory = *adopted;
-    session_.AddRegion(handle, memory);
+    session_.memory().AddRegion(handle, memory);
   }
   void One(Cq& object) {
     auto& [context, entries, channel, cookie, control, rings, moderation, moderated, users] =

@@ -47,11 +47,11 @@ const char* ClientSession::Unsettled() const {
 
 const char* ClientSession::NotHandedOver() const {
   if (pool_.leaving()) return "is of a pool that was removed";
-  if (!segment_.for_successor()) return "has shared memory that is sealed for ever";
+  if (!segment_.segment().for_successor()) return "has shared memory that is sealed for ever";
   if (objects_.xrcds.size() != 0) return "has an XRC domain";
   if (objects_.groups.size() != 0) return "has a group of endpoints";
   if (objects_.peers.size() != 0) return "has peers of endpoints";
-  if (trusted_ && (copier_ != nullptr || expects_devices_))
+  if (trusted_ && (memory_.copier() != nullptr || memory_.expects_devices()))
     return "has loaded CUDA, so its memory may be a GPU's";
   bool endpoint = false;
   objects_.qps.ForEach([&](uint32_t, const Qp& qp) { endpoint |= qp.type > verbs::QpType::kUd; });
@@ -59,10 +59,10 @@ const char* ClientSession::NotHandedOver() const {
 }
 
 void ClientSession::Offer(OfferedFds& fds) const {
-  if (descriptor_memory_ != nullptr && descriptor_memory_->fd() >= 0)
-    fds.push_back({FdKind::kClientMemory, std::to_string(id_.value), descriptor_memory_->fd()});
-  for (uint32_t c = 0; c < segment_.chunk_count(); ++c)
-    fds.push_back({FdKind::kChunk, FdName(id_, c), segment_.chunk(c).fd()});
+  if (memory_.descriptor() >= 0)
+    fds.push_back({FdKind::kClientMemory, std::to_string(id_.value), memory_.descriptor()});
+  for (uint32_t c = 0; c < segment_.segment().chunk_count(); ++c)
+    fds.push_back({FdKind::kChunk, FdName(id_, c), segment_.segment().chunk(c).fd()});
   for (uint32_t w = 0; w < wake_fds_.size(); ++w)
     fds.push_back({FdKind::kWake, FdName(id_, w), wake_fds_[w].get()});
   OfferObjects(*this, fds);
@@ -72,27 +72,19 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   const StateRecord record(state, StateKind::kSession);
   auto& [ready_call, ended_call, id, services, cm, captures, pool, slot, trusted, peer, sink,
          call_queue, blocking, dropping, attached_ns, greeted, library_minor, link_error, ending,
-         ended, pending, request_began, counted, end_waits, reserve, segment, segment_charged,
-         segment_taken_over, chunk_descriptors, chunks_announced, event_backlog, objects, doorbells,
-         linked, lines, wake_fds, memory_reachable, expects_devices, memory_way, memory_parts,
-         memory, space, devices, descriptor_memory, copier, copier_remains] = *this;
+         ended, pending, request_began, counted, end_waits, reserve, segment, event_backlog,
+         objects, doorbells, linked, lines, wake_fds, client_memory] = *this;
   // Links, and what the owner hands over.
   (void)ready_call, (void)ended_call, (void)id, (void)services, (void)cm, (void)captures,
       (void)pool, (void)slot, (void)peer;
   (void)sink, (void)call_queue, (void)reserve, (void)link_error;
-  // Made anew; a session with devices' memory is not handed over.
-  (void)space, (void)devices, (void)expects_devices;
   // No request is in progress.
   (void)blocking, (void)dropping, (void)ending, (void)ended, (void)pending, (void)request_began,
       (void)counted;
   (void)end_waits;
   // Parts of the functions below.
-  (void)segment, (void)segment_charged, (void)segment_taken_over, (void)chunk_descriptors;
-  (void)chunks_announced, (void)event_backlog, (void)objects, (void)doorbells, (void)linked;
-  (void)lines, (void)wake_fds, (void)memory_reachable, (void)memory_way, (void)memory_parts;
-  (void)memory, (void)descriptor_memory;
-  // A copier at rest is empty, and that of the reader is new.
-  (void)copier, (void)copier_remains;
+  (void)segment, (void)event_backlog, (void)objects, (void)doorbells, (void)linked;
+  (void)lines, (void)wake_fds, (void)client_memory;
   if (!state.reading()) {
     const char* const unsettled = Unsettled();
     state.Require(unsettled == nullptr && NotHandedOver() == nullptr, "session is not at rest");
@@ -106,50 +98,76 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   if (state.ok()) HandOverEvents(state);
 }
 
-void ClientSession::HandOverMemory(StateStream& state, InheritedFds* inherited) {
-  const auto take = [&](FdKind kind, const std::string& name) {
-    return inherited == nullptr ? UniqueFd() : inherited->Take(kind, name);
-  };
-  const uint32_t way = state.Carry(static_cast<uint32_t>(memory_way_));
-  const bool reachable = state.Carry(memory_reachable_);
+// Devices, parts and the copier are made anew: a session with devices' memory is not handed over,
+// and a copier at rest is empty.
+void ClientMemory::HandOver(StateStream& state, const std::function<UniqueFd()>& take) {
+  auto& [services, peer, trusted, is_reachable, expects_devices, access, parts, memory, space,
+         devices, by_descriptor, copier, remains] = *this;
+  (void)services, (void)peer, (void)trusted, (void)expects_devices, (void)parts, (void)memory;
+  (void)space, (void)devices, (void)by_descriptor, (void)copier, (void)remains;
+  const uint32_t way = state.Carry(static_cast<uint32_t>(access));
+  const bool reachable = state.Carry(is_reachable);
   if (state.reading()) {
-    UniqueFd own = take(FdKind::kClientMemory, std::to_string(id_.value));
+    UniqueFd own = take();
     const bool possible = !own.valid() || memory::DescriptorMemory::Check(own.get()).ok();
     if (!state.Require(possible, "descriptor is not a program's memory")) return;
     // The kernel is not asked again if it permits copies: a program that has ended since then would
     // spoil the take-over.
     const bool cross = way == ROCEGW_MEMORY_CROSS;
     if (!state.Require(!cross || MayCross(), "memory of a program of another user")) return;
-    UseMemory(cross, std::move(own));
+    Use(cross, std::move(own));
   }
-  state.Require(static_cast<uint32_t>(memory_way_) == way && memory_reachable_ == reachable,
+  state.Require(static_cast<uint32_t>(access) == way && is_reachable == reachable,
                 "access to a program's memory differs");
+}
+
+void SessionSegment::HandOver(StateStream& state,
+                              const std::function<UniqueFd(uint32_t chunk)>& take) {
+  auto& [services, pool, id, peer, segment, charge, taken_over, chunk_descriptors, announced] =
+      *this;
+  (void)services, (void)id, (void)peer;
+  (void)charge;  // HandOverCharge
+  segment.HandOver(state, take);
+  taken_over = state.Carry(taken_over, segment.bytes());
+  const uint32_t chunks = state.Count(chunk_descriptors.size(), kMostPages);
+  if (!state.Require(chunks == segment.chunk_count(), "chunks differ")) return;
+  if (state.reading()) {
+    chunk_descriptors.resize(chunks);
+    announced = chunks;
+  }
+  state.Require(announced == chunks, "the program does not know its memory yet");
+  for (tenant::Charge& descriptors : chunk_descriptors)
+    Services::HandOver(state, pool, Resource::kDescriptors, descriptors);
+}
+
+void SessionSegment::HandOverCharge(StateStream& state) {
+  const uint64_t charged = state.Carry(charged_, kMostCharged);
+  if (!state.reading() || !state.ok()) return;
+  charged_ = charged;
+  pool_.Adopt(Resource::kSegmentBytes, charged);
+}
+
+void ClientSession::HandOverMemory(StateStream& state, InheritedFds* inherited) {
+  const auto take = [&](FdKind kind, const std::string& name) {
+    return inherited == nullptr ? UniqueFd() : inherited->Take(kind, name);
+  };
+  memory_.HandOver(state, [&] { return take(FdKind::kClientMemory, std::to_string(id_.value)); });
+  if (!state.ok()) return;
   segment_.HandOver(state,
                     [&](uint32_t chunk) { return take(FdKind::kChunk, FdName(id_, chunk)); });
-  segment_taken_over_ = state.Carry(segment_taken_over_, segment_.bytes());
-  const uint32_t chunks = state.Count(chunk_descriptors_.size(), kMostPages);
-  if (!state.Require(chunks == segment_.chunk_count(), "chunks differ")) return;
-  if (state.reading()) {
-    chunk_descriptors_.resize(chunks);
-    chunks_announced_ = chunks;
-  }
-  state.Require(chunks_announced_ == chunks, "the program does not know its memory yet");
-  for (tenant::Charge& charge : chunk_descriptors_)
-    Services::HandOver(state, pool_, Resource::kDescriptors, charge);
+  if (!state.ok()) return;
   const uint64_t ahs = state.Carry(objects_.ahs, kMostCharged);
-  const uint64_t charged = state.Carry(segment_charged_, kMostCharged);
+  segment_.HandOverCharge(state);
   if (!state.reading() || !state.ok()) return;
   objects_.ahs = ahs;
-  segment_charged_ = charged;
   pool_.Adopt(Resource::kAhs, ahs);
-  pool_.Adopt(Resource::kSegmentBytes, charged);
 }
 
 void ClientSession::HandOverLinks(StateStream& state, InheritedFds* inherited) {
   const bool linked = state.Carry(linked_);
   if (!linked) return;
   const size_t workers = services_.workers.worker_count();
-  HandOverBlock(state, segment_, shm::Writer::kDaemon, workers * sizeof(rocegw_worker_line),
+  HandOverBlock(state, segment(), shm::Writer::kDaemon, workers * sizeof(rocegw_worker_line),
                 lines_);
   for (uint32_t w = 0; w < workers; ++w) {
     if (state.reading()) {
@@ -161,12 +179,13 @@ void ClientSession::HandOverLinks(StateStream& state, InheritedFds* inherited) {
     const uint32_t pages = state.Count(doorbells_.page_count(worker), kMostPages);
     for (uint32_t p = 0; p < pages && state.ok(); ++p) {
       shm::Block page = state.reading() ? shm::Block() : doorbells_.page(worker, p);
-      HandOverBlock(state, segment_, shm::Writer::kClient, sizeof(rocegw_doorbell_page), page);
+      HandOverBlock(state, segment(), shm::Writer::kClient, sizeof(rocegw_doorbell_page), page);
       if (state.reading()) doorbells_.AddPage(worker, page);
     }
   }
   if (state.reading() && state.ok() && !trusted_)
-    state.Require(StartCopier().ok(), "the thread that copies to a program cannot be started");
+    state.Require(memory_.StartCopier(pool_).ok(),
+                  "the thread that copies to a program cannot be started");
   // A session that was not read needs no worker to close.
   linked_ = state.ok();
 }
@@ -198,8 +217,8 @@ void ClientSession::LinkSessionAgain() {
       [this](WorkerIndex w) {
         worker::LinkSession link;
         link.session = id_;
-        link.space = memory_.get();
-        link.copier = copier_.get();
+        link.space = memory_.memory();
+        link.copier = memory_.copier();
         link.line = lines_.As<rocegw_worker_line>() + w;
         link.wake_fd = wake_fds_[w].get();
         link.share = &pool_.share();
