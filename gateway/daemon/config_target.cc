@@ -124,8 +124,8 @@ std::optional<apply::Wrong> ConfigTarget::CheckPool(const tenant::PoolSettings& 
 std::optional<apply::Wrong> ConfigTarget::MakeSockets(const tenant::PoolSettings& settings) {
   const Status made = sessions_.MakeSlots(settings, RightsOf(settings));
   if (made.ok()) return std::nullopt;
-  sessions_.services().Tell("SOCKET_FAILED", settings.name, "socket",
-                            settings.name + ": " + made.text());
+  sessions_.services().reports.Tell("SOCKET_FAILED", settings.name, "socket",
+                                    settings.name + ": " + made.text());
   return apply::Wrong{apply::kSocketFailed, "attach sockets: " + made.text() + "; " +
                                                 RemedyOf(made.error()) + "; it is tried again"};
 }

@@ -71,7 +71,8 @@ Status ClientMemory::StartCopier(tenant::Pool& pool) {
   const size_t workers = services_.workers.worker_count();
   auto remains = std::make_shared<CopierRemains>();
   tenant::Charge& heap = remains->charges.emplace_back();
-  if (const int error = services_.Take(pool, Resource::kHeapBytes, HeapOfCopier(workers), heap))
+  if (const int error =
+          services_.rules.Take(pool, Resource::kHeapBytes, HeapOfCopier(workers), heap))
     return Status(error, "copier: limit of the pool");
   // The report may arrive after the pools are destroyed, so it does not hold the charges.
   const uint64_t number =

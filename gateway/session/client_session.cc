@@ -60,10 +60,10 @@ ClientSession::~ClientSession() {
 int ClientSession::Take(Resource resource, uint64_t amount) {
   const bool of_slot = resource == Resource::kQps && slot_ != nullptr;
   if (of_slot && !slot_->TakeQps(amount)) {
-    services_.TellRefused(pool_, pool_.RefuseSlot(*slot_));
+    services_.rules.TellRefused(pool_, pool_.RefuseSlot(*slot_));
     return ENOMEM;
   }
-  const int error = services_.Take(pool_, resource, amount);
+  const int error = services_.rules.Take(pool_, resource, amount);
   if (error != 0 && of_slot) slot_->GiveQps(amount);
   return error;
 }
@@ -127,10 +127,11 @@ void ClientSession::Answer(int error) { error == 0 ? ReplyDone() : ReplyError(er
 
 void ClientSession::ReplyBound(std::string_view what, uint64_t most) {
   pool_.CountBoundRefused();
-  services_.Tell("QUOTA_EXCEEDED", pool_.name(), std::string(what),
-                 pool_.name() + ": session " + std::to_string(id_.value) + " (" + peer_.comm +
-                     ", pid " + std::to_string(peer_.pid) + ") has " + std::to_string(most) + " " +
-                     std::string(what) + ", the most that one program may have");
+  services_.reports.Tell("QUOTA_EXCEEDED", pool_.name(), std::string(what),
+                         pool_.name() + ": session " + std::to_string(id_.value) + " (" +
+                             peer_.comm + ", pid " + std::to_string(peer_.pid) + ") has " +
+                             std::to_string(most) + " " + std::string(what) +
+                             ", the most that one program may have");
   ReplyError(ENOMEM);
 }
 
@@ -140,8 +141,8 @@ StatusOr<EventPair> ClientSession::NewEventPair(tenant::Charge& descriptors) {
   auto pair = MakeEventPair();
   if (!pair.ok()) {
     descriptors.Reset();
-    services_.Tell("QUOTA_EXCEEDED", pool_.name(), "descriptors",
-                   pool_.name() + ": " + pair.status().text());
+    services_.reports.Tell("QUOTA_EXCEEDED", pool_.name(), "descriptors",
+                           pool_.name() + ": " + pair.status().text());
   }
   return pair;
 }

@@ -80,7 +80,20 @@ class ClientSession {
   // Functions for commands.
   // ----------------------------------------------------------------------------------------------
 
-  Services& services() { return services_; }
+  // Shared objects that commands use.
+  ControlLoop& loop() { return services_.loop; }
+  WorkerRequests& workers() { return services_.workers; }
+  const Options& options() const { return services_.options; }
+  DeviceTable& devices() { return services_.devices; }
+  PoolRules& rules() { return services_.rules; }
+  Reports& reports() { return services_.reports; }
+  WorkerChoice& worker_choice() { return services_.choice; }
+  KeyGenerator& keys() { return services_.keys; }
+  QpnAllocator& qpns() { return services_.qpns; }
+  MulticastGroups& multicast_groups() { return services_.multicast; }
+  XrcDomains& xrc_domains() { return services_.xrc; }
+  const port::SteeringTable& steering() const { return services_.steering; }
+  tenant::Registry& pools() { return services_.pools; }
   CmBinding& cm() { return cm_; }
   Captures& captures() { return captures_; }
   Objects& objects() { return objects_; }
@@ -127,7 +140,7 @@ class ClientSession {
   uint64_t Peak(Resource resource) const;
   // Takes an amount for the lifetime of `charge`.
   [[nodiscard]] int Take(Resource resource, uint64_t amount, tenant::Charge& charge) {
-    return services_.Take(pool_, resource, amount, charge);
+    return services_.rules.Take(pool_, resource, amount, charge);
   }
   // Creates an event channel of this session, charged to the pool; EMFILE.
   StatusOr<EventPair> NewEventPair(tenant::Charge& descriptors);

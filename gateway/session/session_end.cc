@@ -249,9 +249,9 @@ void ClientSession::CloseContext(uint32_t context, std::function<void()> done) {
 void ClientSession::End(const std::string& reason) {
   if (ending_) return;
   ending_ = true;
-  services_.Say(greeted_ ? Severity::kInfo : Severity::kDebug,
-                "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
-                    std::to_string(peer_.pid) + ") ends: " + reason);
+  services_.reports.Say(greeted_ ? Severity::kInfo : Severity::kDebug,
+                        "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
+                            std::to_string(peer_.pid) + ") ends: " + reason);
   memory_.Revoke();
   // The program decides when this call returns, so it is abandoned without an answer.
   if (const uint64_t out = std::exchange(blocking_, 0); out != 0) {

@@ -45,12 +45,12 @@ StatusOr<shm::Block> SessionSegment::Allocate(shm::Writer writer, uint64_t bytes
 void SessionSegment::TellNoMemory(uint64_t bytes, const Status& refused) {
   auto refusal = pool_.Check(Resource::kSegmentBytes, shm::Segment::LeastChunk(bytes));
   if (!refusal) refusal = pool_.Check(Resource::kDescriptors, kDescriptorsOfPart);
-  if (refusal) return services_.TellRefused(pool_, *refusal);
+  if (refusal) return services_.rules.TellRefused(pool_, *refusal);
   // The system refused.
-  services_.Tell("QUOTA_EXCEEDED", pool_.name(), "shared memory",
-                 pool_.name() + ": session " + std::to_string(id_.value) + " (" + peer_.comm +
-                     ", pid " + std::to_string(peer_.pid) +
-                     ") gets no more shared memory: " + refused.text());
+  services_.reports.Tell("QUOTA_EXCEEDED", pool_.name(), "shared memory",
+                         pool_.name() + ": session " + std::to_string(id_.value) + " (" +
+                             peer_.comm + ", pid " + std::to_string(peer_.pid) +
+                             ") gets no more shared memory: " + refused.text());
 }
 
 void SessionSegment::Charge() {
@@ -60,8 +60,9 @@ void SessionSegment::Charge() {
   const uint64_t grown = segment_.bytes() - charged_;
   charged_ += grown;
   // The amount fits: the segment was bounded by what the pool had left.
-  (void)ROCEGW_INVARIANT(grown == 0 || services_.Take(pool_, Resource::kSegmentBytes, grown) == 0,
-                         "segment-within-pool");
+  (void)ROCEGW_INVARIANT(
+      grown == 0 || services_.rules.Take(pool_, Resource::kSegmentBytes, grown) == 0,
+      "segment-within-pool");
   // A chunk from the reserve is used even without free descriptors; the reserve bounds their
   // number.
   while (chunk_descriptors_.size() < segment_.chunk_count()) {

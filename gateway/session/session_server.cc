@@ -86,13 +86,13 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   services_.workers.on_rate_reached = [this](const worker::RateReached& reached) {
     services_.pools.ForEachPool([&](const tenant::Pool& pool) {
       if (&pool.share() == reached.pool)
-        services_.TellRefused(pool, pool.HeldBack(reached.rate, reached.by));
+        services_.rules.TellRefused(pool, pool.HeldBack(reached.rate, reached.by));
     });
   };
   services_.workers.on_channel_refused = [this](const worker::ChannelRefused& refused) {
     services_.pools.ForEachPool([&](const tenant::Pool& pool) {
       if (&pool.share() == refused.pool)
-        services_.TellRefused(pool, pool.ChannelRefused(refused.by));
+        services_.rules.TellRefused(pool, pool.ChannelRefused(refused.by));
     });
   };
   std::set<int> wake_fds;
@@ -198,10 +198,11 @@ void SessionServer::AtDrainDeadline(OnDeadline action) {
     case OnDeadline::kKeep:
       return;
     case OnDeadline::kDisconnect:
-      services_.Say(Severity::kWarning, "drain: its time is over, connections are taken down");
+      services_.reports.Say(Severity::kWarning,
+                            "drain: its time is over, connections are taken down");
       return attach_.ForEach([](ClientSession& session) { session.DisconnectAll(); });
     case OnDeadline::kAbort:
-      services_.Say(Severity::kWarning, "drain: its time is over, sessions are ended");
+      services_.reports.Say(Severity::kWarning, "drain: its time is over, sessions are ended");
       return attach_.EndAll("the time to drain the gateway is over");
   }
 }
@@ -237,9 +238,9 @@ void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& 
 
 void SessionServer::AddressesMoved() {
   captures_.PoolsChanged();
-  const bool had = services_.addresses_are_owned();
-  services_.ForgetViews();
-  if (!had && !services_.addresses_are_owned()) return;
+  const bool had = services_.devices.addresses_are_owned();
+  services_.devices.ForgetViews();
+  if (!had && !services_.devices.addresses_are_owned()) return;
   cm_.DevicesChanged();
   attach_.ForEach([&](ClientSession& session) {
     for (size_t d = 0; d < services_.devices.size(); ++d)
@@ -268,7 +269,7 @@ void SessionServer::RemovePool(const std::string& name) {
 void SessionServer::UpdateDevice(size_t index, Device device) {
   const bool was_up = services_.devices[index].up;
   const bool same_gids = services_.devices[index].gids == device.gids;
-  services_.UpdateDevice(index, std::move(device));
+  services_.devices.Update(index, std::move(device));
   cm_.DevicesChanged();
   const bool is_up = services_.devices[index].up;
   attach_.ForEach([&](ClientSession& session) {

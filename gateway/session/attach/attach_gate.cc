@@ -45,7 +45,7 @@ void AttachGate::Hold(ProgramConnection socket, tenant::Pool& pool, const std::s
   if (id == 0) {
     pool.CountIdentityRefused();
     pool.CountAttach(tenant::AttachOutcome::kFailed);
-    services_.Tell(
+    services_.reports.Tell(
         "IDENTITY_DENIED", pool.name(), "many",
         pool.name() + ": attach of " + who + " refused, too many wait for the agent's verdict");
     return refuse_(std::move(attach.socket), EACCES, "too many programs wait for an answer");
@@ -106,8 +106,9 @@ void AttachGate::Deny(HeldAttach attach, const std::string& reason, tenant::Atta
     pool->CountIdentityRefused();
     pool->CountAttach(outcome);
   }
-  services_.Tell("IDENTITY_DENIED", attach.pool, attach.peer.comm,
-                 attach.pool + ": attach of " + Describe(attach.peer) + " refused: " + reason);
+  services_.reports.Tell(
+      "IDENTITY_DENIED", attach.pool, attach.peer.comm,
+      attach.pool + ": attach of " + Describe(attach.peer) + " refused: " + reason);
   refuse_(std::move(attach.socket), EACCES, reason);
 }
 

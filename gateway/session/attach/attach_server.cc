@@ -184,7 +184,7 @@ void AttachServer::Expect(const std::string& path, bool program) {
   listener->expected_timer =
       services_.loop.At(ControlLoop::Now() + within, [this, listener, within] {
         listener->expected_timer = 0;
-        services_.Tell(
+        services_.reports.Tell(
             "SLOT_UNUSED", listener->pool, listener->path,
             listener->pool + ": a container has had " + listener->path + " since its start " +
                 std::to_string(within.ns / Seconds(1).ns) +
@@ -216,9 +216,10 @@ void AttachServer::AcceptSome(Listener& listener) {
   const tenant::Pool& pool = *services_.pools.FindPool(listener.pool);
   for (int i = 0; i < kAcceptsPerRound; ++i) {
     if (StrangersOf(pool)->held() >= kMostClosing) {
-      services_.Say(Severity::kWarning,
-                    "attach: " + listener.pool +
-                        " waits: programs that were refused block the close of what they sent");
+      services_.reports.Say(
+          Severity::kWarning,
+          "attach: " + listener.pool +
+              " waits: programs that were refused block the close of what they sent");
       return Pause(listener);
     }
     UniqueFd socket(
@@ -231,8 +232,8 @@ void AttachServer::AcceptSome(Listener& listener) {
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
       // The pending connection would wake the loop without end.
-      services_.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
-                                            "; raise the daemon's limit of open files");
+      services_.reports.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
+                                                    "; raise the daemon's limit of open files");
       Pause(listener);
     }
     return;
@@ -259,8 +260,8 @@ void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::stri
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
     const bool none_left = peer.status().error() == EMFILE || peer.status().error() == ENFILE;
-    services_.Say(none_left ? Severity::kWarning : Severity::kDebug,
-                  "attach refused: " + peer.status().text());
+    services_.reports.Say(none_left ? Severity::kWarning : Severity::kDebug,
+                          "attach refused: " + peer.status().text());
     pool.CountAttach(tenant::AttachOutcome::kFailed);
     return Refuse(std::move(socket), none_left ? EMFILE : EACCES, "");
   }
@@ -284,11 +285,12 @@ std::shared_ptr<tenant::SlotShare> AttachServer::SlotOf(tenant::Pool& pool, cons
 
 void AttachServer::Begin(ProgramConnection socket, tenant::Pool& pool, const std::string& path,
                          Peer peer, const tenant::SlotLimits& limits) {
-  int refused = services_.CheckDrain(pool, "attach");
+  int refused = services_.rules.CheckDrain(pool, "attach");
   std::vector<tenant::Charge> charges(2);
-  if (refused == 0) refused = services_.Take(pool, Resource::kSessions, 1, charges[0]);
+  if (refused == 0) refused = services_.rules.Take(pool, Resource::kSessions, 1, charges[0]);
   const uint64_t descriptors = DescriptorsOfSession(services_.workers.worker_count());
-  if (refused == 0) refused = services_.Take(pool, Resource::kDescriptors, descriptors, charges[1]);
+  if (refused == 0)
+    refused = services_.rules.Take(pool, Resource::kDescriptors, descriptors, charges[1]);
   if (refused != 0) {
     pool.CountAttach(tenant::AttachOutcome::kRefused);
     return Refuse(std::move(socket), refused, "");
@@ -438,11 +440,12 @@ void AttachServer::RetryLater(Connection& connection) {
 
 void AttachServer::TellDescriptorsInFlight(const Connection& connection) {
   const std::string& pool = connection.session->pool().name();
-  services_.Tell("QUOTA_EXCEEDED", pool, "descriptors in flight",
-                 pool +
-                     ": messages to a program wait because too many descriptors of the daemon's "
-                     "user lie unread in sockets; raise the daemon's limit of open files or "
-                     "give it CAP_SYS_RESOURCE, which exempts it");
+  services_.reports.Tell(
+      "QUOTA_EXCEEDED", pool, "descriptors in flight",
+      pool +
+          ": messages to a program wait because too many descriptors of the daemon's "
+          "user lie unread in sockets; raise the daemon's limit of open files or "
+          "give it CAP_SYS_RESOURCE, which exempts it");
 }
 
 void AttachServer::Drop(Connection& connection, const std::string& reason) {

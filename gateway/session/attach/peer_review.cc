@@ -18,7 +18,7 @@ void PeerReview::OfTenant(const std::string& tenant) {
 }
 
 void PeerReview::OfPool(tenant::Pool& pool) {
-  const worker::UsePeerRules use{&pool.share(), services_.PeerRulesOf(pool)};
+  const worker::UsePeerRules use{&pool.share(), services_.rules.PeerRulesOf(pool)};
   services_.workers.Broadcast(
       [use](WorkerIndex) { return use; },
       [this, use](const worker::ControlReply& reply) { Tell(use.pool, reply.revoked); });
@@ -31,11 +31,12 @@ void PeerReview::Tell(const tenant::Share* pool, const std::vector<worker::PeerR
   for (const worker::PeerRevoked& one : revoked) by_peer[one.peer] += one.queue_pairs;
   services_.pools.ForEachPool([&](tenant::Pool& known) {
     if (&known.share() != pool) return;
-    for (const auto& [peer, count] : by_peer) services_.TellRevoked(known, peer, count);
+    for (const auto& [peer, count] : by_peer) services_.rules.TellRevoked(known, peer, count);
   });
 }
 
-// Disconnects established connections. Those being set up fail by themselves (Services::CheckPeer).
+// Disconnects established connections. Those being set up fail by themselves
+// (PoolRules::CheckPeer).
 void PeerReview::Disconnect(const tenant::Pool& pool) {
   for (const cm::ConnectionRow& connection : cm_.engine().Connections()) {
     ClientSession* const session = attach_.Find(connection.owner);

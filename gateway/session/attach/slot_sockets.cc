@@ -82,8 +82,8 @@ void SlotSockets::Set(const tenant::PoolSettings& pool, const SlotRights& rights
   for (uint32_t slot = 0; slot < pool.slots; ++slot) {
     if (entry.sockets.contains(slot)) continue;
     if (Status opened = Open(pool.name, entry, slot); !opened.ok()) {
-      services_.Tell("SOCKET_FAILED", pool.name, "socket",
-                     pool.name + ": slot " + std::to_string(slot) + ": " + opened.text());
+      services_.reports.Tell("SOCKET_FAILED", pool.name, "socket",
+                             pool.name + ": slot " + std::to_string(slot) + ": " + opened.text());
     }
   }
 }
@@ -115,7 +115,8 @@ Status SlotSockets::Make(const tenant::PoolSettings& pool, const SlotRights& rig
     again.rights = old->rights;
     for (const auto& [slot, path] : old->sockets) {
       if (Status status = Open(pool.name, again, slot); !status.ok())
-        services_.Tell("SOCKET_FAILED", pool.name, "socket", pool.name + ": " + status.text());
+        services_.reports.Tell("SOCKET_FAILED", pool.name, "socket",
+                               pool.name + ": " + status.text());
     }
   }
   return opened;

@@ -67,7 +67,7 @@ CmBinding::CmBinding(Services& services, RefillTimer& refill, FindSession find_s
   actions_.Reserve(kActionsAtOnce);
   carried_.Reserve(kActionsAtOnce);
   engine_.SetAddressOwner([this](SessionId owner) -> uint64_t {
-    if (!services_.addresses_are_owned()) return 0;
+    if (!services_.devices.addresses_are_owned()) return 0;
     const ClientSession* const session = find_session_(owner);
     return session == nullptr || session->pool().settings().addresses.empty()
                ? 0
@@ -88,7 +88,7 @@ void CmBinding::DevicesChanged() {
       // As kernels do: for other addresses the program's sockaddr_in6 comes back unchanged.
       const uint32_t scope = wire::IsLinkLocal(device.gids[i]) ? device.interface_index : 0;
       addresses.push_back({device.gids[i], static_cast<int32_t>(d), static_cast<uint8_t>(i),
-                           device.interface_mtu, scope, services_.OwnerOf(device.gids[i])});
+                           device.interface_mtu, scope, services_.devices.OwnerOf(device.gids[i])});
     }
   }
   engine_.SetAddresses(addresses);
@@ -111,10 +111,10 @@ int CmBinding::Run(ClientSession& session, cm::CmHandle id, const Body& body) {
 void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
                                const cm::Endpoint& destination, Duration timeout) {
   cm::AddressResolved resolved;
-  const std::vector<Device>& devices = services_.DevicesOf(session.pool());
+  const std::vector<Device>& devices = services_.devices.SeenBy(session.pool());
   const auto lookup = [&](const wire::Gid& to, uint32_t interface_index) -> StatusOr<wire::Gid> {
     auto found = sources_.Find(to, interface_index, ControlLoop::Now());
-    if (!found.ok() || services_.MaySee(session.pool(), *found)) return found;
+    if (!found.ok() || services_.devices.MaySee(session.pool(), *found)) return found;
     // The kernel prefers an address of another pool; an address of ours on the same device serves
     // as well.
     for (size_t d = 0; d < devices.size(); ++d) {
@@ -174,7 +174,7 @@ int CmBinding::DeviceOf(const wire::Gid& gid) const {
 
 int CmBinding::LocalAddress(ClientSession& session, const cm::Endpoint& address) const {
   if (address.IsWildcard() || address.IsLoopback()) return 0;
-  return services_.MaySee(session.pool(), address.address) ? 0 : EADDRNOTAVAIL;
+  return services_.devices.MaySee(session.pool(), address.address) ? 0 : EADDRNOTAVAIL;
 }
 
 bool CmBinding::Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const {
@@ -194,7 +194,7 @@ int CmBinding::InitQpAttributes(const ClientSession& session, cm::CmHandle id, c
                                 cm::QpAttributes& out) const {
   const int error = engine_.InitQpAttributes(session.id(), id, state, out);
   // As Linux does if a device has FLUSH: for queue pairs that allow remote reads.
-  if (services_.HasPlacement(session.pool()) && (out.access & verbs::kAccessRemoteRead) != 0)
+  if (services_.rules.HasPlacement(session.pool()) && (out.access & verbs::kAccessRemoteRead) != 0)
     out.access |= verbs::kAccessFlushGlobal;
   return error;
 }
@@ -262,9 +262,10 @@ void CmBinding::OnMad(const worker::MadReceived& mad) {
 // Reports an unauthenticated peer once per peer while its discovery result is valid.
 void CmBinding::TellIfUnauthenticated(const wire::Gid& peer) {
   if (!engine_.discovery().IsUnauthenticated(peer)) return;
-  services_.Tell("PEER_UNAUTHENTICATED", "", "peer",
-                 "gateway " + wire::AddressText(peer) +
-                     " has no key of the fleet: what it says about channels is not authenticated");
+  services_.reports.Tell(
+      "PEER_UNAUTHENTICATED", "", "peer",
+      "gateway " + wire::AddressText(peer) +
+          " has no key of the fleet: what it says about channels is not authenticated");
 }
 
 // The program itself is told after the protocol's time only, about a minute.
@@ -272,11 +273,12 @@ void CmBinding::TellSilent(const cm::SilentPeer& silent) {
   const ClientSession* const session = find_session_(silent.owner);
   if (session == nullptr || session->ending()) return;
   const std::string peer = wire::AddressText(silent.peer);
-  services_.Tell("PEER_SILENT", session->pool().name(), peer,
-                 session->pool().name() + ": " + peer +
-                     " does not answer the connection requests of " + session->peer().comm +
-                     ": neither gateway nor RDMA device is there, or it drops them; pods of "
-                     "Kubernetes are reached by the address of their node (status.hostIP)");
+  services_.reports.Tell(
+      "PEER_SILENT", session->pool().name(), peer,
+      session->pool().name() + ": " + peer + " does not answer the connection requests of " +
+          session->peer().comm +
+          ": neither gateway nor RDMA device is there, or it drops them; pods of "
+          "Kubernetes are reached by the address of their node (status.hostIP)");
 }
 
 void CmBinding::CarryOut() {
@@ -376,14 +378,14 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
     later_.push_back({session.id(), event.id, cm::DestroyId{}});
   };
   // The listener has all addresses, but this address belongs to another pool.
-  if (!event.info.source_gid.IsZero() && !services_.MaySee(pool, event.info.source_gid))
+  if (!event.info.source_gid.IsZero() && !services_.devices.MaySee(pool, event.info.source_gid))
     return refuse(wire::RejectReason::kInvalidServiceId);
-  if (services_.CheckPeer(pool, event.info.destination_gid) != 0)
+  if (services_.rules.CheckPeer(pool, event.info.destination_gid) != 0)
     return refuse(wire::RejectReason::kInvalidGid);
-  if (services_.CheckDrain(pool, "connection request") != 0)
+  if (services_.rules.CheckDrain(pool, "connection request") != 0)
     return refuse(wire::RejectReason::kNoResources);
   const bool granted =
-      services_.TakeConnect(pool) == 0 && services_.Take(pool, Resource::kCmIds) == 0;
+      services_.rules.TakeConnect(pool) == 0 && services_.rules.Take(pool, Resource::kCmIds) == 0;
   if (!granted) return refuse(wire::RejectReason::kNoResources);
   CmChannel& channel = *session.objects().cm_channels.Find(listener.channel);
   auto id = session.NewCmId();

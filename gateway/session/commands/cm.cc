@@ -139,7 +139,7 @@ void CmCreateChannel(ClientSession& session, Request&) {
   auto channel = std::make_unique<CmChannel>();
   auto pair = session.NewEventPair(channel->descriptors);
   if (!pair.ok()) return session.ReplyError(pair.status().error());
-  channel->events = std::make_unique<EventChannel>(session.services().loop, session.event_backlog(),
+  channel->events = std::make_unique<EventChannel>(session.loop(), session.event_backlog(),
                                                    std::move(pair->ours), pair->client.get());
   channel->events->Reserve(session.ids_ahead());
   const uint32_t handle = session.objects().cm_channels.Add(std::move(channel));
@@ -201,9 +201,9 @@ void CmBind(ClientSession& session, Request& request) {
   int error = session.cm().LocalAddress(session, *address);
   if (error == 0) error = session.cm().Run(session, id->engine, cm::Bind{*address});
   if (error == EADDRINUSE) {
-    session.services().Tell("ADDRESS_IN_USE", session.pool().name(), std::to_string(address->port),
-                            session.pool().name() + ": port " + std::to_string(address->port) +
-                                " is taken by another listener on that address");
+    session.reports().Tell("ADDRESS_IN_USE", session.pool().name(), std::to_string(address->port),
+                           session.pool().name() + ": port " + std::to_string(address->port) +
+                               " is taken by another listener on that address");
   }
   AnswerWithId(session, *id, error);
 }
@@ -254,7 +254,7 @@ void CmJoin(ClientSession& session, Request& request) {
       !group->address.IsMulticast() || group->address.IsV4() != event.info.source_gid.IsV4()) {
     return session.ReplyError(EINVAL);
   }
-  if (const int error = session.services().CheckPeer(session.pool(), group->address))
+  if (const int error = session.rules().CheckPeer(session.pool(), group->address))
     return session.ReplyError(error);
   event.type = cm::EventType::kMulticastJoin;
   event.info.destination_gid = group->address;
@@ -273,7 +273,7 @@ void CmListen(ClientSession& session, Request& request) {
   CmId* const id = session.cm().Named(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
   if (!id->listens) {
-    if (const int error = session.services().CheckDrain(session.pool(), "listener"))
+    if (const int error = session.rules().CheckDrain(session.pool(), "listener"))
       return session.ReplyError(error);
     if (const int error = session.Take(Resource::kListeners)) return session.ReplyError(error);
   }

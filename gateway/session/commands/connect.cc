@@ -74,8 +74,8 @@ void CmConnect(ClientSession& session, Request& request) {
   cm::IdInfo info;
   int error = 0;
   if (session.cm().Query(session.id(), id->engine, info) && !info.destination_gid.IsZero())
-    error = session.services().CheckPeer(session.pool(), info.destination_gid);
-  if (error == 0) error = session.services().TakeConnect(session.pool());
+    error = session.rules().CheckPeer(session.pool(), info.destination_gid);
+  if (error == 0) error = session.rules().TakeConnect(session.pool());
   if (error == 0) error = session.cm().Run(session, id->engine, cm::Connect{param});
   if (error == 0) RememberQp(session, asked.id, *id, param.qpn);
   session.Answer(error);

@@ -13,7 +13,7 @@ namespace rocegw::session {
 namespace {
 
 void DropCq(ClientSession& session, uint32_t handle, std::function<void(uint64_t events)> done) {
-  session.services().workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) {
         return worker::UnlinkCq{session.id(), handle};
       },
@@ -44,7 +44,7 @@ rocegw_cq_reply Describe(uint32_t handle, const Cq& cq, size_t workers) {
 // Moves all workers to these rings, unless one has more than `most` completions waiting.
 void MoveTo(ClientSession& session, uint32_t handle, uint32_t entries, uint32_t most,
             const shm::Block& rings, std::function<void(int error)> done) {
-  session.services().workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex w) {
         return worker::ResizeCq{session.id(), handle, entries, most,
                                 rings.As<rocegw_cqe>() + size_t{w} * entries};
@@ -72,7 +72,7 @@ void Resize(ClientSession& session, const Resizing& to) {
       if (to.fresh) session.segment().Free(known.rings);
       known.rings = to.rings;
       known.entries = to.entries;
-      return session.Reply(Describe(to.cq, known, session.services().workers.worker_count()));
+      return session.Reply(Describe(to.cq, known, session.workers().worker_count()));
     }
     // A worker has more completions than fit: workers that have moved return to the old rings,
     // which fit all of them.
@@ -86,17 +86,16 @@ void Resize(ClientSession& session, const Resizing& to) {
 void CreateCq(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_cq>();
   Objects& objects = session.objects();
-  Services& services = session.services();
   CompletionChannel* const channel = objects.channels.Find(asked.channel);
   if (objects.contexts.Find(asked.context) == nullptr || asked.entries == 0 ||
-      asked.entries > services.options.device.max_cqe ||
+      asked.entries > session.options().device.max_cqe ||
       (asked.channel != 0 && channel == nullptr)) {
     return session.ReplyError(EINVAL);
   }
   if (channel != nullptr && channel->context != asked.context) return session.ReplyError(EINVAL);
   if (const int error = session.Take(Resource::kCqs)) return session.ReplyError(error);
 
-  const size_t workers = services.workers.worker_count();
+  const size_t workers = session.workers().worker_count();
   auto cq = std::make_unique<Cq>();
   cq->context = asked.context;
   cq->entries = EntriesFor(asked.entries);
@@ -119,7 +118,7 @@ void CreateCq(ClientSession& session, Request& request) {
   const Cq& made = *cq;
   const uint32_t handle = objects.cqs.Add(std::move(cq));
   const rocegw_cq_reply reply = Describe(handle, made, workers);
-  services.workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex w) { return worker::LinkCq{CqConfigOf(session, handle, made, w)}; },
       [&session, handle, reply](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);
@@ -130,15 +129,14 @@ void CreateCq(ClientSession& session, Request& request) {
 
 void ResizeCq(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_resize_cq>();
-  Services& services = session.services();
   Cq* const cq = session.objects().cqs.Find(asked.cq);
-  if (cq == nullptr || asked.entries == 0 || asked.entries > services.options.device.max_cqe)
+  if (cq == nullptr || asked.entries == 0 || asked.entries > session.options().device.max_cqe)
     return session.ReplyError(EINVAL);
   const uint32_t entries = EntriesFor(asked.entries);
   Resizing to{asked.cq, entries, asked.entries, entries != cq->entries, cq->rings};
   if (to.fresh) {
-    auto rings =
-        session.Allocate(shm::Writer::kDaemon, RingBytes(services.workers.worker_count(), entries));
+    auto rings = session.Allocate(shm::Writer::kDaemon,
+                                  RingBytes(session.workers().worker_count(), entries));
     if (!rings.ok()) return session.ReplyError(ENOMEM);
     to.rings = *rings;
   }
@@ -159,7 +157,7 @@ void ModerateCq(ClientSession& session, Request& request) {
   if (cq == nullptr) return session.ReplyError(EINVAL);
   if (cq->moderation == nullptr) cq->moderation = std::make_unique<verbs::CqModeration>();
   cq->moderated = {asked.count, asked.period};
-  session.services().workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) {
         return worker::ModerateCq{session.id(), asked.cq, cq->moderation.get(), asked.count,
                                   Microseconds(asked.period)};

@@ -33,7 +33,7 @@ uint32_t Narrow(uint64_t value) {
 }
 
 const Device* FindDevice(ClientSession& session, uint32_t index) {
-  const auto& devices = session.services().DevicesOf(session.pool());
+  const auto& devices = session.devices().SeenBy(session.pool());
   return index < devices.size() ? &devices[index] : nullptr;
 }
 
@@ -51,7 +51,7 @@ void TellOwnPreload(ClientSession& session, const rocegw_hello& hello) {
   const std::string own = PlainText(hello.own_preload);
   if (own.empty()) return;
   const Peer& peer = session.peer();
-  session.services().Tell(
+  session.reports().Tell(
       "OWN_PRELOAD", session.pool().name(), peer.comm,
       session.pool().name() + ": " + peer.comm + " (pid " + std::to_string(peer.pid) +
           ") has an LD_PRELOAD of its container's own, with " + own +
@@ -64,13 +64,13 @@ void Welcome(ClientSession& session, const rocegw_hello& hello, UniqueFd memory)
   if ((hello.flags & ROCEGW_HELLO_DEVICES) != 0) session.memory().ExpectDevices();
   session.Greeted(hello.minor);
   TellOwnPreload(session, hello);
-  const Options& options = session.services().options;
+  const Options& options = session.options();
   rocegw_hello_reply reply{};
   reply.major = ROCEGW_ABI_MAJOR;
   reply.minor = ROCEGW_ABI_MINOR;
   reply.session = session.id().value;
-  reply.worker_count = static_cast<uint32_t>(session.services().workers.worker_count());
-  reply.device_count = static_cast<uint32_t>(session.services().devices.size());
+  reply.worker_count = static_cast<uint32_t>(session.workers().worker_count());
+  reply.device_count = static_cast<uint32_t>(session.devices().size());
   CopyText(reply.sysfs_root, options.sysfs_root);
   // A client may not create a full userfaultfd itself, but through this descriptor it may
   // (userfaultfd(2)).
@@ -85,7 +85,7 @@ void Welcome(ClientSession& session, const rocegw_hello& hello, UniqueFd memory)
 // Takes the descriptor of the program's memory. In the program's own process it is ignored.
 void TakeMemory(ClientSession& session, Request& request,
                 std::function<void(PassedDescriptor memory)> done) {
-  const bool ignored = session.services().options.memory_way == MemoryWay::kOwn;
+  const bool ignored = session.options().memory_way == MemoryWay::kOwn;
   session.TakeDescriptor(request, {PassedKind::kProcessMemory},
                          [ignored, done = std::move(done)](PassedDescriptor memory) {
                            done(ignored ? PassedDescriptor{} : std::move(memory));
@@ -122,7 +122,7 @@ void SetMemory(ClientSession& session, Request& request) {
 void QueryDevice(ClientSession& session, Request& request) {
   const Device* const device = FindDevice(session, request.As<rocegw_query_device>().device);
   if (device == nullptr) return session.ReplyError(ENODEV);
-  const Options& options = session.services().options;
+  const Options& options = session.options();
   const tenant::Pool& pool = session.pool();
   rocegw_device_reply reply{};
   CopyText(reply.name, device->name);
@@ -159,7 +159,7 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.max_multicast = options.device.max_multicast;
   reply.max_mw = reply.max_mr;
   reply.max_xrcd = reply.max_pd;
-  if (session.services().HasPlacement(session.pool())) reply.features |= ROCEGW_DEVICE_PLACEMENT;
+  if (session.rules().HasPlacement(session.pool())) reply.features |= ROCEGW_DEVICE_PLACEMENT;
   session.Reply(reply);
 }
 
@@ -185,7 +185,7 @@ void QueryGids(ClientSession& session, Request& request) {
 void OpenContext(ClientSession& session, Request& request) {
   const uint32_t device = request.As<rocegw_open_context>().device;
   if (FindDevice(session, device) == nullptr) return session.ReplyError(ENODEV);
-  const uint32_t most = session.services().options.session.contexts;
+  const uint32_t most = session.options().session.contexts;
   if (session.objects().contexts.size() >= most) return session.ReplyBound("open devices", most);
   session.LinkToWorkers([&session, device](int error) {
     if (error != 0) return session.ReplyError(error);
@@ -193,8 +193,8 @@ void OpenContext(ClientSession& session, Request& request) {
     auto pair = session.NewEventPair(context->descriptors);
     if (!pair.ok()) return session.ReplyError(pair.status().error());
     context->device = device;
-    context->async_events = std::make_unique<EventChannel>(
-        session.services().loop, session.event_backlog(), std::move(pair->ours));
+    context->async_events = std::make_unique<EventChannel>(session.loop(), session.event_backlog(),
+                                                           std::move(pair->ours));
     const uint32_t handle = session.objects().contexts.Add(std::move(context));
     session.ReplyObject(handle, 0, pair->client.get());
   });

@@ -48,7 +48,7 @@ void ImportDevice(ClientSession& session, Request& request) {
   // programs do not trust each other, one could name another's memory.
   if (!session.trusted()) return session.ReplyError(EPERM);
   // The threads of a gateway in the program's own process have no descriptors of CUDA.
-  const bool here = session.services().options.memory_way == MemoryWay::kOwn;
+  const bool here = session.options().memory_way == MemoryWay::kOwn;
   if (here || asked.kind != ROCEGW_DEVICE_CUDA) return session.ReplyError(EOPNOTSUPP);
   if (asked.length == 0 || asked.length > std::numeric_limits<uint64_t>::max() - asked.address) {
     return session.ReplyError(EINVAL);
@@ -74,7 +74,7 @@ void ImportDevice(ClientSession& session, Request& request) {
       [&session, opening, region = std::move(region)] {
         if (!opening->opened.ok()) {
           const Status refused = opening->opened.status();
-          session.services().Say(Severity::kWarning, refused.text());
+          session.reports().Say(Severity::kWarning, refused.text());
           return session.ReplyError(refused.error());
         }
         region->device = *opening->opened;

@@ -22,14 +22,13 @@ rocegw_group_reply Describe(uint32_t handle, Qpn number) {
 
 void CreateGroup(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_group>();
-  Services& services = session.services();
   Pd* const pd = session.objects().pds.Find(asked.pd);
   if (pd == nullptr || asked.dispatch > ROCEGW_DISPATCH_DEPTH) return session.ReplyError(EINVAL);
-  if (const int error = services.CheckDrain(session.pool(), "group"))
+  if (const int error = session.rules().CheckDrain(session.pool(), "group"))
     return session.ReplyError(error);
   // A group has a QPN, so it counts as a queue pair.
   if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
-  const auto taken = services.TakeQpn();
+  const auto taken = session.worker_choice().TakeQpn();
   if (!taken) {
     session.Give(Resource::kQps);
     return session.ReplyError(ENOMEM);
@@ -44,7 +43,7 @@ void CreateGroup(ClientSession& session, Request& request) {
   const uint32_t handle = session.objects().groups.Add(std::move(group));
   const worker::LinkGroup link{
       {session.id(), taken->qpn, static_cast<verbs::Dispatch>(asked.dispatch)}};
-  services.workers.Send(
+  session.workers().Send(
       taken->worker, link,
       [&session, handle, number = taken->qpn](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(Describe(handle, number));
@@ -58,11 +57,11 @@ void DestroyGroup(ClientSession& session, Request& request) {
   const EndpointGroup* const group = session.objects().groups.Find(handle);
   if (group == nullptr) return session.ReplyError(EINVAL);
   if (group->users != 0) return session.ReplyError(EBUSY);
-  session.services().workers.Send(group->worker, worker::UnlinkGroup{session.id(), group->number},
-                                  [&session, handle](const worker::ControlReply&) {
-                                    session.FreeGroup(handle);
-                                    session.ReplyDone();
-                                  });
+  session.workers().Send(group->worker, worker::UnlinkGroup{session.id(), group->number},
+                         [&session, handle](const worker::ControlReply&) {
+                           session.FreeGroup(handle);
+                           session.ReplyDone();
+                         });
 }
 
 }  // namespace rocegw::session

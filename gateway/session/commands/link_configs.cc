@@ -4,11 +4,25 @@
 #include <algorithm>
 
 #include "gateway/session/client_session.h"
+#include "gateway/tenant/tag.h"
 
 namespace rocegw::session {
 
+verbs::QpConfig QpConfigOn(ClientSession& session, uint32_t device) {
+  const tenant::Pool& pool = session.pool();
+  verbs::QpConfig config;
+  config.device = device;
+  config.gids = session.devices().GidTableOf(pool, device);
+  config.peers = session.rules().PeerRulesOf(pool);
+  config.tenant_tag = tenant::TagOf(pool.name());
+  config.port_mtu = session.devices()[device].active_mtu;
+  config.window_bytes = static_cast<uint32_t>(pool.settings().window_bytes);
+  config.placement = session.rules().HasPlacement(pool);
+  return config;
+}
+
 verbs::QpConfig QpConfigOf(ClientSession& session, uint32_t handle, const Qp& qp) {
-  verbs::QpConfig config = session.services().QpConfigOn(session.pool(), session.DeviceOf(qp));
+  verbs::QpConfig config = QpConfigOn(session, session.DeviceOf(qp));
   config.type = qp.type;
   config.qpn = qp.qpn;
   config.session = session.id();

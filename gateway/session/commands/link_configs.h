@@ -17,6 +17,8 @@ inline constexpr uint32_t kDataPathAccess = verbs::kAccessLocalWrite | verbs::kA
                                             verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic |
                                             verbs::kAccessFlushGlobal;
 
+// Returns the part of a queue pair's configuration that follows from pool and port.
+verbs::QpConfig QpConfigOn(ClientSession& session, uint32_t device);
 verbs::QpConfig QpConfigOf(ClientSession& session, uint32_t handle, const Qp& qp);
 verbs::CqConfig CqConfigOf(const ClientSession& session, uint32_t handle, const Cq& cq,
                            WorkerIndex worker);

@@ -79,11 +79,11 @@ struct Place {
 // Returns 0, or why the region is impossible.
 int Find(ClientSession& session, const Wish& wish, Place& place) {
   Objects& objects = session.objects();
-  const Options& options = session.services().options;
+  const Options& options = session.options();
   place.pd = objects.pds.Find(wish.pd);
   if (place.pd == nullptr || wish.length == 0 ||
       (wish.length > options.device.max_mr_size && !wish.IsImplicit()) ||
-      !AccessIsValid(wish.access, session.services().HasPlacement(session.pool())) ||
+      !AccessIsValid(wish.access, session.rules().HasPlacement(session.pool())) ||
       !FitsAddressSpace(wish.address, wish.length) || !FitsAddressSpace(wish.iova, wish.length)) {
     return EINVAL;
   }
@@ -141,7 +141,7 @@ rocegw_mr_reply ReplyFor(const ClientSession& session, const Place& place,
 
 void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done) {
   const MemoryKey key = session.objects().mrs.Find(handle)->key;
-  session.services().workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) {
         return worker::UnlinkRegion{session.id(), key};
       },
@@ -161,7 +161,7 @@ void MapDmaBuf(ClientSession& session, const rocegw_import_region& asked,
   auto import = std::make_shared<Import>();
   import->descriptor = std::move(descriptor);
   session.RunBlocking(
-      [import, asked, inspect = session.services().options.inspect_dma_buf] {
+      [import, asked, inspect = session.options().inspect_dma_buf] {
         auto buffer = inspect(import->descriptor.get());
         import->memory = !buffer.ok()
                              ? buffer.status()
@@ -183,7 +183,7 @@ void MapDmaBuf(ClientSession& session, const rocegw_import_region& asked,
 bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCosts& costs) {
   static_assert(std::tuple_size_v<RegionCosts> ==
                 std::tuple_size_v<decltype(RemappedRegion::charges)>);
-  const uint32_t most = session.services().options.session.event_channels;
+  const uint32_t most = session.options().session.event_channels;
   if (session.objects().regions.size() >= most) {
     session.ReplyBound("remapped regions", most);
     return false;
@@ -218,7 +218,6 @@ void DeallocPd(ClientSession& session, Request& request) {
 void RegMr(ClientSession& session, Request& request) {
   const Wish wish(request.As<rocegw_reg_mr>());
   Objects& objects = session.objects();
-  Services& services = session.services();
   Place place;
   if (const int error = Find(session, wish, place)) return session.ReplyError(error);
   if (const int error = session.Take(Resource::kMrs)) return session.ReplyError(error);
@@ -228,12 +227,12 @@ void RegMr(ClientSession& session, Request& request) {
   }
   auto added = std::make_unique<Mr>();
   Mr& mr = *added;
-  mr.key = services.keys.Take();
+  mr.key = session.keys().Take();
   Adopt(wish, place, mr);
   const uint32_t handle = objects.mrs.Add(std::move(added));
   const verbs::RegionConfig config = RegionConfigOf(session, handle, mr);
   const rocegw_mr_reply reply = ReplyFor(session, place, config);
-  services.workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) { return worker::LinkRegion{config}; },
       [&session, handle, reply](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);
@@ -266,12 +265,11 @@ void ReregMr(ClientSession& session, Request& request) {
   Adopt(wish, place, *mr);
   const verbs::RegionConfig config = RegionConfigOf(session, asked.mr, *mr);
   const rocegw_mr_reply reply = ReplyFor(session, place, config);
-  session.services().workers.Broadcast(
-      [&](WorkerIndex) { return worker::RelinkRegion{config}; },
-      [&session, reply, windows](const worker::ControlReply& relinked) {
-        if (relinked.error == 0) return session.Reply(reply);
-        session.ReplyError(relinked.error);
-      });
+  session.workers().Broadcast([&](WorkerIndex) { return worker::RelinkRegion{config}; },
+                              [&session, reply, windows](const worker::ControlReply& relinked) {
+                                if (relinked.error == 0) return session.Reply(reply);
+                                session.ReplyError(relinked.error);
+                              });
 }
 
 void DeregMr(ClientSession& session, Request& request) {

@@ -38,17 +38,17 @@ MulticastGroups::Attachment CountedAs(ClientSession& session, const Attachment& 
 
 // Returns 0, or the errno if the pool has its share of groups.
 int CheckShare(ClientSession& session, const Attachment& wanted) {
-  Services& services = session.services();
   size_t pools = 0;
-  services.pools.ForEachPool([&pools](const tenant::Pool&) { ++pools; });
-  const auto share = services.multicast.ShareExceeded(CountedAs(session, wanted), pools);
+  session.pools().ForEachPool([&pools](const tenant::Pool&) { ++pools; });
+  const auto share = session.multicast_groups().ShareExceeded(CountedAs(session, wanted), pools);
   if (!share) return 0;
   tenant::Pool& pool = session.pool();
   pool.CountBoundRefused();
-  services.Tell("QUOTA_EXCEEDED", pool.name(), "multicast groups",
-                pool.name() + ": its programs hear " + std::to_string(*share) +
-                    " multicast groups at one device, the share of each of " +
-                    std::to_string(pools) + " pools; the kernel's limit is " + kKernelLimit);
+  session.reports().Tell("QUOTA_EXCEEDED", pool.name(), "multicast groups",
+                         pool.name() + ": its programs hear " + std::to_string(*share) +
+                             " multicast groups at one device, the share of each of " +
+                             std::to_string(pools) + " pools; the kernel's limit is " +
+                             kKernelLimit);
   return ENOMEM;
 }
 
@@ -57,11 +57,11 @@ void TellPortRefused(ClientSession& session, const Status& refused) {
   std::string text = pool + ": " + refused.text();
   if (refused.error() == ENOBUFS || refused.error() == ENOMEM)
     text += std::string("; the kernel's limit is ") + kKernelLimit;
-  session.services().Tell("QUOTA_EXCEEDED", pool, "multicast groups", text);
+  session.reports().Tell("QUOTA_EXCEEDED", pool, "multicast groups", text);
 }
 
 void TellWorkers(ClientSession& session, const Attachment& what, bool attached) {
-  session.services().workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) {
         return worker::Multicast{session.id(), what.device, what.group, what.qp->qpn, attached};
       },
@@ -72,17 +72,16 @@ void TellWorkers(ClientSession& session, const Attachment& what, bool attached) 
 
 void AttachMulticast(ClientSession& session, Request& request) {
   const Attachment wanted = Read(session, request);
-  Services& services = session.services();
   auto& attached = session.objects().multicast;
   if (wanted.qp == nullptr || wanted.qp->type != verbs::QpType::kUd || !wanted.group.IsMulticast())
     return session.ReplyError(EINVAL);
   if (attached.contains({wanted.handle, wanted.group})) return session.ReplyDone();
-  const uint32_t most = services.options.device.max_multicast;
+  const uint32_t most = session.options().device.max_multicast;
   if (attached.size() >= most) return session.ReplyBound("multicast attachments", most);
-  if (const int error = services.CheckPeer(session.pool(), wanted.group))
+  if (const int error = session.rules().CheckPeer(session.pool(), wanted.group))
     return session.ReplyError(error);
   if (const int error = CheckShare(session, wanted)) return session.ReplyError(error);
-  const Status heard = services.multicast.Add(CountedAs(session, wanted));
+  const Status heard = session.multicast_groups().Add(CountedAs(session, wanted));
   if (!heard.ok()) {
     TellPortRefused(session, heard);
     return session.ReplyError(heard.error());
@@ -95,7 +94,7 @@ void DetachMulticast(ClientSession& session, Request& request) {
   const Attachment known = Read(session, request);
   if (session.objects().multicast.erase({known.handle, known.group}) == 0)
     return session.ReplyError(EINVAL);
-  session.services().multicast.Remove(CountedAs(session, known));
+  session.multicast_groups().Remove(CountedAs(session, known));
   TellWorkers(session, known, false);
 }
 

@@ -20,7 +20,7 @@ constexpr uint32_t kPeerMask = verbs::kAttrAv | verbs::kAttrDestQpn;
 constexpr Duration kPatience = Milliseconds(500);
 
 void DropPeer(ClientSession& session, uint32_t handle, std::function<void()> done) {
-  session.services().workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) {
         return worker::UnlinkPeer{session.id(), handle};
       },
@@ -50,7 +50,7 @@ void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
                                .key = asked.key,
                                .path = attributes.path,
                                .target = *path.channel}};
-  session.services().workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) { return link; },
       [&session, handle](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.ReplyObject(handle, 0);
@@ -60,18 +60,17 @@ void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
 
 void FindPeer(ClientSession& session, const rocegw_create_peer& asked,
               const verbs::QpAttributes& attributes, TimePoint give_up) {
-  session.cm().WithDataPath(
-      attributes.path, attributes.dest_qpn, UINT32_MAX,
-      [&session, asked, attributes, give_up](const cm::DataPath& chosen) {
-        if (session.ending()) return session.ReplyError(ESHUTDOWN);
-        const wire::Gid& peer = attributes.path.destination;
-        if (const int error = session.services().CheckPeer(session.pool(), peer))
-          return session.ReplyError(error);
-        if (!chosen.silent || ControlLoop::Now() >= give_up)
-          return LinkPeer(session, asked, attributes, chosen);
-        session.cm().ForgetPeer(peer);
-        FindPeer(session, asked, attributes, give_up);
-      });
+  session.cm().WithDataPath(attributes.path, attributes.dest_qpn, UINT32_MAX,
+                            [&session, asked, attributes, give_up](const cm::DataPath& chosen) {
+                              if (session.ending()) return session.ReplyError(ESHUTDOWN);
+                              const wire::Gid& peer = attributes.path.destination;
+                              if (const int error = session.rules().CheckPeer(session.pool(), peer))
+                                return session.ReplyError(error);
+                              if (!chosen.silent || ControlLoop::Now() >= give_up)
+                                return LinkPeer(session, asked, attributes, chosen);
+                              session.cm().ForgetPeer(peer);
+                              FindPeer(session, asked, attributes, give_up);
+                            });
 }
 
 }  // namespace
@@ -81,15 +80,14 @@ void CreatePeer(ClientSession& session, Request& request) {
   const Pd* const pd = session.objects().pds.Find(asked.pd);
   if (pd == nullptr || asked.qpn <= kGsiQpn.value || asked.qpn >= kMulticastQpn.value)
     return session.ReplyError(EINVAL);
-  Services& services = session.services();
   const uint32_t index = session.objects().contexts.Find(pd->context)->device;
   rocegw_qp_attr attr{};
   attr.av = asked.av;
   attr.dest_qpn = asked.qpn;
-  auto attributes = FromClient(attr, kPeerMask, services.DevicesOf(session.pool())[index],
-                               services.options.device, Qpn{asked.qpn});
+  auto attributes = FromClient(attr, kPeerMask, session.devices().SeenBy(session.pool())[index],
+                               session.options().device, Qpn{asked.qpn});
   if (!attributes.ok()) return session.ReplyError(attributes.status().error());
-  if (const int error = services.CheckPeer(session.pool(), attributes->path.destination))
+  if (const int error = session.rules().CheckPeer(session.pool(), attributes->path.destination))
     return session.ReplyError(error);
   FindPeer(session, asked, *attributes, ControlLoop::Now() + kPatience);
 }

@@ -153,7 +153,7 @@ class UnfinishedQp {
   // Takes a number, unless the queue pair has one. `on`: only a number of that worker.
   bool TakeNumber(std::optional<WorkerIndex> on) {
     if (ready_) return true;
-    const auto taken = session_.services().TakeQpn(on);
+    const auto taken = session_.worker_choice().TakeQpn(on);
     if (!taken) return false;
     qp_->qpn = taken->qpn;
     qp_->worker = taken->worker;
@@ -188,7 +188,7 @@ class UnfinishedQp {
     if (ready_) {
       session_.reserve()->PutBack(std::move(qp_));
     } else if (qp_->qpn != kInvalidQpn) {
-      session_.services().qpns.Give(qp_->qpn, ControlLoop::Now());
+      session_.qpns().Give(qp_->qpn, ControlLoop::Now());
     }
   }
 
@@ -248,7 +248,7 @@ StatusOr<std::unique_ptr<Qp>> MakeQp(ClientSession& session, const rocegw_create
   UnfinishedQp unfinished(session);
   if (const int error = unfinished.Charge(asked)) return Status(error, "queue pair: limit");
   Qp& qp = unfinished.Make(asked);
-  Fill(asked, used, session.services().HasPlacement(session.pool()), qp);
+  Fill(asked, used, session.rules().HasPlacement(session.pool()), qp);
   std::optional<WorkerIndex> on;
   if (used.srq != nullptr) on = used.srq->worker;
   if (used.group != nullptr) on = used.group->worker;
@@ -276,7 +276,7 @@ void ReplyEce(ClientSession& session, const Qp& qp) {
                                      ~uint32_t{wire::kOptionAuthentication}
                                : wire::kOptionPresent;
   rocegw_ece_reply reply{};
-  reply.vendor_id = session.services().options.gateways.vendor_id;
+  reply.vendor_id = session.options().gateways.vendor_id;
   reply.options = offered & qp.ece_allowed;
   session.Reply(reply);
 }
@@ -287,7 +287,6 @@ void CreateQp(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_qp>();
   if (asked.type == ROCEGW_QPT_XRC_RECV) return CreateXrcTarget(session, asked);
   Objects& objects = session.objects();
-  Services& services = session.services();
   Pd* const pd = objects.pds.Find(asked.pd);
   Cq* const send_cq = objects.cqs.Find(asked.send_cq);
   Cq* const recv_cq = objects.cqs.Find(asked.recv_cq);
@@ -298,10 +297,10 @@ void CreateQp(ClientSession& session, Request& request) {
       send_cq->context != pd->context || recv_cq->context != pd->context ||
       (asked.srq != 0 && (srq == nullptr || srq->context != pd->context || srq->xrcd != 0)) ||
       (asked.cm_id != 0 && (id == nullptr || asked.type != ROCEGW_QPT_RC)) ||
-      !Valid(asked, services.options.device) || !MayJoin(group, asked)) {
+      !Valid(asked, session.options().device) || !MayJoin(group, asked)) {
     return session.ReplyError(EINVAL);
   }
-  if (const int error = services.CheckDrain(session.pool(), "queue pair"))
+  if (const int error = session.rules().CheckDrain(session.pool(), "queue pair"))
     return session.ReplyError(error);
   auto made = MakeQp(session, asked, {pd, send_cq, recv_cq, srq, group});
   if (!made.ok()) return session.ReplyError(made.status().error());
@@ -327,14 +326,14 @@ void CreateQp(ClientSession& session, Request& request) {
   };
   // Its completion queues exist, so no worker can refuse it; shared objects need an answer.
   const bool plain = srq == nullptr && group == nullptr;
-  if (plain && services.workers.TryTell(kept.worker, link, WorkerRequests::Haste::kWhenAwake)) {
+  if (plain && session.workers().TryTell(kept.worker, link, WorkerRequests::Haste::kWhenAwake)) {
     objects.qps.Find(reply.handle)->setting_up = true;
     if (id == nullptr) return finish(0);
     return InitQpOf(session, *id, reply.handle, finish);
   }
   const MoveDone each = WhenAll(id != nullptr ? 2 : 1, finish);
-  services.workers.Send(kept.worker, link,
-                        [each](const worker::ControlReply& linked) { each(linked.error); });
+  session.workers().Send(kept.worker, link,
+                         [each](const worker::ControlReply& linked) { each(linked.error); });
   objects.qps.Find(reply.handle)->setting_up = true;
   if (id != nullptr) InitQpOf(session, *id, reply.handle, each);
 }
@@ -351,7 +350,7 @@ void QueryEce(ClientSession& session, Request& request) {
 void SetEce(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_set_ece>();
   Qp* const qp = session.objects().qps.Find(asked.qp);
-  if (qp == nullptr || asked.vendor_id != session.services().options.gateways.vendor_id)
+  if (qp == nullptr || asked.vendor_id != session.options().gateways.vendor_id)
     return session.ReplyError(EINVAL);
   qp->ece_allowed = asked.options;
   ReplyEce(session, *qp);
@@ -361,23 +360,22 @@ void QueryQp(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Qp* const qp = session.objects().qps.Find(handle);
   if (qp == nullptr) return session.ReplyError(EINVAL);
-  session.services().workers.Send(
-      qp->worker, worker::QueryQp{session.LinkedAs(*qp), qp->qpn},
-      [&session, handle](const worker::ControlReply& answer) {
-        if (answer.error != 0 || answer.qps.empty()) {
-          return session.ReplyError(answer.error != 0 ? answer.error : EINVAL);
-        }
-        const Qp& known = *session.objects().qps.Find(handle);
-        rocegw_query_qp_reply reply{};
-        reply.attr = ToClient(answer.qps.front().attributes);
-        reply.max_send_wr = known.sq_entries;
-        reply.max_recv_wr = known.rq_entries;
-        reply.max_send_sge = known.max_send_sge;
-        reply.max_recv_sge = known.max_recv_sge;
-        reply.max_inline = known.max_inline;
-        reply.path = PathOf(known, answer.qps.front());
-        session.Reply(reply);
-      });
+  session.workers().Send(qp->worker, worker::QueryQp{session.LinkedAs(*qp), qp->qpn},
+                         [&session, handle](const worker::ControlReply& answer) {
+                           if (answer.error != 0 || answer.qps.empty()) {
+                             return session.ReplyError(answer.error != 0 ? answer.error : EINVAL);
+                           }
+                           const Qp& known = *session.objects().qps.Find(handle);
+                           rocegw_query_qp_reply reply{};
+                           reply.attr = ToClient(answer.qps.front().attributes);
+                           reply.max_send_wr = known.sq_entries;
+                           reply.max_recv_wr = known.rq_entries;
+                           reply.max_send_sge = known.max_send_sge;
+                           reply.max_recv_sge = known.max_recv_sge;
+                           reply.max_inline = known.max_inline;
+                           reply.path = PathOf(known, answer.qps.front());
+                           session.Reply(reply);
+                         });
 }
 
 void DestroyQp(ClientSession& session, Request& request) {

@@ -48,19 +48,18 @@ void Remember(const QpMove& move, Qp& qp) {
 // Checked again after each wait, since rules may have changed.
 int CheckPeerOf(ClientSession& session, const QpMove& move) {
   if ((move.asked.attr_mask & verbs::kAttrAv) == 0) return 0;
-  return session.services().CheckPeer(session.pool(), move.to.path.destination);
+  return session.rules().CheckPeer(session.pool(), move.to.path.destination);
 }
 
 // Checks the client's values. Returns 0 or errno.
 int Check(ClientSession& session, QpMove& move) {
-  Services& services = session.services();
   const rocegw_modify_qp& asked = move.asked;
   Qp* const qp = session.objects().qps.Find(asked.qp);
   if (qp == nullptr) return EINVAL;
   const Context* const context = session.objects().contexts.Find(qp->context);
-  const Device& device = services.DevicesOf(session.pool())[context->device];
+  const Device& device = session.devices().SeenBy(session.pool())[context->device];
   auto attributes =
-      FromClient(asked.attr, asked.attr_mask, device, services.options.device, qp->peer);
+      FromClient(asked.attr, asked.attr_mask, device, session.options().device, qp->peer);
   if (!attributes.ok()) return attributes.status().error();
   move.to = *attributes;
   if (const int error = CheckPeerOf(session, move)) return error;
@@ -98,8 +97,8 @@ bool TellAtOnce(ClientSession& session, const QpMove& move) {
   // A channel is opened before its first message, by either side.
   const bool opens = move.path && move.path->channel;
   if (!NeedNotAsk(qp, move) ||
-      !session.services().workers.TryTell(qp.worker, MessageOf(session, move, qp),
-                                          opens ? Haste::kNow : Haste::kWhenAwake)) {
+      !session.workers().TryTell(qp.worker, MessageOf(session, move, qp),
+                                 opens ? Haste::kNow : Haste::kWhenAwake)) {
     return false;
   }
   Remember(move, qp);
@@ -112,7 +111,7 @@ void TellWorker(ClientSession& session, const QpMove& move, MoveDone done) {
   if (TellAtOnce(session, move)) return done(0);
   Qp& qp = *session.objects().qps.Find(move.asked.qp);
   qp.setting_up = false;
-  session.services().workers.Send(
+  session.workers().Send(
       qp.worker, MessageOf(session, move, qp),
       [&session, move, done = std::move(done)](const worker::ControlReply& reply) {
         if (reply.error != 0) {
@@ -218,7 +217,7 @@ void BreakQp(ClientSession& session, uint32_t qp) {
   verbs::QpAttributes to;
   to.state = verbs::QpState::kError;
   // No worker refuses this move.
-  session.services().workers.Tell(
+  session.workers().Tell(
       known.worker, worker::ModifyQp{session.id(), known.qpn, verbs::kAttrState, to, std::nullopt});
 }
 

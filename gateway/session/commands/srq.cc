@@ -32,14 +32,14 @@ bool AllocateSrq(ClientSession& session, Srq& srq) {
 
 void DropSrq(ClientSession& session, uint32_t handle, std::function<void(uint32_t events)> done) {
   const Srq& srq = *session.objects().srqs.Find(handle);
-  session.services().workers.Send(srq.worker, worker::UnlinkSrq{session.id(), handle},
-                                  [&session, handle, context = srq.context,
-                                   done = std::move(done)](const worker::ControlReply&) {
-                                    const uint32_t events = session.ForgetAsyncEvents(
-                                        context, ROCEGW_OBJECT_SRQ, handle);
-                                    session.FreeSrq(handle);
-                                    done(events);
-                                  });
+  session.workers().Send(srq.worker, worker::UnlinkSrq{session.id(), handle},
+                         [&session, handle, context = srq.context,
+                          done = std::move(done)](const worker::ControlReply&) {
+                           const uint32_t events =
+                               session.ForgetAsyncEvents(context, ROCEGW_OBJECT_SRQ, handle);
+                           session.FreeSrq(handle);
+                           done(events);
+                         });
 }
 
 // Heap for receives that queue pairs have taken.
@@ -92,7 +92,7 @@ void Resize(ClientSession& session, uint32_t handle, uint32_t capacity,
   // Also if the worker refuses: the additional charge ends with the queue.
   srq.heap = std::move(heap);
   CopyQueue(srq, capacity, order, slots);
-  session.services().workers.Send(
+  session.workers().Send(
       srq.worker, worker::ResizeSrq{session.id(), handle, capacity, order.address, slots.address},
       [&session, handle, capacity, order, slots,
        done = std::move(done)](const worker::ControlReply& resized) mutable {
@@ -111,7 +111,7 @@ void Resize(ClientSession& session, uint32_t handle, uint32_t capacity,
 
 void Arm(ClientSession& session, uint32_t handle, uint32_t limit,
          std::function<void(int error)> done) {
-  session.services().workers.Send(
+  session.workers().Send(
       session.objects().srqs.Find(handle)->worker, worker::ArmSrq{session.id(), handle, limit},
       [done = std::move(done)](const worker::ControlReply& armed) { done(armed.error); });
 }
@@ -120,8 +120,7 @@ void Arm(ClientSession& session, uint32_t handle, uint32_t limit,
 
 void CreateSrq(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_srq>();
-  Services& services = session.services();
-  const DeviceBounds& bounds = services.options.device;
+  const DeviceBounds& bounds = session.options().device;
   Pd* const pd = session.objects().pds.Find(asked.pd);
   Xrcd* const xrcd = session.objects().xrcds.Find(asked.xrcd);
   Cq* const cq = session.objects().cqs.Find(asked.cq);
@@ -133,14 +132,14 @@ void CreateSrq(ClientSession& session, Request& request) {
       asked.max_wr > bounds.max_qp_wr || asked.max_sge > bounds.max_sge ||
       asked.limit > asked.max_wr)
     return session.ReplyError(EINVAL);
-  if (const int error = services.CheckDrain(session.pool(), "shared receive queue"))
+  if (const int error = session.rules().CheckDrain(session.pool(), "shared receive queue"))
     return session.ReplyError(error);
   if (const int error = session.Take(Resource::kSrqs)) return session.ReplyError(error);
 
   auto srq = std::make_unique<Srq>();
   srq->context = pd->context;
   srq->pd = asked.pd;
-  srq->worker = xrc ? xrcd->domain->worker : services.NextWorker();
+  srq->worker = xrc ? xrcd->domain->worker : session.worker_choice().Next();
   srq->xrcd = asked.xrcd;
   srq->cq = asked.cq;
   srq->cookie = asked.cookie;
@@ -152,9 +151,9 @@ void CreateSrq(ClientSession& session, Request& request) {
     session.Give(Resource::kSrqs);
     return session.ReplyError(error);
   }
-  if (xrc) srq->number = services.xrc.TakeNumber();
+  if (xrc) srq->number = session.xrc_domains().TakeNumber();
   if ((xrc && srq->number == 0) || !AllocateSrq(session, *srq)) {
-    services.xrc.GiveNumber(srq->number);
+    session.xrc_domains().GiveNumber(srq->number);
     session.Give(Resource::kSrqs);
     return session.ReplyError(ENOMEM);
   }
@@ -170,7 +169,7 @@ void CreateSrq(ClientSession& session, Request& request) {
   verbs::SrqConfig config =
       SrqConfigOf(session, reply.handle, *session.objects().srqs.Find(reply.handle));
   config.limit = asked.limit;
-  services.workers.Send(
+  session.workers().Send(
       worker, worker::LinkSrq{config}, [&session, reply](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);
         DropSrq(session, reply.handle,
@@ -183,7 +182,7 @@ void ModifySrq(ClientSession& session, Request& request) {
   const Srq* const srq = session.objects().srqs.Find(asked.srq);
   const bool resizes = (asked.mask & ROCEGW_SRQ_MAX_WR) != 0;
   const bool arms = (asked.mask & ROCEGW_SRQ_LIMIT) != 0;
-  const uint32_t bound = session.services().options.device.max_qp_wr;
+  const uint32_t bound = session.options().device.max_qp_wr;
   if (srq == nullptr || asked.mask == 0 ||
       (asked.mask & ~(ROCEGW_SRQ_MAX_WR | ROCEGW_SRQ_LIMIT)) != 0 ||
       (resizes && (asked.max_wr == 0 || asked.max_wr > bound))) {
@@ -209,16 +208,16 @@ void QuerySrq(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Srq* const srq = session.objects().srqs.Find(handle);
   if (srq == nullptr) return session.ReplyError(EINVAL);
-  session.services().workers.Send(srq->worker, worker::QuerySrq{session.id(), handle},
-                                  [&session, handle](const worker::ControlReply& answer) {
-                                    if (answer.error != 0) return session.ReplyError(answer.error);
-                                    const Srq& known = *session.objects().srqs.Find(handle);
-                                    rocegw_query_srq_reply reply{};
-                                    reply.max_wr = known.capacity;
-                                    reply.max_sge = known.max_sge;
-                                    reply.limit = answer.srq_limit;
-                                    session.Reply(reply);
-                                  });
+  session.workers().Send(srq->worker, worker::QuerySrq{session.id(), handle},
+                         [&session, handle](const worker::ControlReply& answer) {
+                           if (answer.error != 0) return session.ReplyError(answer.error);
+                           const Srq& known = *session.objects().srqs.Find(handle);
+                           rocegw_query_srq_reply reply{};
+                           reply.max_wr = known.capacity;
+                           reply.max_sge = known.max_sge;
+                           reply.limit = answer.srq_limit;
+                           session.Reply(reply);
+                         });
 }
 
 void DestroySrq(ClientSession& session, Request& request) {

@@ -10,7 +10,7 @@ namespace {
 
 void DropMw(ClientSession& session, uint32_t handle, std::function<void()> done) {
   const uint32_t name = verbs::MemoryWindow::NameOf(session.objects().mws.Find(handle)->key);
-  session.services().workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) {
         return worker::UnlinkWindow{session.id(), name};
       },
@@ -24,7 +24,6 @@ void DropMw(ClientSession& session, uint32_t handle, std::function<void()> done)
 
 void AllocMw(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_alloc_mw>();
-  Services& services = session.services();
   Pd* const pd = session.objects().pds.Find(asked.pd);
   const bool first = asked.type == static_cast<uint32_t>(verbs::MwType::kType1);
   const bool second = asked.type == static_cast<uint32_t>(verbs::MwType::kType2);
@@ -33,7 +32,7 @@ void AllocMw(ClientSession& session, Request& request) {
   auto mw = std::make_unique<Mw>();
   mw->context = pd->context;
   mw->pd = asked.pd;
-  mw->key = services.keys.TakeForWindow();
+  mw->key = session.keys().TakeForWindow();
   mw->window = std::make_unique<verbs::MemoryWindow>(
       first ? verbs::MwType::kType1 : verbs::MwType::kType2, session.id(), asked.pd, mw->key);
   ++pd->users;
@@ -43,7 +42,7 @@ void AllocMw(ClientSession& session, Request& request) {
   rocegw_mw_reply reply{};
   reply.rkey = mw->key.value;
   reply.handle = session.objects().mws.Add(std::move(mw));
-  services.workers.Broadcast(
+  session.workers().Broadcast(
       [&](WorkerIndex) {
         return worker::LinkWindow{session.id(), name, window};
       },

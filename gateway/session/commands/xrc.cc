@@ -8,6 +8,7 @@
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/commands/link_configs.h"
 #include "gateway/session/state/captures.h"
 
 namespace rocegw::session {
@@ -15,7 +16,7 @@ namespace {
 
 verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, XrcDomain& domain,
                          XrcTarget& target) {
-  verbs::QpConfig config = session.services().QpConfigOn(session.pool(), domain.device);
+  verbs::QpConfig config = QpConfigOn(session, domain.device);
   config.type = verbs::QpType::kXrcReceive;
   config.qpn = qp.qpn;
   config.session = domain.id;
@@ -51,14 +52,13 @@ rocegw_qp_reply Describe(const Qp& qp, uint32_t handle) {
 }
 
 void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescriptor file) {
-  Services& services = session.services();
   const Context* const context = session.objects().contexts.Find(asked.context);
   if (const int error = session.Take(Resource::kPds)) return session.ReplyError(error);
   ClientFd named;
   if (file.fd.valid()) named = ClientFd(std::move(file.fd), session.call_queue());
-  auto opened = services.xrc.Open(
+  auto opened = session.xrc_domains().Open(
       {&session.pool(), context->device, std::move(named), {file.device, file.inode}, asked.flags},
-      services.NextWorker());
+      session.worker_choice().Next());
   if (!opened.ok()) {
     session.Give(Resource::kPds);
     return session.ReplyError(opened.status().error());
@@ -70,7 +70,7 @@ void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescripto
   if (!opened->made) return session.ReplyObject(handle, 0);
   XrcDomain& domain = *opened->domain;
   domain.slot = session.slot();
-  services.workers.Send(
+  session.workers().Send(
       domain.worker,
       worker::LinkSession{.session = domain.id,
                           .line = &domain.line,
@@ -106,17 +106,16 @@ void CloseXrcd(ClientSession& session, Request& request) {
 }
 
 void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
-  Services& services = session.services();
   Xrcd* const xrcd = session.objects().xrcds.Find(asked.xrcd);
   if (xrcd == nullptr || asked.srq != 0 || asked.group != 0 || asked.cm_id != 0 ||
       asked.service_mode != 0 || asked.any_completion_order != 0) {
     return session.ReplyError(EINVAL);
   }
-  if (const int error = services.CheckDrain(session.pool(), "queue pair"))
+  if (const int error = session.rules().CheckDrain(session.pool(), "queue pair"))
     return session.ReplyError(error);
   if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
   XrcDomain& domain = *xrcd->domain;
-  const auto taken = services.TakeQpn(domain.worker);
+  const auto taken = session.worker_choice().TakeQpn(domain.worker);
   if (!taken.has_value()) {
     session.Give(Resource::kQps);
     return session.ReplyError(ENOMEM);
@@ -127,7 +126,7 @@ void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
   const Qp& qp = *session.objects().qps.Find(handle);
   // Before a worker knows the queue pair, so that a capture sees its first packet.
   session.captures().QpAdded(session.pool().name(), qp.qpn);
-  services.workers.Send(
+  session.workers().Send(
       domain.worker, worker::LinkQp{ConfigOf(session, qp, domain, target)},
       [&session, reply = Describe(qp, handle)](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);

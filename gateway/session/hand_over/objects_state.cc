@@ -72,7 +72,7 @@ class ObjectsInTransit {
     HandOverBlock(state_, session_.segment(), writer, bytes, block);
   }
   void Charge(Resource resource, tenant::Charge& charge) {
-    Services::HandOver(state_, session_.pool(), resource, charge);
+    PoolRules::HandOver(state_, session_.pool(), resource, charge);
   }
   // Takes an amount that the object does not keep as a charge.
   void Adopt(Resource resource, uint64_t amount = 1) {
@@ -90,14 +90,14 @@ class ObjectsInTransit {
   }
   std::unique_ptr<EventChannel> MakeChannel(char kind, uint32_t handle) {
     return std::make_unique<EventChannel>(
-        session_.services().loop, session_.event_backlog(),
+        session_.loop(), session_.event_backlog(),
         Take(FdKind::kEvents, EventsName(session_.id(), kind, handle)));
   }
 
   void One(uint32_t handle, Context& object) {
     auto& [device, descriptors, async_events] = object;
     state_(device);
-    state_.Require(device < session_.services().devices.size(), "device is missing");
+    state_.Require(device < session_.devices().size(), "device is missing");
     Charge(Resource::kDescriptors, descriptors);
     if (state_.reading()) async_events = MakeChannel(kAsyncChannel, handle);
   }
@@ -145,7 +145,7 @@ class ObjectsInTransit {
     state_(cookie);
     entries = state_.Carry(entries, kMostEntries);
     Use(objects_.channels, channel, true);
-    const uint64_t workers = session_.services().workers.worker_count();
+    const uint64_t workers = session_.workers().worker_count();
     state_.Require(std::has_single_bit(entries), "size of a queue is impossible");
     Block(shm::Writer::kClient, sizeof(rocegw_cq_control) + workers * ROCEGW_CACHE_LINE, control);
     Block(shm::Writer::kDaemon, workers * entries * sizeof(rocegw_cqe), rings);
@@ -162,7 +162,7 @@ class ObjectsInTransit {
     state_(cookie);
     for (uint32_t* const size : {&entries, &capacity, &payload_slots})
       *size = state_.Carry(*size, kMostEntries);
-    max_sge = state_.Carry(max_sge, session_.services().options.device.max_sge);
+    max_sge = state_.Carry(max_sge, session_.options().device.max_sge);
     payload_stride = state_.Carry(payload_stride, uint32_t{UINT16_MAX});
     state_.Require(std::has_single_bit(entries) && payload_slots <= entries,
                    "size of a queue is impossible");
@@ -189,7 +189,7 @@ class ObjectsInTransit {
     const Srq* const shared = Use(objects_.srqs, srq, true);
     state_(qpn, peer, cookie, doorbell_page, doorbell_bit);
     Worker(worker);
-    const auto& bounds = session_.services().options.device;
+    const auto& bounds = session_.options().device;
     sq_entries = state_.Carry(sq_entries, uint32_t{1} << 15);
     rq_entries = state_.Carry(rq_entries, uint32_t{1} << 15);
     max_send_sge = state_.Carry(max_send_sge, bounds.max_sge);
@@ -201,7 +201,7 @@ class ObjectsInTransit {
                           (rq_entries == 0 || std::has_single_bit(rq_entries)) &&
                           (shared == nullptr || (rq_entries == 0 && shared->worker == worker));
     state_.Require(possible && qpn != kInvalidQpn &&
-                       session_.services().steering.WorkerOf(port::BucketOf(qpn)) == worker,
+                       session_.steering().WorkerOf(port::BucketOf(qpn)) == worker,
                    "queue pair is impossible");
     state_.Enum(service_mode, verbs::ServiceMode::kUnordered);
     state_(give_up_ms, signal_all, any_completion_order);
@@ -238,7 +238,7 @@ class ObjectsInTransit {
     Adopt(Resource::kRegisteredBytes, charged);
     if (!state_.reading() || !state_.ok()) return;
     if ((access & verbs::kAccessMwBind) != 0) windows = std::make_unique<verbs::BoundWindows>();
-    state_.Require(session_.services().keys.Adopt(key), "key of a memory region twice");
+    state_.Require(session_.keys().Adopt(key), "key of a memory region twice");
   }
   void One(Mw& object) {
     auto& [context, pd, key, window] = object;
@@ -251,11 +251,11 @@ class ObjectsInTransit {
     Adopt(Resource::kMrs);
     if (!state_.reading() || !state_.ok()) return;
     window = std::make_unique<verbs::MemoryWindow>(type, session_.id(), pd, key);
-    state_.Require(session_.services().keys.AdoptWindow(key), "key of a memory window twice");
+    state_.Require(session_.keys().AdoptWindow(key), "key of a memory window twice");
   }
   // The port is a member already, because its sockets are those of the other gateway.
   void Groups() {
-    const uint32_t most = session_.services().options.device.max_multicast;
+    const uint32_t most = session_.options().device.max_multicast;
     const uint32_t count = state_.Count(objects_.multicast.size(), most);
     auto at = objects_.multicast.begin();
     for (uint32_t i = 0; i < count && state_.ok(); ++i) {
@@ -270,7 +270,7 @@ class ObjectsInTransit {
       const bool possible = qp != nullptr && qp->type == verbs::QpType::kUd && group.IsMulticast();
       if (!state_.Require(possible, "member of a multicast group is impossible")) return;
       const Status heard =
-          session_.services().multicast.Add({session_.pool().id(), session_.DeviceOf(*qp), group});
+          session_.multicast_groups().Add({session_.pool().id(), session_.DeviceOf(*qp), group});
       state_.Require(heard.ok() && objects_.multicast.insert({handle, group}).second,
                      "multicast group cannot be joined");
     }
@@ -300,7 +300,7 @@ class ObjectsInTransit {
   }
   void Worker(WorkerIndex& worker) {
     state_(worker);
-    state_.Require(worker < session_.services().workers.worker_count(), "worker is missing");
+    state_.Require(worker < session_.workers().worker_count(), "worker is missing");
   }
 
   StateStream& state_;

@@ -28,8 +28,8 @@ EventChannel::Subject SubjectOfEvents(rocegw_object_kind kind, uint32_t handle) 
 
 }  // namespace
 
-void Services::HandOver(StateStream& state, tenant::Pool& pool, Resource resource,
-                        tenant::Charge& charge) {
+void PoolRules::HandOver(StateStream& state, tenant::Pool& pool, Resource resource,
+                         tenant::Charge& charge) {
   uint64_t amount = charge.amount();
   state(amount);
   const bool possible = state.Require(amount <= kMostCharged, "amount out of range");
@@ -137,7 +137,7 @@ void SessionSegment::HandOver(StateStream& state,
   }
   state.Require(announced == chunks, "the program does not know its memory yet");
   for (tenant::Charge& descriptors : chunk_descriptors)
-    Services::HandOver(state, pool, Resource::kDescriptors, descriptors);
+    PoolRules::HandOver(state, pool, Resource::kDescriptors, descriptors);
 }
 
 void SessionSegment::HandOverCharge(StateStream& state) {

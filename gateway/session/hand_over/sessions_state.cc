@@ -128,8 +128,8 @@ void AttachServer::HandOverSession(StateStream& state, uint32_t id, uint16_t ver
   if (!state.Require(of != nullptr, "pool of a session is missing")) return;
   std::vector<tenant::Charge> fresh(2);
   std::vector<tenant::Charge>& charges = connection == nullptr ? fresh : connection->charges;
-  Services::HandOver(state, *of, Resource::kSessions, charges[0]);
-  Services::HandOver(state, *of, Resource::kDescriptors, charges[1]);
+  PoolRules::HandOver(state, *of, Resource::kSessions, charges[0]);
+  PoolRules::HandOver(state, *of, Resource::kDescriptors, charges[1]);
   if (connection == nullptr) {
     UniqueFd socket, process;
     if (inherited_ != nullptr) {

@@ -115,9 +115,9 @@ bool ReadyReserve::RefillChunks() {
     }
   }
   if (short_) {
-    services_.Tell("RESERVE_SHORT", pool_->name(), "",
-                   pool_->name() + ": no memory to keep " + std::to_string(wanted_) +
-                       " queue pairs ready; what is made now takes longer");
+    services_.reports.Tell("RESERVE_SHORT", pool_->name(), "",
+                           pool_->name() + ": no memory to keep " + std::to_string(wanted_) +
+                               " queue pairs ready; what is made now takes longer");
   }
   return false;
 }
@@ -140,7 +140,7 @@ bool ReadyReserve::RefillQps() {
 }
 
 void ReadyReserve::Prepare() {
-  auto taken = services_.TakeQpn();
+  auto taken = services_.choice.TakeQpn();
   if (!taken) return;
   ++preparing_;
   qps_.Reserve(qps_.size() + preparing_);

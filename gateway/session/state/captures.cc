@@ -61,8 +61,8 @@ void Captures::Start(const CaptureOrder& order, std::shared_ptr<port::CaptureSin
     filter.SetAddresses(AddressesOf(order.pool));
     list_qps_(order.pool, [&](Qpn qpn) { filter.Add(qpn); });
   }
-  services_.Say(Severity::kInfo,
-                "capture begins" + (order.pool.empty() ? "" : " of " + order.pool));
+  services_.reports.Say(Severity::kInfo,
+                        "capture begins" + (order.pool.empty() ? "" : " of " + order.pool));
   port::CaptureConfig bounds = order.bounds;
   bounds.ended = [this, place, number = running.number] {
     (void)services_.loop.Post([this, place, number] { Ended(place, number); });
@@ -101,8 +101,9 @@ void Captures::Ended(size_t place, uint64_t number) {
 void Captures::Free(size_t place) {
   running_[place].sink->Abort();
   const port::CaptureSummary summary = (*taps_)[place].Stop();
-  services_.Say(Severity::kInfo, "capture ends after " + std::to_string(summary.packets) +
-                                     " packets, " + std::to_string(summary.missed) + " missed");
+  services_.reports.Say(Severity::kInfo, "capture ends after " + std::to_string(summary.packets) +
+                                             " packets, " + std::to_string(summary.missed) +
+                                             " missed");
   running_[place] = {};
   const bool none = std::all_of(running_.begin(), running_.end(),
                                 [](const Running& one) { return one.sink == nullptr; });
