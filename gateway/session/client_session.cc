@@ -87,9 +87,7 @@ void ClientSession::OnMessage(std::span<const uint8_t> bytes, int passing) {
     return End("first message was not a greeting");
   }
   if (greeted_ && request.header.type == ROCEGW_MSG_HELLO) return End("second greeting");
-  pending_ = Pending{request.header.type, request.header.request_id,
-                     request.As<rocegw_object_request>().handle};
-  request_began_ = ControlLoop::Now();
+  pending_.Begin(request, ControlLoop::Now());
   if (const Command command = FindCommand(request.header.type)) {
     command(*this, request);
   } else {
@@ -99,15 +97,13 @@ void ClientSession::OnMessage(std::span<const uint8_t> bytes, int passing) {
 }
 
 void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
-  if (!ROCEGW_INVARIANT(pending_.has_value(), "session-one-reply-per-request")) return;
   auto* const header = reinterpret_cast<rocegw_reply*>(reply.data());
-  header->type = pending_->type;
   header->length = static_cast<uint32_t>(reply.size());
-  header->request_id = pending_->request_id;
-  pending_.reset();
+  const bool awaited = pending_.awaited();
+  if (!pending_.Complete(*header)) return;
   if (ending_) return end_waits_for_pending_.reset();
   segment_.AnnounceTo(sink_);
-  if (header->request_id != 0 || header->type == ROCEGW_MSG_HELLO) sink_.Send(reply, fd);
+  if (awaited) sink_.Send(reply, fd);
   AddSetUpTime();
   if (on_ready) on_ready();
 }
@@ -115,7 +111,7 @@ void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
 void ClientSession::AddSetUpTime() {
   Qp* const qp = objects_.qps.Find(std::exchange(counted_.qp, 0));
   if (qp == nullptr) return;
-  qp->set_up = qp->set_up + (ControlLoop::Now() - request_began_);
+  qp->set_up = qp->set_up + (ControlLoop::Now() - pending_.began());
   if (!counted_.finished) return;
   qp->was_set_up = true;
   pool_.set_up().Add(qp->set_up);
@@ -165,8 +161,8 @@ bool ClientSession::LacksEventChannels() {
 }
 
 void ClientSession::ReplyError(int error) {
-  if (pending_.has_value() && pending_->request_id == 0 && !ending_)
-    cm_.OnUnanswered(*this, pending_->type, pending_->subject, error);
+  if (pending_.owed() && !pending_.awaited() && !ending_)
+    cm_.OnUnanswered(*this, pending_.type(), pending_.subject(), error);
   rocegw_reply reply{};
   reply.error = error;
   SendReply({reinterpret_cast<uint8_t*>(&reply), sizeof reply}, -1);

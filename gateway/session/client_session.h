@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +23,7 @@
 #include "gateway/session/attach/message_socket.h"
 #include "gateway/session/attach/peer.h"
 #include "gateway/session/client_memory.h"
+#include "gateway/session/commands/pending_reply.h"
 #include "gateway/session/commands/request.h"
 #include "gateway/session/events/doorbells.h"
 #include "gateway/session/objects/objects.h"
@@ -55,7 +55,7 @@ class ClientSession {
   // Handles a message of the client. `passing`: the connection, if the message passes a descriptor
   // and is still the next one there; else -1. Must not be called while busy.
   void OnMessage(std::span<const uint8_t> bytes, int passing);
-  bool busy() const { return pending_.has_value() || dropping_ != 0; }
+  bool busy() const { return pending_.owed() || dropping_ != 0; }
   bool greeted() const { return greeted_; }
   // Returns true if the session's pool is trusted.
   bool trusted() const { return trusted_; }
@@ -246,11 +246,6 @@ class ClientSession {
   // `pending`: number of the call, 0 when it has returned.
   void RunBlocking(uint64_t& pending, std::function<void()> call, std::function<void()> done);
   using Join = std::shared_ptr<void>;
-  struct Pending {
-    uint32_t type;
-    uint64_t request_id;
-    uint32_t subject;  // first argument of most requests
-  };
   void SendReply(std::span<uint8_t> reply, int fd);
   void AnnounceWorkers();
   void ContinueEnd();
@@ -289,8 +284,7 @@ class ClientSession {
   int link_error_ = 0;
   bool ending_ = false;
   bool ended_ = false;
-  std::optional<Pending> pending_;
-  TimePoint request_began_;
+  PendingReply pending_;
   struct {
     uint32_t qp = 0;
     bool finished = false;

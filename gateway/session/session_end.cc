@@ -256,7 +256,7 @@ void ClientSession::End(const std::string& reason) {
   // The program decides when this call returns, so it is abandoned without an answer.
   if (const uint64_t out = std::exchange(blocking_, 0); out != 0) {
     services_.returned_calls->Abandon(out);
-    pending_.reset();
+    pending_.Drop();
   }
   services_.returned_calls->Abandon(std::exchange(dropping_, 0));
   cm_.DropSession(*this);
@@ -293,7 +293,7 @@ void ClientSession::DropCmIds() {
 }
 
 void ClientSession::Violation(const std::string& reason) {
-  pending_.reset();
+  pending_.Drop();
   End(reason);
 }
 
