@@ -62,7 +62,7 @@
 #include "gateway/process/lifecycle.h"
 #include "gateway/process/readiness.h"
 #include "gateway/process/runtime_dir.h"
-#include "gateway/process/unix_socket.h"
+#include "gateway/process/socket/unix_socket.h"
 #include "gateway/process/watchdog.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 

@@ -12,8 +12,8 @@
 #include <chrono>
 #include <optional>
 
-#include "gateway/process/unix_acceptor.h"
-#include "gateway/process/unix_socket.h"
+#include "gateway/process/socket/unix_acceptor.h"
+#include "gateway/process/socket/unix_socket.h"
 #include "gateway/service/config_service.h"
 #include "gateway/service/debug_service.h"
 #include "gateway/service/identity_service.h"

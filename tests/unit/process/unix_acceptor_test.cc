@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections of a Unix socket whose peers have no descriptors to pass.
-#include "gateway/process/unix_acceptor.h"
+#include "gateway/process/socket/unix_acceptor.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -14,7 +14,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/process/unix_socket.h"
+#include "gateway/process/socket/unix_socket.h"
 
 namespace rocegw::process {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/process/unix_acceptor.h"
+#include "gateway/process/socket/unix_acceptor.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/process/unix_socket.h"
+#include "gateway/process/socket/unix_socket.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
