@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-from rocegw_adapter.backup import Backup, place
+from rocegw_adapter.backup import Backup, give, place
 from rocegw_adapter.byte_counters import gateway_bytes, rnic_bytes
 from rocegw_adapter.ceph_cluster import POSIX, RDMA, CephCluster, CephDaemon, endpoints
 from rocegw_adapter.config_files import ConfigFiles
@@ -119,7 +119,7 @@ class Step(Call):
         fresh = self.conf + ".rocegw-source"
         with open(fresh, "w", encoding="utf-8") as file:
             file.write(text)
-        os.chmod(fresh, os.stat(self.conf).st_mode & 0o7777)
+        give(fresh, os.stat(self.conf))
         place(fresh, self.conf)
         os.remove(fresh)
 

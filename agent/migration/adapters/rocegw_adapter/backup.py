@@ -4,12 +4,23 @@
 import contextlib
 import os
 import shutil
+import stat
 
 from .protocol import failed
 
 
+def give(path, found):
+    """Gives a file the owner and the mode that another one has. The filter of the agent's unit ends a process that changes
+    an owner, hence only where the owners differ."""
+    own = os.stat(path)
+    if (own.st_uid, own.st_gid) != (found.st_uid, found.st_gid):
+        os.chown(path, found.st_uid, found.st_gid)
+    os.chmod(path, stat.S_IMODE(found.st_mode))
+
+
 def place(source, path):
-    """Replaces a file, so that a reader sees the old content or the new one; without a source it is removed."""
+    """Replaces a file, so that a reader sees the old content or the new one; without a source it is removed. The owner and the
+    mode are those of the source: a daemon that gave up root still reads its configuration."""
     if source is None or not os.path.exists(source):
         if os.path.exists(path):
             os.remove(path)
@@ -17,6 +28,7 @@ def place(source, path):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     fresh = path + ".rocegw-new"
     shutil.copy2(source, fresh)
+    give(fresh, os.stat(source))
     with open(fresh, "rb+") as file:
         os.fsync(file.fileno())
     os.replace(fresh, path)

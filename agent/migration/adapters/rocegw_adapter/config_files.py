@@ -5,6 +5,17 @@ import hashlib
 import os
 
 from .backup import place
+from .protocol import failed
+
+
+def state_of(path):
+    """Content, mode and owner of a file, or None."""
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            return file.read(), found.st_mode, found.st_uid, found.st_gid
+    except FileNotFoundError:
+        return None
 
 
 class ConfigFiles:
@@ -28,8 +39,17 @@ class ConfigFiles:
         if self.backup.begin():
             for number, path in enumerate(self.paths):
                 place(path, self.backup.path(str(number)))
+                self._rehearse(number, path)
             self.backup.complete(self.hash())
         return self.backup.config_hash()
+
+    def _rehearse(self, number, path):
+        """Restores the backup of one file beside it, where nothing reads it, and compares."""
+        scratch = self.backup.path("rehearsal")
+        place(self.backup.path(str(number)), scratch)
+        if state_of(scratch) != state_of(path):
+            raise failed(f"{path}: what its backup restores differs from it")
+        place(None, scratch)
 
     def restore(self):
         self.backup.config_hash()
