@@ -118,6 +118,8 @@ class CephCluster:
             self.daemons("start", host, "osd")
         eventually("all object stores are up", lambda: self.up() == self.osds(), 90)
         self.ceph("osd", "in", *map(str, range(self.osds())))
+        # The balancer of the manager would move placement groups at any moment, and the adapter refuses while one moves.
+        self.ceph("balancer", "off", timeout=60)
         self.ceph("osd", "pool", "create", "canary", "16", "16", "replicated", timeout=60)
         self.ceph("osd", "pool", "application", "enable", "canary", "rados")
         self.await_clean()
