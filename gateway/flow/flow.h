@@ -51,6 +51,9 @@ class Flow {
   // Returns the bytes that congestion control allows per round trip.
   uint64_t cc_window() const { return AlgorithmOf(cc_.kind).window(cc_, rtt_.smoothed()); }
 
+  // Prefetches the ledger.
+  void Prefetch() const { ledger_.Prefetch(); }
+
   Psn una() const { return una_; }
   Psn next() const { return next_; }
   Psn max() const { return max_; }

@@ -45,6 +45,9 @@ class CompletionRing {
     return true;
   }
 
+  // Prefetches the slot of the next completion for writing.
+  void Prefetch() const { __builtin_prefetch(&ring_[produced_ & (entries_ - 1)], 1); }
+
   uint32_t produced() const { return produced_; }
   // Writes or reads the indices (hand_over::StateStream).
   template <typename Stream>

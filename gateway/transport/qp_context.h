@@ -127,6 +127,12 @@ struct QpContext {
   // intended.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
 
+  // Returns the slot of the next posted request.
+  const uint8_t* NextSend() const {
+    return send_ring.slots +
+           static_cast<size_t>(send_ring.fetched & (send_ring.entries - 1u)) * send_ring.stride;
+  }
+
   using Ring = shm::WorkQueueOn<shm::RingPlace&>;
   Ring sq() { return {&control->sq_producer, &status->sq_released, send_ring}; }
   Ring rq() { return {&control->rq_producer, &status->rq_released, receive_ring}; }

@@ -39,6 +39,12 @@ class alignas(64) QueuePair {
   // Changes state and attributes. Returns 0, or EINVAL without any change.
   int Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& wanted, TimePoint now);
 
+  // Prefetch the cache lines of the object that a message touches, and then those that they point
+  // to. The first line of the object should be in the cache before Prefetch, and the lines of
+  // Prefetch before PrefetchLinks.
+  virtual void Prefetch() const {}
+  virtual void PrefetchLinks() const {}
+
   // Handles the client's doorbell: there may be new requests, or receives to flush.
   void OnDoorbell(Outbox& outbox);
   PumpResult Pump(Outbox& outbox, TimePoint now, PumpBudget& budget);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+
 #include "gateway/flow/carrier_names.h"
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/transport/message/frame_packet.h"
@@ -30,6 +32,30 @@ class RcQueuePair final : public QueuePair {
   ~RcQueuePair() override {
     message_responder_.Reset();
     ReleaseCarrier();
+  }
+
+  void Prefetch() const override {
+    constexpr size_t kOfContext = offsetof(QpContext, payload);
+    base::PrefetchLines(&qp_, kOfContext);
+    base::PrefetchLines(&message_requester_, kOfQueues);
+    if (qp_.carrier != nullptr) return;
+    base::PrefetchLines(&requester_, sizeof requester_);
+    base::PrefetchLines(&responder_, kOfResponder);
+    __builtin_prefetch(&cc_);
+  }
+  void PrefetchLinks() const override {
+    if (qp_.control == nullptr) return;
+    __builtin_prefetch(qp_.control);
+    __builtin_prefetch(qp_.status, 1);
+    send_.Prefetch();
+    if (!send_.empty()) {
+      qp_.send_cq->Prefetch();
+    } else if (qp_.send_ring.entries != 0) {
+      __builtin_prefetch(qp_.NextSend());
+    }
+    if (qp_.carrier != nullptr) return;
+    requester_.Prefetch();
+    if (qp_.hears_native) responder_.Prefetch();
   }
 
   void BindCarrier(flow::Carrier& carrier) override {
@@ -325,6 +351,10 @@ class RcQueuePair final : public QueuePair {
     return qp_.requests_on_channel() ? message_requester_.Pump(qp_, send_, outbox, now, budget)
                                      : requester_.Pump(qp_, outbox, now, budget);
   }
+
+  // Bytes of the members that lie together and of the responder that messages touch.
+  static constexpr size_t kOfQueues = 192;
+  static constexpr size_t kOfResponder = 128;
 
   // The members that every message on a channel touches lie together, from a cache line boundary
   // on. The native halves are large and follow.

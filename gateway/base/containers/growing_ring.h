@@ -24,6 +24,11 @@ class GrowingRing {
   T& operator[](size_t i) { return slots_[(head_ + i) & Mask()]; }
   const T& operator[](size_t i) const { return slots_[(head_ + i) & Mask()]; }
 
+  // Prefetches the first element, or the slot of the next one if the ring is empty.
+  void Prefetch() const {
+    if (capacity_ != 0) __builtin_prefetch(&slots_[head_ & Mask()]);
+  }
+
   void push_back(T value) { Extend() = std::move(value); }
   void push_front(T value) {
     if (size() == capacity_) Grow();

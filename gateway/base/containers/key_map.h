@@ -24,6 +24,11 @@ class KeyMap {
     }
   }
 
+  // Prefetches the slot where a search for the key begins.
+  void Prefetch(Key key) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[Home(key)]);
+  }
+
   // Returns false if the key is 0 or exists.
   bool Insert(Key key, V value) {
     if (key == 0 || Find(key) != nullptr) return false;

@@ -50,6 +50,9 @@ class Requester {
   // Stops waiting for responses, because the queue pair has gone to the error state.
   void Stop();
 
+  // Prefetches what the object points to and a message touches.
+  void Prefetch() const { flow_.Prefetch(); }
+
   TimePoint deadline() const;
   const flow::Flow& flow() const { return flow_; }
   flow::Flow& flow() { return flow_; }

@@ -55,6 +55,8 @@ class Responder {
   void Reset();
 
   metrics::DropReason OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  // Prefetches the queue of replies.
+  void Prefetch() const { replies_.Prefetch(); }
   // Sends replies that are due.
   PumpResult Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
                   PumpBudget& budget);

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "gateway/base/containers/growing_ring.h"
+#include "gateway/base/prefetch.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/verbs/work_request.h"
 
@@ -86,6 +87,14 @@ class SendQueue {
   uint32_t reading() const { return reading_; }
   // Returns true if every request that began is complete.
   bool drained() const { return head_ == tail_ || !At(head_).started; }
+
+  // Prefetches the entries of the oldest and of the next request.
+  void Prefetch() const {
+    if (ring_ == nullptr) return;
+    base::PrefetchLines(&At(tail_), sizeof(SendEntry));
+    if (!empty()) base::PrefetchLines(&At(head_), sizeof(SendEntry));
+    __builtin_prefetch(sges_.get() + static_cast<size_t>(tail_ & mask_) * max_sge_);
+  }
 
   // Fetches the next posted request; a bad one has `failed` set. Returns false if there is none, or
   // if the client broke the rules.

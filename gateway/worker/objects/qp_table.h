@@ -50,6 +50,17 @@ class QpTable {
   }
   const SlotHandle* HandleOf(Qpn qpn) const { return by_qpn_.Find(qpn.value); }
 
+  // Returns true if the queue pairs probably do not fit into the caches of a core, so that
+  // prefetching pays: each has 2 to 3 KiB, and caches have 1 to 2 MiB.
+  bool outgrows_caches() const { return size() > 512; }
+  // Prefetch what HandleOf and Find read. PrefetchSlot returns nullptr if there is no such slot.
+  void PrefetchHandle(Qpn qpn) const { by_qpn_.Prefetch(qpn.value); }
+  const QpSlot* PrefetchSlot(SlotHandle handle) const {
+    if (handle.index >= slots_.size()) return nullptr;
+    __builtin_prefetch(&slots_[handle.index]);
+    return &slots_[handle.index];
+  }
+
   // Gives a QPN a slot, whose queue pair the caller makes. The QPN must not be in use.
   SlotHandle Add(Qpn qpn);
   // Destroys the queue pair.
@@ -57,6 +68,15 @@ class QpTable {
   // Writes or reads the slots of the queue pairs (hand_over/tables_state.cc); the queue pairs are
   // handed over apart. The reader has the same queue pairs of sessions, in any slots.
   void HandOver(hand_over::StateStream& state);
+
+  // Prefetches the first lines of the queue pair and its state. The slot should be in the cache.
+  void PrefetchState(SlotHandle handle) const {
+    if (handle.index >= slots_.size() || slots_[handle.index].qp == nullptr) return;
+    const transport::QueuePair& qp = *slots_[handle.index].qp;
+    __builtin_prefetch(&qp);
+    __builtin_prefetch(&qp.context().status);  // the line of `flushed`
+    __builtin_prefetch(&qp.context().attributes.state);
+  }
 
   // All slots, unused ones included.
   std::span<QpSlot> slots() { return slots_; }

@@ -7,6 +7,7 @@
 #include "gateway/transport/message/frame_packet.h"
 #include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/gateway_mad.h"
+#include "gateway/worker/objects/qp_prefetch.h"
 
 namespace rocegw::worker {
 
@@ -124,6 +125,12 @@ DropReason Demultiplexer::ToChannelEach(uint32_t device, const wire::RxPacket& p
   wire::RxPacket alone = packet;
   std::span<const uint8_t> rest = packet.payload;
   wire::BundleEntry entry;
+  if (uses_.qps.outgrows_caches()) {
+    QpBurst ahead(uses_.qps);
+    while (wire::TakeEntry(rest, entry)) ahead.Add(wire::PeekDestination(entry));
+    ahead.Prefetch();
+    rest = packet.payload;
+  }
   while (wire::TakeEntry(rest, entry)) {
     alone.headers.bth.opcode = entry.opcode;
     alone.headers.bth.psn = entry.psn;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <bit>
 
+#include "gateway/worker/objects/qp_prefetch.h"
+
 namespace rocegw::worker {
 
 using metrics::DropReason;
@@ -44,6 +46,12 @@ size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> b
                                   TimePoint now) {
   uses_.scheduler.Mark();
   const size_t count = uses_.ports[device]->Receive(burst);
+  if (count > 1 && uses_.qps.outgrows_caches()) {
+    QpBurst ahead(uses_.qps);
+    for (const wire::RxDatagram& datagram : burst.first(count))
+      ahead.Add(port::DestinationQpn(datagram.bytes));
+    ahead.Prefetch();
+  }
   if (uses_.scheduler.contended()) {
     TakeByPool(device, burst.first(count), now);
   } else {

@@ -16,20 +16,35 @@ constexpr uint32_t kFullScanEvery = 4096;
 
 }  // namespace
 
+// Handles the doorbells of the queue pairs in rung_, with the slots and the first lines of queue
+// pairs ahead prefetched.
+void DoorbellScan::HandleRung(const WorkerSession& session) {
+  constexpr size_t kSlotsAhead = 16;
+  constexpr size_t kAhead = 8;
+  const size_t count = rung_.size();
+  const size_t prefetched = uses_.qps.outgrows_caches() ? count : 0;
+  for (size_t i = 0; i < std::min(kSlotsAhead, prefetched); ++i) uses_.qps.PrefetchSlot(rung_[i]);
+  for (size_t i = 0; i < count; ++i) {
+    if (i + kSlotsAhead < prefetched) uses_.qps.PrefetchSlot(rung_[i + kSlotsAhead]);
+    if (i + kAhead < prefetched) uses_.qps.PrefetchState(rung_[i + kAhead]);
+    QpSlot* const slot = uses_.qps.Find(rung_[i]);
+    // A bit without a queue pair is a late doorbell or garbage; both are ignored.
+    if (slot == nullptr || slot->session != &session) continue;
+    slot->qp->OnDoorbell(uses_.outbox);
+    // The turn arms the deadline: a doorbell does not change it.
+    uses_.activity.MakeRunnable(*slot, rung_[i]);
+  }
+}
+
 // Takes the doorbells of a session. `all`: without the summary bits.
 bool DoorbellScan::TakeAll(WorkerSession& session, bool all) {
   uint32_t taken = 0;
   for (DoorbellPage& page : session.pages) {
-    const auto on_bit = [&](uint32_t bit) {
-      const SlotHandle handle = page.by_bit[bit];
-      QpSlot* slot = uses_.qps.Find(handle);
-      // A bit without a queue pair is a late doorbell or garbage; both are ignored.
-      if (slot == nullptr || slot->session != &session) return;
-      slot->qp->OnDoorbell(uses_.outbox);
-      uses_.activity.AfterEvent(*slot, handle);
-    };
+    rung_.clear();
+    const auto on_bit = [&](uint32_t bit) { rung_.push_back(page.by_bit[bit]); };
     taken += all ? shm::TakeAllDoorbells(page.memory, on_bit)
                  : shm::TakeDoorbells(page.memory, uses_.round.iteration, on_bit);
+    if (!rung_.empty()) HandleRung(session);
     if (session.failed) break;
   }
   uses_.counters.doorbells_events.Add(taken);

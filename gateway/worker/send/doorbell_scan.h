@@ -25,7 +25,7 @@ class DoorbellScan {
     const Round& round;
     metrics::WorkerCounters& counters;
   };
-  explicit DoorbellScan(const Uses& uses) : uses_(uses) {}
+  explicit DoorbellScan(const Uses& uses) : uses_(uses) { rung_.reserve(ROCEGW_DOORBELL_BITS); }
 
   void AddSession(WorkerSession& session) { active_.push_back(&session); }
   void RemoveSession(const WorkerSession& session) { std::erase(active_, &session); }
@@ -40,11 +40,13 @@ class DoorbellScan {
 
  private:
   bool TakeFrom(WorkerSession& session, TimePoint now, bool all);
+  void HandleRung(const WorkerSession& session);
   bool TakeAll(WorkerSession& session, bool all);
   bool GoesIdle(WorkerSession& session, TimePoint now);
 
   const Uses uses_;
   std::vector<WorkerSession*> active_;
+  std::vector<SlotHandle> rung_;  // queue pairs of the doorbells being taken
 };
 
 }  // namespace rocegw::worker

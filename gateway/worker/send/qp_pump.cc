@@ -35,6 +35,18 @@ uint32_t QpPump::RunTurn(QpSlot& slot, const Scheduler::Turn& turn, TimePoint no
   return turn.packets - budget.packets;
 }
 
+// Prefetches the queue pairs of the pool whose turns come soon.
+void QpPump::PrefetchAhead(const GrowingRing<SlotHandle>& ready) const {
+  constexpr size_t kLinksAhead = 2;
+  constexpr size_t kAhead = 5;
+  if (ready.size() > kAhead) {
+    if (const QpSlot* const slot = uses_.qps.Find(ready[kAhead])) slot->qp->Prefetch();
+  }
+  if (ready.size() > kLinksAhead) {
+    if (const QpSlot* const slot = uses_.qps.Find(ready[kLinksAhead])) slot->qp->PrefetchLinks();
+  }
+}
+
 bool QpPump::Run(TimePoint now) {
   bool busy = false;
   uint32_t sent = 0;
@@ -44,6 +56,7 @@ bool QpPump::Run(TimePoint now) {
   while (sent < kPacketsPerIteration && !uses_.transmit.port_full() &&
          uses_.scheduler.NextTurn(now, turn)) {
     busy = true;
+    if (uses_.qps.outgrows_caches()) PrefetchAhead(turn.account->ready);
     QpSlot* const slot = uses_.qps.Find(turn.qp);
     if (slot == nullptr) continue;
     if (slot->session->backlogged || slot->session->packets_held >= kMostHeld) {

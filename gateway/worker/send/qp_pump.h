@@ -29,6 +29,7 @@ class QpPump {
   bool Run(TimePoint now);
 
  private:
+  void PrefetchAhead(const GrowingRing<SlotHandle>& ready) const;
   uint32_t RunTurn(QpSlot& slot, const Scheduler::Turn& turn, TimePoint now);
 
   const Uses uses_;

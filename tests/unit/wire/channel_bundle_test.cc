@@ -81,6 +81,20 @@ TEST(ChannelBundle, Entries_AreTheDatagramsThatWentIn) {
   EXPECT_FALSE(TakeEntry(rest, entry));
 }
 
+TEST(ChannelBundle, PeekedDestination_IsThatOfTheDecodedFrame) {
+  ChannelFrame frame;
+  frame.kind = FrameKind::kReply;
+  frame.flags = kFrameLast;
+  frame.destination = Qpn{0xABCDEF};
+  Octets body(kMaxFrameLength);
+  body.resize(EncodeFrame(frame, body.data()));
+  BundleEntry entry;
+  entry.body = body;
+  EXPECT_EQ(PeekDestination(entry), frame.destination);
+  entry.body = entry.body.first(10);
+  EXPECT_EQ(PeekDestination(entry), kInvalidQpn);
+}
+
 TEST(ChannelBundle, OnlyFramesAndAcknowledgements_MayBeEntries) {
   EXPECT_TRUE(MayBundle(DatagramOf(Opcode::kChannelFrame, 1, {1})));
   EXPECT_TRUE(MayBundle(DatagramOf(Opcode::kChannelAck, 1, {1})));
