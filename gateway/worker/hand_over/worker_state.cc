@@ -26,6 +26,7 @@ bool Worker::Rest(TimePoint now) {
   scheduler_.BeginRound(now);
   control_.SendWaiting();
   memory_.Collect();
+  intake_.TakeWaiting(now, true);
   intake_.ReceiveHandedOver(now);
   staged_.ReleaseArrived();
   transmit_.Transmit(memory_.Flush());

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -26,7 +27,7 @@ constexpr Duration kContendedTime = Microseconds(10);
 PacketIntake::PacketIntake(const Uses& uses) : uses_(uses), received_(kBurst) {}
 
 bool PacketIntake::ReceiveAll(TimePoint now) {
-  bool busy = false;
+  bool busy = !waiting_.empty() && TakeWaiting(now, !uses_.scheduler.contended());
   for (uint32_t device = 0; device < uses_.ports.size(); ++device) {
     if (!uses_.scheduler.contended()) {
       busy |= ReceiveBurst(device, received_, now) != 0;
@@ -63,6 +64,61 @@ size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> b
   return count;
 }
 
+// Returns the pool of the queue pair that a datagram names; nullptr: none. Channels have no pool:
+// their frames may belong to any.
+Account* PacketIntake::PoolOf(const wire::RxDatagram& datagram) {
+  const QpSlot* const slot = uses_.qps.Find(port::DestinationQpn(datagram.bytes));
+  if (slot == nullptr || slot->session == nullptr) return nullptr;
+  __builtin_prefetch(slot->qp.get());
+  return slot->session->account;
+}
+
+// Puts a datagram into its pool's queue if the pool has used up its time, or if earlier datagrams
+// wait there. Returns false if the datagram is to be processed now.
+bool PacketIntake::MustWait(Account& pool, uint32_t device, const wire::RxDatagram& datagram) {
+  const bool behind = !waiting_.empty() && waiting_.Waits(pool);
+  if (!behind && !uses_.scheduler.InDeepDebt(pool)) return false;
+  const PoolQueues::Put put = waiting_.Push(pool, device, datagram);
+  if (put == PoolQueues::Put::kNoQueue) return false;
+  uses_.counters.rx_packets.Add();
+  uses_.counters.rx_bytes.Add(datagram.bytes.size());
+  if (put == PoolQueues::Put::kFull) uses_.counters.Drop(DropReason::k_handoff_full);
+  return true;
+}
+
+bool PacketIntake::TakeWaiting(TimePoint now, bool all) {
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    PoolQueues::Queue& queue = waiting_.at(i);
+    while (!queue.datagrams.empty()) {
+      uint32_t device = 0;
+      Account* const pool = PoolOf(queue.datagrams.At(0, device));
+      // If the pool was closed, its datagrams find no queue pair or one of another pool.
+      const bool alive = pool == queue.pool;
+      if (!all && alive && uses_.scheduler.InDebt(*pool)) {
+        uses_.scheduler.Wait(*pool);
+        break;
+      }
+      TakeSome(queue.datagrams, now);
+    }
+  }
+  waiting_.FreeEmpty();
+  return true;
+}
+
+// Processes some datagrams of a queue and charges their pools.
+void PacketIntake::TakeSome(HandoffRing& datagrams, TimePoint now) {
+  constexpr uint32_t kAtOnce = 16;
+  const uint32_t count = std::min(datagrams.size(), kAtOnce);
+  uses_.scheduler.Mark();
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t device = 0;
+    const wire::RxDatagram datagram = datagrams.At(i, device);
+    uses_.demultiplexer.OnDatagram(device, datagram, now);
+  }
+  uses_.scheduler.ChargeNoted();
+  datagrams.Pop(count, uses_.memory.Flush());
+}
+
 // Processes the burst pool by pool and charges each pool its own time. Cache warmth of the queue
 // pair, not packet length, dominates the cost.
 void PacketIntake::TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst,
@@ -70,14 +126,13 @@ void PacketIntake::TakeByPool(uint32_t device, std::span<const wire::RxDatagram>
   std::array<const Account*, kContendedBurst> pools;
   uint32_t left = 0;
   for (size_t i = 0; i < burst.size(); ++i) {
-    const QpSlot* const slot = uses_.qps.Find(port::DestinationQpn(burst[i].bytes));
-    Account* const pool =
-        slot == nullptr || slot->session == nullptr ? nullptr : slot->session->account;
+    Account* const pool = PoolOf(burst[i]);
     pools[i] = pool;
+    if (pool != nullptr) {
+      uses_.scheduler.Note(*pool, 1, burst[i].bytes.size());
+      if (MustWait(*pool, device, burst[i])) continue;
+    }
     left |= 1u << i;
-    if (pool == nullptr) continue;
-    __builtin_prefetch(slot->qp.get());
-    uses_.scheduler.Note(*pool, 1, burst[i].bytes.size());
   }
   // Charges the time to receive the burst.
   uses_.scheduler.ChargeNoted();

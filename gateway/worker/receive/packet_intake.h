@@ -11,6 +11,7 @@
 #include "gateway/worker/handoff.h"
 #include "gateway/worker/memory/memory_executor.h"
 #include "gateway/worker/receive/demultiplexer.h"
+#include "gateway/worker/receive/pool_queues.h"
 
 namespace rocegw::worker {
 
@@ -33,17 +34,25 @@ class PacketIntake {
 
   // Return true if there was something.
   bool ReceiveAll(TimePoint now);
+  // Processes the datagrams that wait for their pool's time; `all`: whatever time the pools have.
+  bool TakeWaiting(TimePoint now, bool all);
+  // Returns true if datagrams wait for their pool's time.
+  bool has_waiting() const { return !waiting_.empty(); }
   bool ReceiveHandedOver(TimePoint now);
 
  private:
   size_t ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now);
   void TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now);
+  Account* PoolOf(const wire::RxDatagram& datagram);
+  bool MustWait(Account& pool, uint32_t device, const wire::RxDatagram& datagram);
+  void TakeSome(HandoffRing& datagrams, TimePoint now);
   void Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void TakeMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram);
 
   const Uses uses_;
   std::vector<wire::RxDatagram> received_;
+  PoolQueues waiting_;
 };
 
 }  // namespace rocegw::worker

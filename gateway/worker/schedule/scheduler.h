@@ -15,6 +15,7 @@
 // Belongs to one worker. Time comes only from the given clock; all times are in nanoseconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -128,6 +129,12 @@ class Scheduler {
     return metering_ && account.active &&
            (account.time.credit <= 0 || account.tenant->time.credit <= 0);
   }
+  // Returns true if the pool is so far in debt that its received packets must wait. A smaller debt
+  // is usual for pools that use all of their time, and a delay that others hardly notice.
+  bool InDeepDebt(const Account& account) const {
+    return metering_ && account.active &&
+           std::min(account.time.credit, account.tenant->time.credit) < -kDeepDebt;
+  }
   // Records that a pool in debt has work that must wait. It then competes for time; otherwise it
   // would get none to leave its debt.
   void Wait(Account& account) {
@@ -160,6 +167,7 @@ class Scheduler {
   }
 
  private:
+  static constexpr int64_t kDeepDebt = 16'000;  // ns
   // A packet costs as much as this many bytes.
   static constexpr uint64_t kPacketUnits = 1024;
   // Order of service. kNone: not now.
