@@ -12,6 +12,7 @@
 #include "gateway/base/fleet_keys.h"
 #include "gateway/channel/local_addresses.h"
 #include "gateway/channel/owner.h"
+#include "gateway/channel/protection/protected_channels.h"
 #include "gateway/channel/wait_queue.h"
 #include "gateway/flow/receive_window.h"
 #include "gateway/flow/selective_flow.h"
@@ -83,6 +84,7 @@ struct ChannelShared {
   flow::LedgerPool ledgers;
   FreeList<AwakeChannel> awake;
   LocalAddresses sources;
+  ProtectedChannels protections{counters, keys};
   ChannelLists lists;
 };
 

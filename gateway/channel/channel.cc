@@ -21,12 +21,20 @@ Channel::Channel(const ChannelKey& key, const Options& options, uint32_t slot,
       slot_(static_cast<uint16_t>(slot)),
       source_(shared.sources.Take(key.source)),
       epoch16_(static_cast<uint16_t>(options.epoch)),
-      payload_units_(static_cast<uint8_t>(options.max_payload / kPayloadUnit)),
+      payload_units_(static_cast<uint8_t>(options.max_payload / kPayloadUnit) & 0x7F),
+      sealed_(options.sealed ? 1 : 0),
       epoch_high_(static_cast<uint16_t>(options.epoch >> 16)),
       path_(key.path),
       features_(options.features),
       peer_worker_(static_cast<uint16_t>(key.peer_worker)) {
   authenticated_ = options.authenticated;
+  if (options.sealed) {
+    shared.protections.Begin(slot_, {.source = key.source,
+                                     .peer = key.peer,
+                                     .number = options.number,
+                                     .epoch = options.epoch,
+                                     .offer = options.seal});
+  }
   resting_.out.next = options.first;
   Wake(now);
   awake_->idle_since = now;
@@ -34,6 +42,7 @@ Channel::Channel(const ChannelKey& key, const Options& options, uint32_t slot,
 
 Channel::~Channel() {
   if (awake_ != nullptr) shared_.awake.GiveBack(awake_);
+  if (sealed_) shared_.protections.End(slot_);
   shared_.sources.Leave(source_);
 }
 
@@ -80,6 +89,7 @@ bool Channel::OnPeer(const wire::ChannelControl& control, flow::CcKind kind, boo
     SetPeerEpoch(control.epoch);
     peer_instance_ = control.instance;
     features_ &= control.features;
+    AgreeOnSeal(control);
     awake_->in.Start(control.initial_psn, shared_.window);
     // The answer to a repeated opening may belong to either copy, so it gives no round trip.
     const bool timed = acceptor() != kInvalidQpn && awake_->open_resend == kFirstOpenResend;
@@ -103,6 +113,18 @@ bool Channel::OnPeer(const wire::ChannelControl& control, flow::CcKind kind, boo
   }
   if (answer) awake_->due |= kDueOpened;
   return true;
+}
+
+// A channel seals if both ends say so: what one of them did not say is not there to be left out,
+// since openings and answers that offer seals have tags.
+void Channel::AgreeOnSeal(const wire::ChannelControl& control) {
+  if (sealed_ && control.seals) {
+    shared_.protections.At(slot_)->Agree(Qpn{control.channel}, control.epoch, control.seal);
+    return;
+  }
+  if (sealed_) shared_.protections.End(slot_);
+  sealed_ = 0;
+  if (shared_.protections.offers()) shared_.counters.channel_unsealed_events.Add();
 }
 
 void Channel::SwitchCc(flow::CcKind kind, TimePoint now) {
@@ -137,7 +159,8 @@ flow::CarrierAddress Channel::address() const {
           // Congestion algorithms see an unused window themselves; the hint needs no condition.
           .hint = wire::MakeHint(true),
           .flags = static_cast<uint8_t>(asks_ack_ ? wire::kFrameAckNow : 0),
-          .bundles = bundles()};
+          .bundles = bundles(),
+          .seal = seal()};
 }
 
 // Path hash. Until a path fails, no two paths to a worker have the same UDP source port.
@@ -270,7 +293,9 @@ ChannelSnapshot Channel::Snapshot() const {
                       .rtt = rtt().smoothed(),
                       .min_rtt = rtt().minimum(),
                       .users = users_,
-                      .path_changes = repins_};
+                      .path_changes = repins_,
+                      .sealed = sealed_ != 0};
+  if (sealed_) row.seal = shared_.protections.At(slot_)->Snapshot();
   if (rests()) {
     row.window = resting_.out.window;
     row.lost = resting_.out.lost;

@@ -57,6 +57,8 @@ struct ChannelSnapshot {
   uint32_t resent = 0;
   uint32_t spurious = 0;
   uint32_t path_changes = 0;
+  bool sealed = false;
+  SealSnapshot seal;  // set for a sealed channel
 };
 
 // Says if due acknowledgements leave now or wait for the next call.
@@ -77,6 +79,8 @@ class Channel final : public flow::Carrier {
     uint32_t max_payload = 0;  // bytes of a frame, a multiple of kPayloadUnit
     uint32_t features = 0;     // wire::GatewayOption bits that we offer
     bool authenticated = false;
+    bool sealed = false;     // an authenticated channel whose datagrams are sealed
+    wire::SealOffer seal{};  // ours, if sealed
   };
   // Frames are cut so that payloads begin and end at cache lines of the message.
   static constexpr uint32_t kPayloadUnit = 64;
@@ -102,6 +106,8 @@ class Channel final : public flow::Carrier {
   uint32_t common() const { return features_; }
   // Returns true if the peer takes frames and acknowledgements in bundles.
   bool bundles() const { return (features_ & wire::kOptionBundles) != 0; }
+  // Datagrams of the channel are sealed; while opening: offered.
+  bool sealed() const { return sealed_; }
   // Replaces the congestion control algorithm.
   void SwitchCc(flow::CcKind kind, TimePoint now);
 
@@ -246,6 +252,8 @@ class Channel final : public flow::Carrier {
   bool SendDue();
   bool SendAck(TimePoint now);
   void ChangePath();
+  void AgreeOnSeal(const wire::ChannelControl& control);
+  uint32_t seal() const { return sealed_ ? slot_ + 1u : 0; }
   void Pin(uint8_t hash);
   uint8_t OwnHash() const;
   flow::CcConfig CcOf(flow::CcKind kind) const;
@@ -281,7 +289,8 @@ class Channel final : public flow::Carrier {
   uint16_t epoch16_;
   uint16_t peer_epoch16_ = 0;
   uint16_t source_port_ = 0;
-  uint8_t payload_units_;
+  uint8_t payload_units_ : 7;
+  uint8_t sealed_ : 1 = 0;
   ChannelState state_ : 2 = ChannelState::kOpening;
   bool reports_arrivals_ : 1 = false;
   bool confirmed_ : 1 = false;  // the peer has answered what only its address was sent

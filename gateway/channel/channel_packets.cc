@@ -27,6 +27,7 @@ bool SendControlPacket(ChannelShared& shared, uint32_t device, const wire::Path&
   port::TxPacket* packet = shared.owner.NewChannelPacket(device);
   if (packet == nullptr) return false;
   control.tagged = control.tagged && shared.keys.active();
+  control.seals = control.seals && control.tagged;
   if (control.tagged) control.sequence = ++shared.sequence;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kChannelControl;
@@ -57,6 +58,7 @@ bool Channel::SendFrame(Psn psn, wire::ChannelFrame& frame) {
   length += wire::EncodeFrame(frame, packet->data + length);
   Finish(*packet, length, to.path, number());
   packet->bundles = to.bundles;
+  packet->seal = to.seal;
   shared_.owner.SendChannelPacket(device_, packet);
   return true;
 }
@@ -84,6 +86,7 @@ bool Channel::SendAck(TimePoint now) {
   // equal headers.
   Finish(*packet, length, address().path, number());
   packet->bundles = bundles();
+  packet->seal = seal();
   shared_.owner.SendChannelPacket(device_, packet);
   shared_.counters.channel_ack_tx_packets.Add();
   awake_->in.OnAckSent();
@@ -108,6 +111,8 @@ bool Channel::SendControl(ControlKind kind, Qpn to) {
         state_ == ChannelState::kOpening ? features_ : wire::AgreedOptions(features_);
     control.cc_kind = static_cast<uint8_t>(awake_->out.cc_kind());
     control.worker = shared_.worker;
+    control.seals = sealed_;
+    if (sealed_) control.seal = shared_.protections.At(slot_)->offer();
   }
   if (kind == ControlKind::kProbe) control.probe = awake_->out.probe_number();
   if (kind == ControlKind::kClose) control.reason = ChannelReason::kIdle;

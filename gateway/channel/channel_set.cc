@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gateway/wire/authentication.h"
+#include "gateway/wire/byte_order.h"
 
 namespace rocegw::channel {
 
@@ -57,22 +58,34 @@ ChannelBytes ChannelSet::MeasureBytes() const {
   return bytes;
 }
 
-Channel* ChannelSet::Make(const ChannelKey& key, bool authenticated, uint32_t device,
+wire::SealOffer ChannelSet::DrawOffer() {
+  wire::SealOffer offer{.encrypts = shared_.protections.wants_encryption()};
+  for (size_t at = 0; at < offer.salt.size(); at += 8)
+    wire::StoreBe64(offer.salt.data() + at, random_.Next());
+  return offer;
+}
+
+Channel* ChannelSet::Make(const ChannelKey& key, Security security, uint32_t device,
                           TimePoint now) {
   // A channel stores its device in one byte.
   if (!enabled() || table_.free_count() == 0 || device > UINT8_MAX) return nullptr;
   constexpr size_t kUnit = Channel::kPayloadUnit;
   constexpr size_t kOverhead = wire::kMaxPayloadHeaderLength + wire::kIcrcLength;
-  const size_t room = std::min<size_t>(
-      std::max(owner_.MaxDatagram(device, key.peer), kOverhead + kUnit) - kOverhead,
-      wire::kMaxPayload);
+  const bool authenticated = security != Security::kNone;
+  const bool sealed = security == Security::kSealed;
+  const size_t overhead = kOverhead + (sealed ? wire::kSealLength : 0);
+  const size_t room =
+      std::min<size_t>(std::max(owner_.MaxDatagram(device, key.peer), overhead + kUnit) - overhead,
+                       wire::kMaxPayload);
   const Channel::Options options{.number = table_.NextNumber(),
                                  .epoch = Random(),
                                  .first = Psn(Random()),
                                  .device = static_cast<uint8_t>(device),
                                  .max_payload = static_cast<uint32_t>(room - room % kUnit),
                                  .features = OfferedFeatures(),
-                                 .authenticated = authenticated};
+                                 .authenticated = authenticated,
+                                 .sealed = sealed,
+                                 .seal = sealed ? DrawOffer() : wire::SealOffer{}};
   const uint32_t slot = table_.NextSlot();
   Channel& channel = table_.Add(std::make_unique<Channel>(key, options, slot, shared_, now));
   traffic_.Begin(slot);
@@ -90,9 +103,13 @@ uint8_t ChannelSet::PathOf(uint32_t number, uint32_t beside) const {
 Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path& path,
                            uint32_t number, uint32_t device, TimePoint now, uint32_t beside) {
   if (!HasPath(beside)) return nullptr;
-  const bool authenticated =
-      shared_.keys.active() && (target.features & wire::kOptionAuthentication) != 0;
-  return Find(KeyOf(target, path, number, beside), target.acceptor, target.instance, authenticated,
+  Security security = Security::kNone;
+  if (shared_.keys.active() && (target.features & wire::kOptionAuthentication) != 0) {
+    const bool seals =
+        shared_.protections.offers() && (target.features & wire::kOptionSealing) != 0;
+    security = seals ? Security::kSealed : Security::kTagged;
+  }
+  return Find(KeyOf(target, path, number, beside), target.acceptor, target.instance, security,
               device, now);
 }
 
@@ -112,9 +129,12 @@ ChannelKey ChannelSet::KeyOf(const verbs::ChannelTarget& target, const wire::Pat
 
 Channel* ChannelSet::Beside(const flow::Carrier& channel, uint32_t paths, TimePoint now) {
   const Channel* const own = OpenOne(channel, paths);
-  return own == nullptr ? nullptr
-                        : Find(KeyBeside(*own, paths), own->acceptor(), own->peer_instance(),
-                               own->authenticated(), own->device(), now);
+  if (own == nullptr) return nullptr;
+  const Security security = own->sealed()          ? Security::kSealed
+                            : own->authenticated() ? Security::kTagged
+                                                   : Security::kNone;
+  return Find(KeyBeside(*own, paths), own->acceptor(), own->peer_instance(), security,
+              own->device(), now);
 }
 
 Channel* ChannelSet::KnownBeside(const flow::Carrier& channel, uint32_t paths) {
@@ -140,18 +160,19 @@ Channel* ChannelSet::Known(const ChannelKey& key, uint32_t instance) {
   });
 }
 
-Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance,
-                          bool authenticated, uint32_t device, TimePoint now) {
+Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, Security security,
+                          uint32_t device, TimePoint now) {
   Channel* channel = Known(key, instance);
   if (channel != nullptr) {
     channel->LearnAcceptor(acceptor);
     return channel;
   }
   // Discovery knows that the peer restarted; a channel to its earlier instance leads nowhere.
-  if (shared_.keys.required() && !authenticated) return nullptr;
+  if (shared_.keys.required() && security == Security::kNone) return nullptr;
+  if (shared_.protections.required() && security != Security::kSealed) return nullptr;
   EndOthersOf(key, instance, true);
   MakeRoom(0, now);
-  channel = Make(key, authenticated, device, now);
+  channel = Make(key, security, device, now);
   if (channel == nullptr) return nullptr;
   channel->Open(acceptor, now);
   channel->Due();
@@ -345,6 +366,7 @@ DropReason ChannelSet::OnPacket(uint32_t device, const wire::RxPacket& packet, T
       Channel* channel = table_.ByNumber(packet.headers.bth.dest_qpn);
       if (channel == nullptr) return DropReason::k_unknown_channel;
       if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
+      if (channel->sealed() && !packet.verified) return DropReason::k_channel_no_seal;
       wire::ChannelAck ack;
       if (const DropReason reason = wire::DecodeAck(packet.payload, ack);
           reason != DropReason::kNone) {
@@ -380,6 +402,7 @@ DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, Ti
   }
   if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
   if (delivery.frame.epoch != channel->epoch16()) return DropReason::k_channel_epoch;
+  if (channel->sealed() && !packet.verified) return DropReason::k_channel_no_seal;
   const bool marked = (packet.meta.traffic_class & wire::kEcnMask) == wire::kEcnCe;
   const DropReason reason = channel->OnFrame(packet.headers.bth.psn, delivery.frame,
                                              static_cast<uint32_t>(delivery.payload.size()),
@@ -389,6 +412,21 @@ DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, Ti
   counters_.channel_rx_packets.Add();
   if (delivery.frame.kind != FrameKind::kVoid) delivery.channel = channel;
   return DropReason::kNone;
+}
+
+DropReason ChannelSet::OpenSeal(uint32_t device, const wire::RxPacket& sealed, TimePoint now,
+                                wire::RxPacket& inner) {
+  wire::SealedParts parts;
+  if (const DropReason reason = wire::DecodeSealed(sealed, parts); reason != DropReason::kNone)
+    return reason;
+  const Channel* const channel = table_.ByNumber(sealed.headers.bth.dest_qpn);
+  if (channel == nullptr) {
+    answers_.SendReset(device, sealed, parts.trailer.channel, parts.trailer.epoch, 0, false, now);
+    return DropReason::k_unknown_channel;
+  }
+  if (sealed.meta.source != channel->peer()) return DropReason::k_wrong_address;
+  if (parts.trailer.epoch != channel->epoch16()) return DropReason::k_channel_epoch;
+  return shared_.protections.Open(channel->slot(), sealed, parts, inner);
 }
 
 void ChannelSet::RefuseEndpoint(const Delivery& delivery, TimePoint now) {
@@ -454,17 +492,25 @@ DropReason ChannelSet::OnControlOf(Channel& channel, const ChannelControl& contr
     const auto worker = static_cast<uint16_t>(channel.key().peer_worker);
     if (!sequences_.Take(channel.peer(), worker, control)) return DropReason::k_channel_replayed;
   }
-  if (control.kind == ControlKind::kOpened) {
-    if (!Acceptable(control)) {
-      channel.Abandon(ChannelReason::kUnsupported);
-      channel.Due();
-      return DropReason::k_channel_refused;
-    }
-    return Meet(channel, control, false, now);
-  }
+  if (control.kind == ControlKind::kOpened) return OnOpened(channel, control, now);
   if (channel.OnControl(control, now)) TakePathOfAnother(channel);
   channel.Due();
   return DropReason::kNone;
+}
+
+DropReason ChannelSet::OnOpened(Channel& channel, const ChannelControl& control, TimePoint now) {
+  if (!Acceptable(control)) {
+    channel.Abandon(ChannelReason::kUnsupported);
+    channel.Due();
+    return DropReason::k_channel_refused;
+  }
+  const bool opening = channel.state() == ChannelState::kOpening;
+  if (opening && shared_.protections.required() && !(channel.sealed() && control.seals)) {
+    channel.Abandon(ChannelReason::kNotAllowed);
+    channel.Due();
+    return DropReason::k_channel_no_seal;
+  }
+  return Meet(channel, control, false, now);
 }
 
 // Returns true if both ends have a common set of options. Frames always carry their ICRC.
@@ -483,6 +529,10 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
   }
   if (control.tagged && !sequences_.Take(packet.meta.source, control.worker, control))
     return DropReason::k_channel_replayed;
+  if (shared_.protections.required() && !(control.seals && shared_.protections.offers())) {
+    answers_.SendRefused(device, packet, control, ChannelReason::kNotAllowed, now);
+    return DropReason::k_channel_no_seal;
+  }
   if (!Acceptable(control)) {
     answers_.SendRefused(device, packet, control, ChannelReason::kUnsupported, now);
     return DropReason::k_channel_refused;
@@ -500,7 +550,8 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
   // Both ends opened at once: each opening answers the other.
   if (channel == nullptr) {
     channel = table_.ByKey(key, [&](const Channel& known) {
-      return known.state() == ChannelState::kOpening && known.authenticated() == control.tagged;
+      return known.state() == ChannelState::kOpening && known.authenticated() == control.tagged &&
+             (known.sealed() || !shared_.protections.required());
     });
   }
   const bool proven = answers_.IsProven(packet, control, now);
@@ -511,7 +562,9 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
   if (channel == nullptr && limits_.TakesNew(key.peer, control.tagged)) {
     const size_t reserve = ReserveAgainst(key.peer, control.tagged);
     MakeRoom(reserve, now);
-    if (table_.free_count() > reserve) channel = Make(key, control.tagged, device, now);
+    Security security = control.tagged ? Security::kTagged : Security::kNone;
+    if (control.seals && shared_.protections.offers()) security = Security::kSealed;
+    if (table_.free_count() > reserve) channel = Make(key, security, device, now);
     if (channel != nullptr) channel->replaces = true;
   }
   if (channel == nullptr) {

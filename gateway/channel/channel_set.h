@@ -78,7 +78,7 @@ class ChannelSet {
   void SetMember(const wire::Gid& peer, bool member) { limits_.SetMember(peer, member); }
   bool IsMember(const wire::Gid& peer) const { return limits_.IsMember(peer); }
 
-  // Replaces the fleet's keys. An open channel stays authenticated or not.
+  // Replaces the fleet's keys. An open channel stays authenticated or not, and sealed or not.
   void SetKeys(const FleetKeys& keys) { shared_.keys = keys; }
 
   // Returns the channel to a worker of a gateway and opens it if necessary; nullptr: out of
@@ -104,6 +104,14 @@ class ChannelSet {
   // Processes a packet with a channel opcode. Also returns kNone if there is nothing to deliver.
   metrics::DropReason OnPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now,
                                Delivery& delivery);
+  // Opens a sealed datagram: verifies, and decrypts if it is encrypted. `inner` is complete only
+  // with kNone, and valid until ForgetOpened or until the bytes of `sealed` end.
+  metrics::DropReason OpenSeal(uint32_t device, const wire::RxPacket& sealed, TimePoint now,
+                               wire::RxPacket& inner);
+  void ForgetOpened() { shared_.protections.ForgetOpened(); }
+  // Seals a packet with TxPacket::seal on its way to the port, once its bytes are complete. Returns
+  // false if it must not leave.
+  bool Seal(port::TxPacket& packet) { return shared_.protections.Seal(packet); }
   // Answers a delivered frame whose endpoint does not exist or takes nothing now: its sender must
   // retry.
   void RefuseEndpoint(const Delivery& delivery, TimePoint now);
@@ -138,6 +146,13 @@ class ChannelSet {
   ChannelBytes MeasureBytes() const;
 
  private:
+  // How the packets of a new channel are protected.
+  enum class Security : uint8_t {
+    kNone,
+    kTagged,  // control packets have tags (Channel::authenticated)
+    kSealed,  // likewise, and all other datagrams are sealed
+  };
+
   flow::CcKind CcFor(uint32_t common) const;
   uint8_t PathOf(uint32_t number, uint32_t beside) const;
   ChannelKey KeyOf(const verbs::ChannelTarget& target, const wire::Path& path, uint32_t number,
@@ -148,21 +163,23 @@ class ChannelSet {
   // Returns the channel to an instance of the peer; nullptr: none.
   Channel* Known(const ChannelKey& key, uint32_t instance);
   // Returns that channel, opened at the acceptor if there was none.
-  Channel* Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, bool authenticated,
+  Channel* Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, Security security,
                 uint32_t device, TimePoint now);
   uint32_t Random() { return static_cast<uint32_t>(random_.Next()); }
   bool enabled() const { return options_.acceptor != kInvalidQpn; }
   // Closes the peer's older channels. `authenticated`: of the channel that replaces them.
   void EndOthersOf(const ChannelKey& key, uint32_t instance, bool authenticated);
   void EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch, bool authenticated);
-  Channel* Make(const ChannelKey& key, bool authenticated, uint32_t device, TimePoint now);
+  Channel* Make(const ChannelKey& key, Security security, uint32_t device, TimePoint now);
+  wire::SealOffer DrawOffer();
   // Returns how many free numbers this peer must leave to others.
   size_t ReserveAgainst(const wire::Gid& peer, bool authentic) const {
     const bool strangers_only = !limits_.has_members() && !shared_.keys.active();
     return strangers_only || authentic || IsMember(peer) ? 0 : table_.number_count() / 8;
   }
   uint32_t OfferedFeatures() const {
-    return options_.features | (shared_.keys.active() ? wire::kOptionAuthentication : 0u);
+    return options_.features | (shared_.keys.active() ? wire::kOptionAuthentication : 0u) |
+           (shared_.protections.offers() ? wire::kOptionSealing : 0u);
   }
   void TakePathOfAnother(Channel& channel);
   void Rearm(Channel& channel, TimePoint now);
@@ -179,6 +196,8 @@ class ChannelSet {
   metrics::DropReason OnOpen(uint32_t device, const wire::RxPacket& packet,
                              const wire::ChannelControl& control, TimePoint now);
   bool Acceptable(const wire::ChannelControl& control) const;
+  metrics::DropReason OnOpened(Channel& channel, const wire::ChannelControl& control,
+                               TimePoint now);
   metrics::DropReason OnReset(const wire::RxPacket& packet, const wire::ChannelControl& control,
                               TimePoint now);
   // Handles a control packet, other than opening and reset, of a known channel.
@@ -188,7 +207,7 @@ class ChannelSet {
                            TimePoint now);
   bool SendRefusal(Channel& channel, const flow::FrameRef& refusal, Psn psn);
   // hand_over/channel_set_state.cc:
-  void HandOverChannel(hand_over::StateStream& state, uint32_t slot);
+  void HandOverChannel(hand_over::StateStream& state, uint16_t version, uint32_t slot);
   void HandOverLists(hand_over::StateStream& state);
 
   ChannelOptions options_;

@@ -155,6 +155,7 @@ void StagedCarrier::Copy(const StagedFrame& frame, Psn psn, port::TxPacket& pack
   packet.source_qpn = frame.source_qpn;
   packet.path = to.path;
   packet.bundles = to.bundles;
+  packet.seal = to.seal;
 }
 
 const flow::FrameRef* StagedCarrier::Sent(uint32_t number) const {

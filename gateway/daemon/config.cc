@@ -350,9 +350,21 @@ void ReadGateways(Section& section, GatewaysConfig& gateways) {
                                       {"preferred", PeerAuthentication::kPreferred},
                                       {"required", PeerAuthentication::kRequired}},
                                      gateways.authentication);
+  section.Choice<FrameProtection>("protection",
+                                  {{"off", FrameProtection::kOff},
+                                   {"preferred", FrameProtection::kPreferred},
+                                   {"required", FrameProtection::kRequired},
+                                   {"encrypt", FrameProtection::kEncrypt}},
+                                  gateways.protection);
   section.Text("key_file", CheckAbsolutePath, gateways.key_file);
   if (!gateways.key_file.empty() && gateways.authentication == PeerAuthentication::kOff)
     section.ProblemAt("key_file", "authentication is off, so the keys would not be used");
+  if (gateways.protection != FrameProtection::kOff) {
+    if (gateways.authentication == PeerAuthentication::kOff)
+      section.ProblemAt("protection", "needs authentication: peers agree on it by tagged packets");
+    if (gateways.key_file.empty())
+      section.ProblemAt("protection", "needs keys of the fleet; set key_file");
+  }
   if (gateways.discovery) return;
   if (gateways.channels && section.Has("channels"))
     section.ProblemAt("channels",

@@ -147,6 +147,10 @@ gateways:
   # preferred: with peers that have a key; channels to others have no tags, and are counted. required: peers without a
   # key get plain RoCEv2. off: no tags.
   authentication: preferred
+  # Tags on the frames and acknowledgements of channels, by AES-128. off: none. preferred: towards peers that make them
+  # too; channels to others have none. required: peers without get plain RoCEv2, and no channel. encrypt: as required,
+  # and the content is encrypted. Plain RoCEv2 is never protected. Needs key_file.
+  protection: off
   # Keys of the fleet: a file of mode 0600 with 32 hexadecimal digits per line (openssl rand -hex 16). The first key
   # makes tags, up to two more only verify them. SIGHUP reads the file again. To replace a key without a gap, add the
   # new one below the old one on every gateway, then move it to the top everywhere, then remove the old one.

@@ -257,6 +257,8 @@ Status Gateway::StartKeys() {
     keys = *read;
   }
   keys.policy = config_.gateways.authentication;
+  keys.protection = config_.gateways.protection;
+  keys.ciphers = &ciphers_;
   sessions()->SetKeys(keys);
   return OkStatus();
 }

@@ -13,6 +13,7 @@
 
 #include "gateway/apply/engine.h"
 #include "gateway/base/status.h"
+#include "gateway/cipher/openssl_ciphers.h"
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/config_target.h"
 #include "gateway/daemon/diagnoses.h"
@@ -171,6 +172,7 @@ class Gateway final : private service::StateSource,
 
   process::RuntimeDir runtime_dir_{"runtime_dir", "rocegwd"};
   SysfsView sysfs_;
+  const cipher::OpensslCiphers ciphers_;
   datapath::DataPath data_path_;
   SysfsCounters sysfs_counters_;
   std::optional<ConfigTarget> target_;

@@ -99,6 +99,7 @@ struct GatewaysConfig {
   uint32_t vendor_id = wire::kDefaultVendorId;  // locally administered OUI
   PeerAuthentication authentication = PeerAuthentication::kPreferred;
   std::string key_file;  // with keys of the fleet; empty: no keys
+  FrameProtection protection = FrameProtection::kOff;
   bool operator==(const GatewaysConfig&) const = default;
 };
 

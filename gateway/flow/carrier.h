@@ -25,6 +25,7 @@ struct CarrierAddress {
   uint8_t hint = 0;      // byte 4 of the BTH (wire/congestion_hint.h)
   uint8_t flags = 0;     // wire::FrameFlag bits to add to the next frame
   bool bundles = false;  // the peer takes several frames in one datagram
+  uint32_t seal = 0;     // as in port::TxPacket
 
   // Writes the BTH of a frame and returns its length. `pad`: bytes behind the payload.
   size_t EncodeBth(Psn psn, uint32_t pad, uint8_t* out) const;

@@ -59,6 +59,9 @@ DropReason DropReasonOnPage(DropReason reason) {
     case DropReason::k_wrong_tenant:
     case DropReason::k_channel_no_tag:
     case DropReason::k_channel_replayed:
+    case DropReason::k_channel_no_seal:
+    case DropReason::k_channel_key:
+    case DropReason::k_channel_old:
       return DropReason::k_unexpected;
     case DropReason::k_cm_state:
       return DropReason::k_cm_unmatched;

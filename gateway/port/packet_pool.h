@@ -34,6 +34,7 @@ class PacketPool {
     slot->length = 0;
     slot->known_crc = {};
     slot->bundles = false;
+    slot->seal = 0;
     return slot;
   }
   void Put(Slot* slot) { free_.push_back(slot); }

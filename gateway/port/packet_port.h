@@ -25,7 +25,9 @@ struct TxPacket {
   uint32_t length = 0;       // BTH to pad, without the ICRC
   wire::KnownCrc known_crc;  // set if the payload's CRC was computed while copying
   wire::Path path;
-  bool bundles = false;    // the peer takes it as an entry of a bundle (wire/channel_bundle.h)
+  bool bundles = false;  // the peer takes it as an entry of a bundle (wire/channel_bundle.h)
+  // Slot of the sending channel plus 1 if its datagrams are sealed; 0: leaves as it is.
+  uint32_t seal = 0;
   Qpn source_qpn;          // sending queue pair, which RC does not send; for captures
   void* cookie = nullptr;  // for the port
 };

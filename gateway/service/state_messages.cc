@@ -184,6 +184,9 @@ void FillChannel(const std::string& parent, const session::ChannelRow& row,
   out.set_resent(row.resent);
   out.set_spurious(row.spurious);
   out.set_path_changes(row.path_changes);
+  out.set_protection(row.protection);
+  out.set_key_id(row.key_id);
+  out.set_peer_key_id(row.peer_key_id);
 }
 
 void FillMr(const std::string& parent, const session::MrRow& row, types::v1::MemoryRegion& out) {

@@ -14,6 +14,8 @@ using metrics::DropReason;
 constexpr uint8_t kKindMask = 0x0F;
 constexpr int kVersionShift = 4;
 constexpr size_t kResultLength = 40;
+// Last word of a seal offer.
+constexpr uint32_t kEncryptsBit = 0x01000000;
 
 // Rules for the header of a frame kind. Offset, length and payload of a frame without data are 0,
 // except the length of a READ request and a FLUSH, which is the requested length.
@@ -345,8 +347,8 @@ DropReason DecodeAck(std::span<const uint8_t> body, ChannelAck& ack) {
 }
 
 size_t EncodeControl(const ChannelControl& control, uint8_t* out) {
-  StorePrefix(static_cast<uint8_t>(control.kind),
-              static_cast<uint8_t>(control.tagged ? kControlTagged : 0),
+  const int flags = (control.tagged ? kControlTagged : 0) | (control.seals ? kControlSeals : 0);
+  StorePrefix(static_cast<uint8_t>(control.kind), static_cast<uint8_t>(flags),
               static_cast<uint16_t>(control.peer_epoch), out);
   Store24AndByte(out + 4, control.channel, static_cast<uint8_t>(control.reason));
   StoreBe32(out + 8, control.epoch);
@@ -358,11 +360,43 @@ size_t EncodeControl(const ChannelControl& control, uint8_t* out) {
                           control.worker);
   StoreBe32(out + 32, control.probe);
   StoreBe32(out + 36, control.instance);
-  if (!control.tagged) return kChannelControlLength;
-  StoreBe64(out + kChannelControlLength, control.sequence);
-  StoreBe64(out + kChannelControlLength + kSequenceLength, control.tag);
-  return kMaxControlLength;
+  size_t length = kChannelControlLength;
+  if (control.seals) {
+    std::memcpy(out + length, control.seal.salt.data(), kSaltLength);
+    StoreBe32(out + length + kSaltLength, control.seal.encrypts ? kEncryptsBit : 0);
+    length += kSealOfferLength;
+  }
+  if (!control.tagged) return length;
+  StoreBe64(out + length, control.sequence);
+  StoreBe64(out + length + kSequenceLength, control.tag);
+  return length + kSequenceLength + kTagLength;
 }
+
+namespace {
+
+size_t LengthOfControl(uint8_t flags) {
+  return kChannelControlLength + ((flags & kControlSeals) != 0 ? kSealOfferLength : 0) +
+         ((flags & kControlTagged) != 0 ? kSequenceLength + kTagLength : 0);
+}
+
+// Reads what follows the base of a control packet with flags.
+DropReason DecodeControlTail(const uint8_t* p, ChannelControl& control) {
+  if (control.seals) {
+    std::memcpy(control.seal.salt.data(), p, kSaltLength);
+    const uint32_t wishes = LoadBe32(p + kSaltLength);
+    if ((wishes & ~kEncryptsBit) != 0) return DropReason::k_channel_field;
+    control.seal.encrypts = wishes != 0;
+    p += kSealOfferLength;
+  }
+  if (control.tagged) {
+    control.sequence = LoadBe64(p);
+    control.tag = LoadBe64(p + kSequenceLength);
+    if (control.sequence == 0) return DropReason::k_channel_field;
+  }
+  return DropReason::kNone;
+}
+
+}  // namespace
 
 DropReason DecodeControl(std::span<const uint8_t> body, ChannelControl& control) {
   if (const DropReason reason = CheckPrefix(body, kChannelControlLength);
@@ -373,10 +407,12 @@ DropReason DecodeControl(std::span<const uint8_t> body, ChannelControl& control)
   control = ChannelControl{};
   control.kind = static_cast<ControlKind>(p[0] & kKindMask);
   if (control.kind >= ControlKind::kCount) return DropReason::k_channel_kind;
-  if ((p[1] & ~kControlTagged) != 0) return DropReason::k_channel_flags;
+  if ((p[1] & ~(kControlTagged | kControlSeals)) != 0) return DropReason::k_channel_flags;
   control.tagged = (p[1] & kControlTagged) != 0;
-  if (body.size() != (control.tagged ? kMaxControlLength : kChannelControlLength))
-    return DropReason::k_bad_length;
+  control.seals = (p[1] & kControlSeals) != 0;
+  if (control.seals && !(control.tagged && IsSetUp(control.kind)))
+    return DropReason::k_channel_flags;
+  if (body.size() != LengthOfControl(p[1])) return DropReason::k_bad_length;
   control.channel = LoadBe32(p + 4) >> 8;
   control.reason = static_cast<ChannelReason>(p[7]);
   control.epoch = LoadBe32(p + 8);
@@ -394,10 +430,9 @@ DropReason DecodeControl(std::span<const uint8_t> body, ChannelControl& control)
   control.worker = LoadBe16(p + 30);
   control.probe = LoadBe32(p + 32);
   control.instance = LoadBe32(p + 36);
-  if (control.tagged) {
-    control.sequence = LoadBe64(p + kChannelControlLength);
-    control.tag = LoadBe64(p + kChannelControlLength + kSequenceLength);
-    if (control.sequence == 0) return DropReason::k_channel_field;
+  if (const DropReason reason = DecodeControlTail(p + kChannelControlLength, control);
+      reason != DropReason::kNone) {
+    return reason;
   }
   return CheckControl(control);
 }

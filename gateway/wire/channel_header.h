@@ -30,7 +30,11 @@ inline constexpr size_t kChannelControlLength = 40;
 // Fields behind the base of a control packet with kControlTagged: sequence number and tag.
 inline constexpr size_t kSequenceLength = 8;
 inline constexpr size_t kTagLength = 8;
-inline constexpr size_t kMaxControlLength = kChannelControlLength + kSequenceLength + kTagLength;
+// Field of a control packet with kControlSeals, between the base and the sequence number.
+inline constexpr size_t kSaltLength = 16;
+inline constexpr size_t kSealOfferLength = kSaltLength + 4;
+inline constexpr size_t kMaxControlLength =
+    kChannelControlLength + kSealOfferLength + kSequenceLength + kTagLength;
 inline constexpr size_t kMaxBitmapWords = 128;
 // Length of the BTH and the longest frame header that a payload may follow.
 inline constexpr size_t kMaxPayloadHeaderLength = kBthLength + kAddressedFrameLength;
@@ -165,6 +169,14 @@ const char* ChannelReasonName(ChannelReason reason);
 
 enum ControlFlag : uint8_t {
   kControlTagged = 1u << 0,  // sequence number and tag follow (authentication.h)
+  kControlSeals = 1u << 1,   // a seal offer follows; only with a tag, in open and opened
+};
+
+// Part of an opening or of its answer by which both ends make the keys of the channel's frames.
+struct SealOffer {
+  std::array<uint8_t, kSaltLength> salt{};  // random, drawn for this channel
+  bool encrypts = false;                    // the sender wants encryption
+  bool operator==(const SealOffer&) const = default;
 };
 
 struct ChannelControl {
@@ -190,6 +202,8 @@ struct ChannelControl {
   bool tagged = false;
   uint64_t sequence = 0;  // number of the tagged control packet, counted per sending worker from 1
   uint64_t tag = 0;
+  bool seals = false;  // `seal` is set
+  SealOffer seal;
 };
 
 // Returns the length of a kind's header behind the BTH; a SEND's depends on its flags.

@@ -30,8 +30,10 @@ DropReason CheckPayload(const OpcodeTraits& traits, size_t region, size_t pad) {
   // Headers and datagrams are multiples of four bytes, so the pad follows from the payload.
   if (region % 4 != 0) return DropReason::k_bad_pad;
   const size_t payload = region - pad;
-  const bool channel = traits.service == Service::kChannel;
-  if (payload > kMaxPayload + (channel ? kMaxFrameLength : 0)) return DropReason::k_bad_length;
+  size_t most = kMaxPayload;
+  if (traits.service == Service::kChannel) most += kMaxFrameLength;
+  if (traits.operation == Operation::kChannelSealed) most += kSealLength;
+  if (payload > most) return DropReason::k_bad_length;
   if (traits.operation == Operation::kAtomicWrite) {
     return payload == 8 ? DropReason::kNone : DropReason::k_bad_length;
   }
@@ -189,6 +191,7 @@ DropReason Decode(const RxDatagram& datagram, RxPacket& out) {
   DecodeBth(p, out.headers.bth);
   DecodeExtended(traits, p + kBthLength, out.headers);
   out.traits = &traits;
+  out.verified = false;
   out.payload = datagram.bytes.subspan(traits.header_length, region - pad);
   return DropReason::kNone;
 }

@@ -19,6 +19,8 @@ struct RxPacket {
   // extension header (channel_header.h).
   std::span<const uint8_t> payload;
   RxMeta meta;
+  // The packet came in a sealed datagram of its channel, and the tag was right.
+  bool verified = false;
 };
 
 // Decodes a datagram. Returns kNone, or the reason for which the datagram is dropped. Order of

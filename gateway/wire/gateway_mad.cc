@@ -48,6 +48,7 @@ constexpr const char* kOptionNames[] = {
     "READs and atomics of endpoints",
     "authentication",
     "bundles",
+    "sealed frames",
 };
 
 uint32_t Load24(const uint8_t* from) {

@@ -50,6 +50,7 @@ enum GatewayOption : uint32_t {
   // Has keys of the fleet: sends and accepts tagged control packets (authentication.h).
   kOptionAuthentication = 1u << 17,
   kOptionBundles = 1u << 18,  // takes several packets of a channel in one datagram
+  kOptionSealing = 1u << 19,  // seals datagrams of channels (seal/sealed_datagram.h)
 };
 inline constexpr uint32_t kOptionCcMask = 0x0000FF00;
 // Returns the options that hold between two gateways, given those that both have: includes the best

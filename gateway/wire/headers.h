@@ -27,6 +27,8 @@ inline constexpr size_t kCnpReservedLength = 16;
 inline constexpr size_t kIcrcLength = 4;
 // Largest path MTU: no packet carries more payload.
 inline constexpr size_t kMaxPayload = 4096;
+// Bytes behind the content of a sealed datagram of a channel (seal/sealed_datagram.h).
+inline constexpr size_t kSealLength = 36;
 // Longest headers: BTH, XRCETH, RETH and ImmDt have 36 bytes; BTH, XRCETH and AtomicETH 44.
 inline constexpr size_t kMaxHeaderLength = 44;
 inline constexpr uint16_t kDefaultPkey = 0xFFFF;

@@ -125,6 +125,7 @@ constexpr Row kRows[] = {
     {"CH Ack", kPayload, kChannelAck, Service::kChannel, Op::kChannelAck, kOnly},
     {"CH Control", kPayload, kChannelControl, Service::kChannel, Op::kChannelControl, kOnly},
     {"CH Bundle", kData, kChannelBundle, Service::kChannel, Op::kChannelBundle, kOnly},
+    {"CH Sealed", kData, kChannelSealed, Service::kChannel, Op::kChannelSealed, kOnly},
 };
 
 // Returns true if the packet carries an XRCETH: every request of XRC, whatever part of its message

@@ -76,6 +76,7 @@ enum class Opcode : uint8_t {
   kChannelAck = 0xC1,
   kChannelControl = 0xC2,
   kChannelBundle = 0xC3,  // channel_bundle.h
+  kChannelSealed = 0xC4,  // seal/sealed_datagram.h
 };
 
 enum class Service : uint8_t { kRc, kUc, kUd, kXrc, kCnp, kChannel, kNone };
@@ -96,6 +97,7 @@ enum class Operation : uint8_t {
   kChannelAck,
   kChannelControl,
   kChannelBundle,
+  kChannelSealed,
   kNone,
 };
 

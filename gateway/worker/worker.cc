@@ -18,7 +18,7 @@ Worker::Worker(WorkerOptions options)
       control_(*options_.link),
       scheduler_(options_.clock, options_.link_bytes_per_second),
       wheel_(options_.start, kTimerSlot),
-      transmit_(options_.ports, scheduler_, counters_),
+      transmit_(options_.ports, scheduler_, channels_, counters_),
       channels_(counters_, channel_events_),
       staged_({.qps = qps_,
                .activity = activity_,

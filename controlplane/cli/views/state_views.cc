@@ -346,6 +346,8 @@ std::string ChannelsView(const gateway::v1::ListChannelsResponse& list,
     table.AddColumn("LOST", Column::kRight);
     table.AddColumn("SPURIOUS", Column::kRight);
     table.AddColumn("PATH-CHANGES", Column::kRight);
+    table.AddColumn("PROTECTION", Column::kLeft);
+    table.AddColumn("KEYS", Column::kLeft);
     table.AddColumn("AGREED", Column::kLeft);
   }
   const auto microseconds = [](uint64_t ns) -> std::string {
@@ -375,6 +377,9 @@ std::string ChannelsView(const gateway::v1::ListChannelsResponse& list,
       cells.push_back(std::to_string(row.lost()));
       cells.push_back(std::to_string(row.spurious()));
       cells.push_back(std::to_string(row.path_changes()));
+      cells.push_back(OrDash(row.protection()));
+      const auto key = [](uint32_t id) { return id == 0 ? std::string("-") : Hex(id, 8); };
+      cells.push_back(key(row.key_id()) + "/" + key(row.peer_key_id()));
       cells.push_back(Joined(row.agreed(), ", "));
     }
     table.AddRow(std::move(cells));

@@ -1,12 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Wireshark dissector of channel packets between rocegw gateways: RoCEv2 (UDP port 4791) with BTH opcodes 0xC0 (frame),
--- 0xC1 (acknowledgement), 0xC2 (control) and 0xC3 (bundle of frames and acknowledgements). Every other packet on that port goes to Wireshark's own dissector.
+-- 0xC1 (acknowledgement), 0xC2 (control), 0xC3 (bundle of frames and acknowledgements) and 0xC4 (sealed, with one of the
+-- others inside; an encrypted one is not decrypted). Every other packet on that port goes to Wireshark's own dissector.
 -- The format is described in docs/develop/wire_format.md. Load with -X lua_script:rocegw.lua or from the plugin folder.
 
 local rocegw = Proto("rocegw", "rocegw channel")
 
-local FRAME, ACK, CONTROL, BUNDLE = 0xC0, 0xC1, 0xC2, 0xC3
-local opcodes = { [FRAME] = "frame", [ACK] = "acknowledgement", [CONTROL] = "control", [BUNDLE] = "bundle" }
+local FRAME, ACK, CONTROL, BUNDLE, SEALED = 0xC0, 0xC1, 0xC2, 0xC3, 0xC4
+local opcodes = { [FRAME] = "frame", [ACK] = "acknowledgement", [CONTROL] = "control", [BUNDLE] = "bundle",
+                  [SEALED] = "sealed" }
 local frame_kinds = { [0] = "void", "SEND", "WRITE", "READ request", "READ response", "compare-swap", "fetch-add",
                       "atomic result", "reply", "FLUSH", "ATOMIC WRITE" }
 local control_kinds = { [0] = "open", "opened", "refused", "probe", "close", "closed", "reset", "retry" }
@@ -15,6 +17,7 @@ local reasons = { [0] = "none", "not allowed", "no resources", "unsupported", "u
 local SEND, WRITE, CAS, ADD, RESULT, REPLY, FLUSH = 1, 2, 5, 6, 7, 8, 9
 local frame_lengths = { [0] = 32, 32, 48, 48, 32, 64, 64, 40, 32, 48, 48 }
 local MAX_WORDS = 128
+local TRAILER = 36
 
 local f = {
   opcode = ProtoField.uint8("rocegw.opcode", "Opcode", base.HEX, opcodes),
@@ -93,6 +96,19 @@ local f = {
   tagged = ProtoField.bool("rocegw.control.tagged", "Tagged", 8, nil, 0x01),
   sequence = ProtoField.uint64("rocegw.control.sequence", "Sequence", base.DEC),
   tag = ProtoField.uint64("rocegw.control.tag", "Tag", base.HEX),
+  seals = ProtoField.bool("rocegw.control.seals", "Seals", 8, nil, 0x02),
+  salt = ProtoField.bytes("rocegw.control.salt", "Salt"),
+  encrypts = ProtoField.bool("rocegw.control.encrypts", "Wants encryption", 8, nil, 0x01),
+
+  inner = ProtoField.uint8("rocegw.seal.opcode", "Opcode of the content", base.HEX, opcodes),
+  seal_version = ProtoField.uint8("rocegw.seal.version", "Version", base.DEC, nil, 0xF0),
+  seal_pad = ProtoField.uint8("rocegw.seal.pad", "Pad count of the content", base.DEC, nil, 0x0C),
+  encrypted = ProtoField.bool("rocegw.seal.encrypted", "Encrypted", 8, nil, 0x01),
+  seal_channel = ProtoField.uint24("rocegw.seal.channel", "Sender's channel", base.HEX),
+  key = ProtoField.uint32("rocegw.seal.key", "Key of the fleet", base.HEX),
+  seal_sequence = ProtoField.uint64("rocegw.seal.sequence", "Sequence", base.DEC),
+  seal_tag = ProtoField.bytes("rocegw.seal.tag", "Tag"),
+  cipher = ProtoField.bytes("rocegw.seal.cipher", "Encrypted content"),
 }
 rocegw.fields = f
 
@@ -160,16 +176,18 @@ end
 
 local function dissect_control(body, tree)
   if body:len() < 40 then return nil, "shorter than a control packet" end
-  local tagged = body(1, 1):bitfield(7, 1) == 1
-  if body:len() ~= (tagged and 56 or 40) then return nil, "flags and length do not fit" end
+  local tagged, seals = body(1, 1):bitfield(7, 1) == 1, body(1, 1):bitfield(6, 1) == 1
+  local tail = 40 + (seals and 20 or 0)
+  if body:len() ~= tail + (tagged and 16 or 0) then return nil, "flags and length do not fit" end
   local kind = body(0, 1):bitfield(4, 4)
   if not control_kinds[kind] then return nil, "undefined kind" end
   add(tree, body, { { f.control_kind, 0, 1 }, { f.control_flags, 1, 1 }, { f.epoch, 2, 2 }, { f.control_channel, 4, 3 },
                     { f.reason, 7, 1 }, { f.own_epoch, 8, 4 }, { f.peer_epoch, 12, 4 }, { f.initial_psn, 16, 3 },
                     { f.traffic_class, 19, 1 }, { f.window, 20, 3 }, { f.path, 23, 1 }, { f.features, 24, 4 },
                     { f.cc, 28, 1 }, { f.checksum, 29, 1 }, { f.worker, 30, 2 }, { f.probe, 32, 4 },
-                    { f.instance, 36, 4 }, { f.tagged, 1, 1 } })
-  if tagged then add(tree, body, { { f.sequence, 40, 8 }, { f.tag, 48, 8 } }) end
+                    { f.instance, 36, 4 }, { f.tagged, 1, 1 }, { f.seals, 1, 1 } })
+  if seals then add(tree, body, { { f.salt, 40, 16 }, { f.encrypts, 56, 1 } }) end
+  if tagged then add(tree, body, { { f.sequence, tail, 8 }, { f.tag, tail + 8, 8 } }) end
   return words({ control_kinds[kind], string.format("channel=0x%06x", body(4, 3):uint()) })
 end
 
@@ -204,6 +222,31 @@ local function dissect_bundle(content, tree)
   return string.format(" %d entries", count)
 end
 
+local function dissect_sealed(body, tree)
+  local size = body:len() - TRAILER
+  if size < 4 then return nil, "shorter than a seal" end
+  local inner, flags = body(size, 1):uint(), body(size + 1, 1)
+  if inner ~= FRAME and inner ~= ACK and inner ~= BUNDLE then return nil, "content cannot be sealed" end
+  if flags:bitfield(0, 4) ~= 1 then return nil, "unknown version" end
+  add(tree, body, { { f.inner, size, 1 }, { f.seal_version, size + 1, 1 }, { f.seal_pad, size + 1, 1 },
+                    { f.encrypted, size + 1, 1 }, { f.epoch, size + 2, 2 }, { f.seal_channel, size + 4, 3 },
+                    { f.reserved, size + 7, 1 }, { f.key, size + 8, 4 }, { f.seal_sequence, size + 12, 8 },
+                    { f.seal_tag, size + 20, 16 } })
+  local text = string.format(" sealed %u", body(size + 16, 4):uint())
+  if flags:bitfield(7, 1) == 1 then
+    tree:add(f.cipher, body(0, size))
+    return text .. " encrypted " .. opcodes[inner]
+  end
+  local content = body(0, size - flags:bitfield(4, 2))
+  local inside, wrong
+  if inner == BUNDLE then
+    inside, wrong = dissect_bundle(content, tree)
+  else
+    inside, wrong = dissect_extension(inner, content, tree)
+  end
+  return inside and text .. inside, wrong
+end
+
 local function dissect(tvb, pinfo, root)
   local opcode = tvb(0, 1):uint()
   pinfo.cols.protocol = "rocegw"
@@ -218,6 +261,8 @@ local function dissect(tvb, pinfo, root)
     local body = tvb(12, size)
     if opcode == BUNDLE then
       text, wrong = dissect_bundle(body, tree)
+    elseif opcode == SEALED then
+      text, wrong = dissect_sealed(body, tree)
     else
       text, wrong = dissect_extension(opcode, body, tree)
     end

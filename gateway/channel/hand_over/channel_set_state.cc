@@ -16,7 +16,7 @@ void HandOverGid(StateStream& state, wire::Gid& gid) { state.Bytes(gid.bytes); }
 }  // namespace
 
 // Writes or reads one channel with what its constructor needs. A reader's slot is empty.
-void ChannelSet::HandOverChannel(StateStream& state, uint32_t slot) {
+void ChannelSet::HandOverChannel(StateStream& state, uint16_t version, uint32_t slot) {
   Channel* const old = table_.At(slot);
   ChannelKey own_key = old == nullptr ? ChannelKey{} : old->key();
   Channel::Options made;
@@ -27,24 +27,36 @@ void ChannelSet::HandOverChannel(StateStream& state, uint32_t slot) {
             .device = static_cast<uint8_t>(old->device()),
             .max_payload = old->max_payload(),
             .features = 0,
-            .authenticated = old->authenticated()};
+            .authenticated = old->authenticated(),
+            .sealed = old->sealed()};
+    if (old->sealed()) made.seal = shared_.protections.At(slot)->offer();
   }
   auto& [source, peer, peer_worker, traffic_class, path] = own_key;
   HandOverGid(state, source);
   HandOverGid(state, peer);
   peer_worker = state.Carry(peer_worker, uint32_t{UINT16_MAX});
   state(traffic_class, path);
-  auto& [number, epoch, first, device, max_payload, features, authenticated] = made;
+  auto& [number, epoch, first, device, max_payload, features, authenticated, sealed, seal] = made;
   (void)first, (void)features;  // handed over by the channel
   state(number, epoch, device, max_payload, authenticated);
-  constexpr size_t kOverhead = wire::kMaxPayloadHeaderLength + wire::kIcrcLength;
+  if (version >= 2) {
+    state(sealed);
+    if (sealed) {
+      state.Bytes(seal.salt);
+      state(seal.encrypts);
+    }
+  }
+  state.Require(version >= 2 || !sealed, "a sealed channel, which an older gateway does not know");
+  const size_t overhead =
+      wire::kMaxPayloadHeaderLength + wire::kIcrcLength + (sealed ? wire::kSealLength : 0);
   state.Require(max_payload != 0 && max_payload % Channel::kPayloadUnit == 0 &&
                     max_payload <= wire::kMaxPayload &&
-                    max_payload + kOverhead <= owner_.MaxDatagram(device, peer),
+                    max_payload + overhead <= owner_.MaxDatagram(device, peer),
                 "a channel's frames do not fit its port");
   if (!state.ok()) return;
   if (state.reading())
     table_.Restore(std::make_unique<Channel>(own_key, made, slot, shared_, state.now()));
+  if (sealed) shared_.protections.At(slot)->HandOver(state);
   table_.At(slot)->HandOver(state);
 }
 
@@ -115,7 +127,7 @@ void ChannelSet::HandOver(StateStream& state) {
   table.HandOverSize(state);
   for (uint32_t slot = 0; slot < table.size() && state.ok(); ++slot) {
     if (!state.Carry(table.At(slot) != nullptr)) continue;
-    HandOverChannel(state, slot);
+    HandOverChannel(state, record.version(), slot);
     traffic.HandOver(state, slot);
   }
   table.HandOverFree(state);

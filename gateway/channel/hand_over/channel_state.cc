@@ -79,12 +79,13 @@ void Channel::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kChannel);
   auto& [shared, block, peer_address, own_number, traffic_class, to_number, port_device, uses,
          counts, strangers, replacing, place, source_index, own_epoch, to_epoch, udp_port, units,
-         phase, tells, is_confirmed, asks, has_tags, lists_due, lists_waiting, own_epoch_high,
-         to_epoch_high, to_instance, opens_at, path_index, option_bits, worker_of_peer,
-         path_changes, reason, packed] = *this;
+         seals, phase, tells, is_confirmed, asks, has_tags, lists_due, lists_waiting,
+         own_epoch_high, to_epoch_high, to_instance, opens_at, path_index, option_bits,
+         worker_of_peer, path_changes, reason, packed] = *this;
   // The set made the channel from its key and options, counts it, and lists it.
   (void)shared, (void)peer_address, (void)own_number, (void)port_device, (void)place;
-  (void)source_index, (void)own_epoch, (void)units, (void)has_tags, (void)own_epoch_high;
+  (void)source_index, (void)own_epoch, (void)units, (void)seals, (void)has_tags;
+  (void)own_epoch_high;
   (void)path_index, (void)worker_of_peer, (void)lists_due, (void)lists_waiting;
   (void)uses;  // counted by the users
   traffic_class = state.Carry<uint32_t>(traffic_class, 0xFF) & 0xFF;

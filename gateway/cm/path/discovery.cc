@@ -15,6 +15,9 @@ SecretKey DrawKey(RandomSource& random) {
 
 using metrics::DropReason;
 
+// Options that a gateway has because of its keys, so only an authenticated peer can have them.
+constexpr uint32_t kOptionsByKeys = wire::kOptionAuthentication | wire::kOptionSealing;
+
 SendMad& AnswerTo(const wire::RxMeta& meta, Qpn source_qpn, CmActions& actions) {
   SendMad& out = actions.mads.emplace_back();
   out.path.source = meta.destination;
@@ -52,8 +55,7 @@ Discovery::Discovery(const DiscoveryConfig& config, RandomSource& random)
 
 void Discovery::SetOwn(const GatewaySettings& settings) {
   own_.workers = settings.workers;
-  own_.features =
-      settings.features | wire::kOptionPresent | (own_.features & wire::kOptionAuthentication);
+  own_.features = settings.features | wire::kOptionPresent | (own_.features & kOptionsByKeys);
   own_.window = settings.window;
   own_.acceptors = settings.acceptors;
   ++own_.epoch;
@@ -61,8 +63,9 @@ void Discovery::SetOwn(const GatewaySettings& settings) {
 
 void Discovery::SetKeys(const FleetKeys& keys) {
   keys_ = keys;
-  own_.features &= ~uint32_t{wire::kOptionAuthentication};
+  own_.features &= ~kOptionsByKeys;
   if (keys.active()) own_.features |= wire::kOptionAuthentication;
+  if (keys.seals()) own_.features |= wire::kOptionSealing;
   ++own_.epoch;
 }
 
@@ -256,7 +259,7 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
     peer.info = mad.info;
     peer.authenticated = keys_.active() && mad.tagged;
     if (!peer.authenticated) {
-      peer.info.features &= ~uint32_t{wire::kOptionAuthentication};
+      peer.info.features &= ~kOptionsByKeys;
       counters_.unauthenticated += keys_.active() ? 1 : 0;
     }
   }

@@ -163,6 +163,11 @@ ChannelRow RowOf(const channel::ChannelSnapshot& channel, WorkerIndex worker) {
   row.resent = channel.resent;
   row.spurious = channel.spurious;
   row.path_changes = channel.path_changes;
+  row.protection = !channel.sealed          ? "none"
+                   : channel.seal.encrypted ? "encrypted"
+                                            : "authenticated";
+  row.key_id = channel.seal.tx_key_id;
+  row.peer_key_id = channel.seal.rx_key_id;
   return row;
 }
 

@@ -115,6 +115,9 @@ struct ChannelRow {
   uint32_t resent = 0;
   uint32_t spurious = 0;
   uint32_t path_changes = 0;
+  std::string protection;
+  uint32_t key_id = 0;  // ID of the fleet's key that seals; 0: none
+  uint32_t peer_key_id = 0;
 };
 
 struct MrRow {

@@ -17,6 +17,7 @@ uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
   length += wire::EncodeFrame(frame, packet.data + length);
   packet.path = address.path;
   packet.bundles = address.bundles;
+  packet.seal = address.seal;
   packet.length = static_cast<uint32_t>(length) + payload + pad;
   packet.known_crc = {};
   uint8_t* body = packet.data + length;

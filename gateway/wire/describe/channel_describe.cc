@@ -6,6 +6,7 @@
 #include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/describe/describe.h"
+#include "gateway/wire/seal/sealed_datagram.h"
 
 namespace rocegw::wire {
 namespace {
@@ -114,6 +115,7 @@ void PutControl(std::string& text, std::span<const uint8_t> body) {
     Put(text, " features=0x%" PRIx32 " cc=%u checksum=%u", c.features, unsigned{c.cc_kind},
         unsigned{c.checksum_mode});
   }
+  if (c.seals) Put(text, " seals%s", c.seal.encrypts ? " encrypted" : "");
   if (c.probe != 0) Put(text, " probe=%" PRIu32, c.probe);
   if (c.reason != ChannelReason::kNone) Put(text, " reason=%s", ChannelReasonName(c.reason));
 }
@@ -128,6 +130,24 @@ void PutBundle(std::string& text, std::span<const uint8_t> content) {
   }
 }
 
+// The content of an encrypted datagram is not there to be described.
+void PutSealed(std::string& text, std::span<const uint8_t> body) {
+  RxPacket packet;
+  packet.payload = body;
+  SealedParts parts;
+  const metrics::DropReason reason = DecodeSealed(packet, parts);
+  if (reason != metrics::DropReason::kNone) return Refused(text, reason);
+  const SealTrailer& trailer = parts.trailer;
+  Put(text, " from=0x%06" PRIx32 " epoch=0x%04x key=0x%08" PRIx32 " sequence=%" PRIu64,
+      trailer.channel.value, unsigned{trailer.epoch}, trailer.key_id, trailer.sequence);
+  if (trailer.encrypted) {
+    Put(text, " encrypted=%zu", parts.content.size());
+    return;
+  }
+  Put(text, " [%s", TraitsOf(trailer.inner).name);
+  text += DescribeChannel(trailer.inner, Unsealed(packet, trailer, parts.content).payload) + ']';
+}
+
 }  // namespace
 
 std::string DescribeChannel(Opcode opcode, std::span<const uint8_t> body) {
@@ -136,6 +156,7 @@ std::string DescribeChannel(Opcode opcode, std::span<const uint8_t> body) {
   if (opcode == Opcode::kChannelAck) PutAck(text, body);
   if (opcode == Opcode::kChannelControl) PutControl(text, body);
   if (opcode == Opcode::kChannelBundle) PutBundle(text, body);
+  if (opcode == Opcode::kChannelSealed) PutSealed(text, body);
   return text;
 }
 

@@ -31,6 +31,11 @@ DropReason Demultiplexer::Dispatch(uint32_t device, const wire::RxPacket& packet
   const Qpn qpn = packet.headers.bth.dest_qpn;
   if (qpn == kGsiQpn) return ToControl(device, packet, now);
   if (qpn == kMulticastQpn) return ToGroup(device, packet, now);
+  if (packet.traits->operation == wire::Operation::kChannelSealed) {
+    wire::RxPacket inner;
+    const DropReason reason = uses_.channels.OpenSeal(device, packet, now, inner);
+    return reason == DropReason::kNone ? Dispatch(device, inner, now) : reason;
+  }
   if (packet.traits->operation == wire::Operation::kChannelBundle)
     return ToChannelEach(device, packet, now);
   if (packet.traits->service == wire::Service::kChannel) return ToChannel(device, packet, now);

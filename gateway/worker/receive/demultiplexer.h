@@ -43,6 +43,8 @@ class Demultiplexer {
   // Handles a datagram whose queue pair, if there is one, belongs to this worker. A multicast
   // datagram goes to the receivers on this worker.
   void OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
+  // Reports that all memory operations of the datagrams so far are done.
+  void EndBurst() { uses_.channels.ForgetOpened(); }
 
  private:
   metrics::DropReason Dispatch(uint32_t device, const wire::RxPacket& packet, TimePoint now);

@@ -61,6 +61,7 @@ size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> b
   uses_.scheduler.ChargeNoted();
   // The port may use the payloads' memory again at the next Receive.
   if (count != 0) uses_.memory.Flush();
+  uses_.demultiplexer.EndBurst();
   return count;
 }
 
@@ -204,6 +205,7 @@ bool PacketIntake::ReceiveHandedOver(TimePoint now) {
     uses_.scheduler.ChargeNoted();
     uses_.counters.handoff_rx_packets.Add(count);
     ring.Pop(count, uses_.memory.Flush());
+    uses_.demultiplexer.EndBurst();
     busy = true;
   }
   return busy;

@@ -17,7 +17,7 @@ bool SameChannel(const port::TxPacket& a, const port::TxPacket& b) {
   return std::memcmp(a.data + kDestinationAt, b.data + kDestinationAt, kDestinationLength) == 0 &&
          a.path.source_port == b.path.source_port && a.path.traffic_class == b.path.traffic_class &&
          a.path.destination == b.path.destination && a.path.source == b.path.source &&
-         a.path.hop_limit == b.path.hop_limit;
+         a.path.hop_limit == b.path.hop_limit && a.seal == b.seal;
 }
 
 std::span<const uint8_t> BytesOf(const port::TxPacket& packet) {
@@ -41,7 +41,8 @@ bool FrameBundler::Join(port::TxPacket& packet) {
   if (open == nullptr) {
     open_[used_++ % open_.size()] = {
         .packet = &packet,
-        .most = std::min(limits_.MaxDatagramTo(packet.path.destination) - wire::kIcrcLength,
+        .most = std::min(limits_.MaxDatagramTo(packet.path.destination) - wire::kIcrcLength -
+                             (packet.seal == 0 ? 0 : wire::kSealLength),
                          wire::kBthLength + wire::kMaxBundle)};
     return false;
   }

@@ -35,6 +35,7 @@ size_t TransmitQueue::CollectBurst(size_t begin, bool contended) {
   const uint32_t device = waiting_[begin].device;
   const Account* const account = waiting_[begin].account;
   burst_.clear();
+  bool seals = false;
   bundler_.Begin(ports_[device]->limits());
   size_t end = begin;
   // With several active pools, the packets of each are transmitted and measured separately.
@@ -50,12 +51,28 @@ size_t TransmitQueue::CollectBurst(size_t begin, bool contended) {
     }
     waiting_[begin + burst_.size()] = waiting_[end];
     burst_.push_back(packet);
+    seals |= packet->seal != 0;
   }
+  if (seals) SealBurst(begin);
   if (bundler_.bundles() != 0) {
     counters_.channel_bundle_tx_packets.Add(bundler_.bundles());
     counters_.channel_bundled_tx_packets.Add(bundler_.entries());
   }
   return end;
+}
+
+void TransmitQueue::SealBurst(size_t begin) {
+  size_t kept = 0;
+  for (size_t i = 0; i < burst_.size(); ++i) {
+    const Outgoing out = waiting_[begin + i];
+    if (out.packet->seal != 0 && !channels_.Seal(*out.packet)) {
+      Release(out);
+      continue;
+    }
+    waiting_[begin + kept] = out;
+    burst_[kept++] = out.packet;
+  }
+  burst_.resize(kept);
 }
 
 bool TransmitQueue::Transmit(FlushedMemory) {

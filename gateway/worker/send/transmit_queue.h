@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "gateway/channel/channel_set.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/worker/memory/flushed_memory.h"
@@ -20,9 +21,10 @@ using Ports = std::vector<port::PacketPort*>;
 
 class TransmitQueue {
  public:
-  // The arguments must outlive the queue.
-  TransmitQueue(const Ports& ports, Scheduler& scheduler, metrics::WorkerCounters& counters)
-      : ports_(ports), scheduler_(scheduler), counters_(counters) {}
+  // The arguments must outlive the queue, except `channels`, which is used in Transmit only.
+  TransmitQueue(const Ports& ports, Scheduler& scheduler, channel::ChannelSet& channels,
+                metrics::WorkerCounters& counters)
+      : ports_(ports), scheduler_(scheduler), channels_(channels), counters_(counters) {}
   ~TransmitQueue();
   TransmitQueue(const TransmitQueue&) = delete;
   TransmitQueue& operator=(const TransmitQueue&) = delete;
@@ -58,9 +60,12 @@ class TransmitQueue {
   // Moves packets of one burst from `begin` on to burst_, and bundles small ones of a channel.
   // Returns the end of the burst.
   size_t CollectBurst(size_t begin, bool contended);
+  // Seals the packets of the burst that want it. Packets that cannot be sealed are released.
+  void SealBurst(size_t begin);
 
   const Ports& ports_;
   Scheduler& scheduler_;
+  channel::ChannelSet& channels_;
   metrics::WorkerCounters& counters_;
   std::vector<Outgoing> waiting_;
   std::vector<port::TxPacket*> burst_;

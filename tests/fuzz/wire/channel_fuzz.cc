@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a channel extension. Input: one byte that chooses frame, acknowledgement, control or
-// bundle, then what lies between BTH and pad. What decodes must encode to the same bytes, and can
-// be described.
+// Any bytes as a channel extension. Input: one byte that chooses frame, acknowledgement, control,
+// bundle or sealed datagram, then what lies between BTH and pad. What decodes must encode to the
+// same bytes, and can be described.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +11,7 @@
 #include "gateway/wire/channel_bundle.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/describe/describe.h"
+#include "gateway/wire/seal/sealed_datagram.h"
 
 namespace {
 
@@ -83,11 +84,33 @@ void CheckBundleOf(std::span<const uint8_t> content) {
         "a bundle is canonical");
 }
 
+void CheckSealed(std::span<const uint8_t> body) {
+  RxPacket packet;
+  packet.payload = body;
+  SealedParts parts;
+  if (DecodeSealed(packet, parts) != DropReason::kNone) return;
+  Check(parts.content.size() + kSealLength == body.size(), "content and trailer are the body");
+  Check(parts.tag.data() + parts.tag.size() == body.data() + body.size(), "the tag is the end");
+  const RxPacket inner = Unsealed(packet, parts.trailer, parts.content);
+  Check(!inner.payload.empty() && inner.payload.size() <= parts.content.size(), "content is there");
+  // The datagram is sealed again from what it was without the seal.
+  std::vector<uint8_t> again(kBthLength + body.size());
+  Headers headers;
+  headers.bth.opcode = parts.trailer.inner;
+  headers.bth.pad_count = parts.trailer.pad;
+  EncodeHeaders(headers, again.data());
+  std::memcpy(again.data() + kBthLength, parts.content.data(), parts.content.size());
+  std::memcpy(again.data() + again.size() - parts.tag.size(), parts.tag.data(), parts.tag.size());
+  BeginSeal({}, parts.trailer, again.data(), kBthLength + parts.content.size());
+  Check(std::memcmp(again.data() + kBthLength, body.data(), body.size()) == 0,
+        "a sealed datagram is canonical");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const auto opcode = static_cast<Opcode>(0xC0 + data[0] % 4);
+  const auto opcode = static_cast<Opcode>(0xC0 + data[0] % 5);
   // A copy of its own, so that a read beyond its end is seen.
   std::vector<uint8_t> body(data + 1, data + size);
   body.shrink_to_fit();
@@ -96,5 +119,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (opcode == Opcode::kChannelAck) CheckAck(body);
   if (opcode == Opcode::kChannelControl) CheckControl(body);
   if (opcode == Opcode::kChannelBundle) CheckBundleOf(body);
+  if (opcode == Opcode::kChannelSealed) CheckSealed(body);
   return 0;
 }

@@ -33,7 +33,9 @@ void CheckPacket(const RxDatagram& datagram, const RxPacket& packet) {
   Check(packet.payload.empty() ||
             packet.payload.data() == datagram.bytes.data() + traits.header_length,
         "the payload lies behind the headers");
-  const size_t extension = traits.service == Service::kChannel ? kMaxFrameLength : 0;
+  const bool is_sealed = traits.operation == Operation::kChannelSealed;
+  const size_t extension =
+      (traits.service == Service::kChannel ? kMaxFrameLength : 0) + (is_sealed ? kSealLength : 0);
   Check(packet.payload.size() <= kMaxPayload + extension, "no payload above the largest MTU");
 
   // Reserved bits are not kept; decoding what was encoded must give the same values again.

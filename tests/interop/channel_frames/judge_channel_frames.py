@@ -36,7 +36,7 @@ def ack(words):
                   "ack.held": 0x31323334, "ack.probe": 0x41424344, "ack.words": words, "ack.duplicates": 0x51}, 0
 
 
-def control(kind, tagged=False):
+def control(kind, tagged=False, seals=False):
     reason = 4 if kind in (2, 4, 6) else 0
     wanted = {"version": 1, "control.kind": kind, "control.reason": reason, "control.epoch": 0x11121314,
               "control.channel": 0 if kind in (2, 7) else 0x0A0B0C, "control.peer_epoch": 0 if kind == 0 else 0x21222324,
@@ -48,6 +48,9 @@ def control(kind, tagged=False):
     wanted["control.tagged"] = int(tagged)
     if tagged:
         wanted.update({"control.sequence": 0x7172737475767778, "control.tag": 0x8182838485868788})
+    wanted["control.seals"] = int(seals)
+    if seals:
+        wanted["control.encrypts"] = 1
     return 0xC2, wanted, 0
 
 
@@ -55,6 +58,18 @@ def bundle():
     """SEND of 61 bytes, reply, acknowledgement; a field of several entries has their values in order."""
     return 0xC3, {"entry.opcode": [0xC0, 0xC0, 0xC1], "entry.psn": [0xFFFFFF, 0, 1], "entry.length": [97, 32, 28],
                   "frame.kind": [1, 8], "frame.message": [0x21222324] * 2, "ack.room": [0x212223]}, 61
+
+
+def sealed(inner, pad, **more):
+    """What is inside is dissected as if it had come alone."""
+    return 0xC4, {"epoch": more.pop("epochs", 0xE1E2), "seal.opcode": inner, "seal.version": 1, "seal.pad": pad,
+                  "seal.encrypted": 0, "seal.channel": 0x0A0B0C, "seal.key": 0x11121314,
+                  "seal.sequence": 0x2122232425262728, **more}, 61
+
+
+def encrypted():
+    opcode, wanted, _ = sealed(0xC1, 0)
+    return opcode, {**wanted, "seal.encrypted": 1}, 0
 
 
 RECEIVE = 0x31323334
@@ -83,7 +98,11 @@ EXPECTED = [
     ack(0), ack(1), ack(128),
     *[control(kind) for kind in range(8)],
     control(1, tagged=True),
+    control(0, tagged=True, seals=True),
     bundle(),
+    sealed(0xC0, 3, epochs=[0xE1E2] * 2, **{"frame.kind": 1, "frame.message": 0x21222324}),
+    sealed(0xC3, 0, epochs=[0xE1E2] * 4, **{"frame.kind": [1, 8], "ack.words": 1, "entry.length": [97, 32, 28]}),
+    encrypted(),
 ]
 
 faults = []
@@ -130,7 +149,7 @@ def judge_sound(number, row, packet, opcode, wanted, payload):
         if row[mark]:
             fault(number, f"{mark}: {row[mark]}")
     wanted = {**wanted, "opcode": opcode, "channel": 0x123400 + number - 1, "psn": 0xABC000 + number - 1, "pkey": 0xFFFF,
-              "pad": 0 if opcode == 0xC3 else -payload % 4, "icrc": int.from_bytes(packet[-4:], "big")}
+              "pad": 0 if opcode in (0xC3, 0xC4) else -payload % 4, "icrc": int.from_bytes(packet[-4:], "big")}
     for name, value in wanted.items():
         seen = [int({"True": "1", "False": "0"}.get(one, one), 0) for one in row[P + name].split(",") if one]
         if seen != (value if isinstance(value, list) else [value]):

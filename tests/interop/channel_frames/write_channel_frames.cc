@@ -12,6 +12,7 @@
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
 #include "gateway/wire/crc/icrc.h"
+#include "gateway/wire/seal/sealed_datagram.h"
 
 namespace {
 
@@ -148,7 +149,7 @@ Bytes AckBody(uint16_t words) {
   return bytes;
 }
 
-Bytes ControlBody(ControlKind kind, bool tagged = false) {
+Bytes ControlBody(ControlKind kind, bool tagged = false, bool seals = false) {
   ChannelControl c;
   c.kind = kind;
   if (kind != ControlKind::kRefused && kind != ControlKind::kRetry) c.channel = 0x0A0B0C;
@@ -173,8 +174,13 @@ Bytes ControlBody(ControlKind kind, bool tagged = false) {
     c.sequence = 0x7172737475767778;
     c.tag = 0x8182838485868788;
   }
-  Bytes bytes(tagged ? kMaxControlLength : kChannelControlLength);
-  EncodeControl(c, bytes.data());
+  if (seals) {
+    c.seals = true;
+    for (size_t i = 0; i < kSaltLength; ++i) c.seal.salt[i] = static_cast<uint8_t>(0x91 + i);
+    c.seal.encrypts = true;
+  }
+  Bytes bytes(kMaxControlLength);
+  bytes.resize(EncodeControl(c, bytes.data()));
   return bytes;
 }
 
@@ -205,6 +211,39 @@ void AddBundles(Pcap& pcap) {
   pcap.Add(Opcode::kChannelBundle, BundleContent({{Opcode::kChannelFrame, send},
                                                   {Opcode::kChannelFrame, reply},
                                                   {Opcode::kChannelAck, AckBody(1)}}));
+}
+
+// Returns what stands behind the BTH of a sealed datagram; the tag is no tag of any key.
+Bytes SealedBody(Opcode inner, const Bytes& content, bool encrypted) {
+  Bytes datagram(kBthLength);
+  Headers headers;
+  headers.bth.opcode = inner;
+  headers.bth.pad_count = static_cast<uint8_t>(-content.size() & 3);
+  EncodeHeaders(headers, datagram.data());
+  datagram.insert(datagram.end(), content.begin(), content.end());
+  datagram.resize(datagram.size() + headers.bth.pad_count);
+  const size_t length = datagram.size();
+  datagram.resize(length + kSealLength, 0xA5);
+  BeginSeal({},
+            {.encrypted = encrypted,
+             .epoch = 0xE1E2,
+             .channel = Qpn{0x0A0B0C},
+             .key_id = 0x11121314,
+             .sequence = 0x2122232425262728},
+            datagram.data(), length);
+  return {datagram.begin() + kBthLength, datagram.end()};
+}
+
+void AddSealed(Pcap& pcap) {
+  const Bytes send = Body(FrameOf(FrameKind::kSend, 0x07, 61), 61);
+  const Bytes reply = Body(FrameOf(FrameKind::kReply, 0x10, 0), 0);
+  pcap.Add(Opcode::kChannelSealed, SealedBody(Opcode::kChannelFrame, send, false));
+  pcap.Add(Opcode::kChannelSealed, SealedBody(Opcode::kChannelBundle,
+                                              BundleContent({{Opcode::kChannelFrame, send},
+                                                             {Opcode::kChannelFrame, reply},
+                                                             {Opcode::kChannelAck, AckBody(1)}}),
+                                              false));
+  pcap.Add(Opcode::kChannelSealed, SealedBody(Opcode::kChannelAck, AckBody(0), true));
 }
 
 // What the dissector must call malformed, and survive.
@@ -242,6 +281,11 @@ void AddDamaged(Pcap& pcap) {
   Bytes cut_tag = ControlBody(ControlKind::kOpen, true);
   cut_tag.resize(52);
   pcap.Add(Opcode::kChannelControl, cut_tag);
+  const Bytes sealed = SealedBody(Opcode::kChannelFrame, send, false);
+  pcap.Add(Opcode::kChannelSealed, Bytes(sealed.end() - kSealLength, sealed.end()));
+  Bytes of_probe = sealed;
+  of_probe[sealed.size() - kSealLength] = 0xC2;
+  pcap.Add(Opcode::kChannelSealed, of_probe);
 }
 
 }  // namespace
@@ -259,7 +303,9 @@ int main(int argc, char** argv) {
     pcap.Add(Opcode::kChannelControl, ControlBody(static_cast<ControlKind>(kind)));
   }
   pcap.Add(Opcode::kChannelControl, ControlBody(ControlKind::kOpened, true));
+  pcap.Add(Opcode::kChannelControl, ControlBody(ControlKind::kOpen, true, true));
   AddBundles(pcap);
+  AddSealed(pcap);
   // A native packet, which stays Wireshark's.
   pcap.Add(Opcode::kRcSendOnly, {1, 2, 3, 4});
   const uint32_t sound = pcap.count();

@@ -170,9 +170,16 @@ TEST(ChannelHeader, RandomBytes_AreRefusedOrCanonical) {
     }
     if (bytes.size() < kChannelControlLength) continue;
     const bool tagged = random.Below(2) == 0;
-    bytes.resize(tagged ? kMaxControlLength : kChannelControlLength);
-    bytes[1] = tagged ? 1 : 0;
-    if (tagged) bytes[47] = 1;
+    const bool seals = tagged && random.Below(2) == 0;
+    const size_t sequence_at = kChannelControlLength + (seals ? kSealOfferLength : 0);
+    bytes.resize(sequence_at + (tagged ? kSequenceLength + kTagLength : 0));
+    bytes[1] = static_cast<uint8_t>((tagged ? kControlTagged : 0) | (seals ? kControlSeals : 0));
+    if (tagged) bytes[sequence_at + 7] = 1;
+    if (seals) {
+      bytes[0] &= 0xF1;  // open or opened
+      bytes[kChannelControlLength + kSaltLength] &= 1;
+      for (size_t i = 1; i < 4; ++i) bytes[kChannelControlLength + kSaltLength + i] = 0;
+    }
     bytes[2] = bytes[14];
     bytes[3] = bytes[15];
     ChannelControl control;

@@ -166,7 +166,8 @@ verbs::ChannelTarget Host::ChannelTo(Qpn qpn) const {
           .instance = kInstance + number(),
           .features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionOrdering |
                       wire::kOptionEndpoints | wire::kOptionEndpointReads | wire::kOptionPlacement |
-                      (config_.keys.active() ? wire::kOptionAuthentication : 0u)};
+                      (config_.keys.active() ? wire::kOptionAuthentication : 0u) |
+                      (config_.keys.seals() ? wire::kOptionSealing : 0u)};
 }
 
 Host::~Host() = default;

@@ -25,6 +25,8 @@ Packet* PacketStore::Get() {
   packet->size = 0;
   packet->damaged = false;
   packet->known_crc = {};
+  packet->bundles = false;
+  packet->seal = 0;
   return packet;
 }
 

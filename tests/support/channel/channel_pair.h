@@ -69,9 +69,7 @@ class ChannelEnd final : public channel::Owner {
     return &packet_;
   }
   size_t MaxDatagram(uint32_t, const wire::Gid&) const override { return max_datagram; }
-  void SendChannelPacket(uint32_t, port::TxPacket* packet) override {
-    sent.push_back(Sealed(*packet));
-  }
+  void SendChannelPacket(uint32_t, port::TxPacket* packet) override { Transmit(*packet); }
   flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                           Psn psn) override {
     if (std::find(forgotten.begin(), forgotten.end(), frame.message) != forgotten.end())
@@ -142,7 +140,15 @@ class ChannelEnd final : public channel::Owner {
 
   metrics::DropReason Receive(const ChannelPacket& packet, TimePoint now) {
     channel::Delivery delivery;
-    const metrics::DropReason reason = set.OnPacket(0, packet.Decoded(), now, delivery);
+    wire::RxPacket received = packet.Decoded();
+    if (received.traits->operation == wire::Operation::kChannelSealed) {
+      wire::RxPacket inner;
+      const metrics::DropReason sealed = set.OpenSeal(0, received, now, inner);
+      if (sealed != metrics::DropReason::kNone) return sealed;
+      received = inner;
+    }
+    const metrics::DropReason reason = set.OnPacket(0, received, now, delivery);
+    set.ForgetOpened();
     if (delivery.channel == nullptr) return reason;
     delivered.push_back(delivery.frame.message);
     if (delivery.frame.kind == wire::FrameKind::kReply) replies.push_back(delivery.frame);
@@ -244,6 +250,12 @@ class ChannelEnd final : public channel::Owner {
     length += wire::EncodeFrame(frame, packet.data + length);
     packet.length = static_cast<uint32_t>(length);
     packet.path = to.path;
+    packet.seal = to.seal;
+    Transmit(packet);
+  }
+  // Seals as the worker's transmit queue does.
+  void Transmit(port::TxPacket& packet) {
+    if (packet.seal != 0 && !set.Seal(packet)) return;
     sent.push_back(Sealed(packet));
   }
 

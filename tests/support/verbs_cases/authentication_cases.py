@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Channels between two gateways that share keys of a file: with tags, while keys are replaced, and towards a gateway without."""
+"""Channels between two gateways that share keys of a file.
+
+With tags, while keys are replaced, towards a gateway without keys, and with frames that are authenticated or encrypted.
+"""
 
 import contextlib
+import json
 import os
 import secrets
 import signal
@@ -22,9 +26,10 @@ def _write_keys(host, keys):
     return path
 
 
-def _with_keys(host, keys, policy):
+def _with_keys(host, keys, policy, protection="off"):
     path = _write_keys(host, keys)
-    return host.changed_config("channels: enabled", f"channels: enabled, authentication: {policy}, key_file: {path}")
+    return host.changed_config("channels: enabled", f"channels: enabled, authentication: {policy}, "
+                                                    f"protection: {protection}, key_file: {path}")
 
 
 def _replace(host, keys):
@@ -91,7 +96,51 @@ def _other_key(pair):
     return f"{len(ran)} rdma_check cases"
 
 
+def _seals(host):
+    """Returns (protection, key, peer's key) of the host's open channels."""
+    rows = json.loads(host.control("-o", "json", "get", "channels")).get("channels", [])
+    return {(row["protection"], row.get("keyId", 0), row.get("peerKeyId", 0)) for row in rows if row["state"] == "open"}
+
+
+def _protected(pair):
+    """Frames are authenticated, or encrypted as soon as one end asks for it; the key is replaced while a program works."""
+    first, second = secrets.token_hex(16), secrets.token_hex(16)
+    ran = []
+    for own, other, level in (("preferred", "required", "authenticated"), ("preferred", "encrypt", "encrypted")):
+        with _with_keys(pair.left, [first, second], "preferred", own), \
+                _with_keys(pair.right, [first, second], "preferred", other):
+            ran += rdma_check(pair, True, "cm", cases="transfer.mixed*")
+            port = pair.right.fresh_port()
+            server = pair.right.start([pair.right.program("rdma_check"), "server", "--port", str(port)])
+            server.expect("serving", 30)
+            client = pair.left.start([pair.left.program("rdma_check"), "client", pair.right.address4, "--port", str(port),
+                                      "--connect", "cm", "--cases", "endless.traffic"])
+            try:
+                client.expect(r"^endless: \d+ requests", 60)
+                expect({seal[0] for seal in _seals(pair.left)} == {level}, f"channels are {_seals(pair.left)}")
+                old = {key for seal in _seals(pair.left) for key in seal[1:]}
+                for host in (pair.left, pair.right):
+                    _replace(host, [second, first])
+                eventually("a channel with the other key", lambda old=old: any(
+                    own_key not in old and peer_key not in old for _, own_key, peer_key in _seals(pair.left)))
+                expect(client.running, f"the program ended while the key was replaced:\n{client.output}")
+            finally:
+                for job in (client, server):
+                    job.signal(signal.SIGKILL)
+                    job.wait(10)
+            for host in (pair.left, pair.right):
+                counters = host.counters()
+                expect(counters["rocegw_channel_sealed_rx_packets_total"] > 1000, f"{host.name} opened no seals")
+                expect(counters["rocegw_channel_unsealed_events_total"] == 0, f"{host.name} has channels without seals")
+                expect(counters["rocegw_channel_rx_packets_total"] > 0, f"{host.name} took no frames")
+    with _with_keys(pair.left, [first], "preferred", "required"), _with_keys(pair.right, [first], "preferred"):
+        ran += rdma_check(pair, True, "cm", cases="transfer.mixed*")
+        expect(pair.left.counters()[_OPENED] == 0, "a channel was opened to a peer that does not protect")
+    return f"{len(ran)} rdma_check cases"
+
+
 def authentication_cases():
     return [Case("authentication.required", 1500, _required, "channels"),
             Case("authentication.peer_without_key", 1500, _peer_without_key, "channels"),
-            Case("authentication.other_key", 1500, _other_key, "channels")]
+            Case("authentication.other_key", 1500, _other_key, "channels"),
+            Case("authentication.protected", 1500, _protected, "channels")]

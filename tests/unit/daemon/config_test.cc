@@ -78,7 +78,8 @@ attach_socket: {mode: 0666, owner: "nobody:users"}
 grpc_socket: {path: /tmp/other.sock}
 metrics: {address: ""}
 dpdk: {huge_pages: off, memory_mb: 512, eal_args: [--no-pci, "-v"]}
-gateways: {discovery: enabled, channels: enabled, paths: 3, vendor_id: 06abCD, authentication: required, key_file: /k}
+gateways: {discovery: enabled, channels: enabled, paths: 3, vendor_id: 06abCD, authentication: required, key_file: /k,
+           protection: encrypt}
 memory_placement: enabled
 congestion:
   window_bytes: 256KiB
@@ -129,8 +130,8 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_EQ(config.dpdk.memory_mb, 512u);
   EXPECT_EQ(config.dpdk.eal_args, (Lines{"--no-pci", "-v"}));
   EXPECT_EQ(config.window_bytes, 256u << 10);
-  EXPECT_EQ(config.gateways,
-            (GatewaysConfig{true, true, 3, 0x06ABCD, PeerAuthentication::kRequired, "/k"}));
+  EXPECT_EQ(config.gateways, (GatewaysConfig{true, true, 3, 0x06ABCD, PeerAuthentication::kRequired,
+                                             "/k", FrameProtection::kEncrypt}));
   EXPECT_EQ(config.memory_placement, MemoryPlacement::kEnabled);
   EXPECT_EQ(config.native_congestion, flow::CcKind::kSwift);
   flow::CcProfile congestion;
@@ -268,6 +269,8 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
        {"f.yaml:1: memory_placement: 'yes' is not known, use enabled, by_pool or disabled"}},
       {"gateways: {authentication: off, key_file: /k}",
        {"f.yaml:1: gateways.key_file: authentication is off, so the keys would not be used"}},
+      {"gateways: {protection: required}",
+       {"f.yaml:1: gateways.protection: needs keys of the fleet; set key_file"}},
       {"gateways: {discovery: maybe}",
        {"f.yaml:1: gateways.discovery: 'maybe' is not known, use enabled or disabled"}},
       {"default_pool:\n  limits:\n    registered_bytes: 99999999999GiB",

@@ -20,6 +20,7 @@ constexpr SecretKey kOther = {1, 2};
 const Gid kFrom = Gid::FromV4(0xC0000201);
 const Gid kTo = Gid::FromV4(0xC0000202);
 constexpr Qpn kAcceptor{0x1234};
+constexpr size_t kTaggedLength = kChannelControlLength + kSequenceLength + kTagLength;
 
 Octets SealedOpen(const SecretKey& key = kKey) {
   const ChannelControl open{.kind = ControlKind::kOpen,
@@ -31,7 +32,8 @@ Octets SealedOpen(const SecretKey& key = kKey) {
                             .tagged = true,
                             .sequence = 7};
   Octets bytes(kMaxControlLength);
-  EXPECT_EQ(EncodeControl(open, bytes.data()), kMaxControlLength);
+  bytes.resize(EncodeControl(open, bytes.data()));
+  EXPECT_EQ(bytes.size(), kTaggedLength);
   SealControl(key, kFrom, kTo, kAcceptor, bytes);
   return bytes;
 }
@@ -54,7 +56,7 @@ TEST(Authentication, SealedControl_DecodesAndVerifies) {
   EXPECT_TRUE(control.tagged);
   EXPECT_EQ(control.sequence, 7u);
   Octets again(kMaxControlLength);
-  EXPECT_EQ(EncodeControl(control, again.data()), kMaxControlLength);
+  again.resize(EncodeControl(control, again.data()));
   EXPECT_EQ(again, bytes);
   EXPECT_TRUE(Authentic(bytes));
 }

@@ -288,7 +288,7 @@ TEST(Decode, UndefinedOpcode_IsNamed) {
     EXPECT_EQ(b.ReasonOf(bytes), DropReason::k_unknown_opcode) << number;
     ++undefined;
   }
-  EXPECT_EQ(undefined, 256 - 67);
+  EXPECT_EQ(undefined, 256 - 68);
 }
 
 TEST(Decode, PadThatIsNotThePayloads_IsBadPad) {
