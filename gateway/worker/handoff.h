@@ -22,7 +22,7 @@ class HandoffRing {  // NOLINT(clang-analyzer-optin.performance.Padding)
   static constexpr size_t kMaxDatagram = 4224;
   static constexpr uint32_t kSlots = 256;
 
-  HandoffRing() : slots_(std::make_unique<Slot[]>(kSlots)) {}
+  HandoffRing() : slots_(std::make_unique_for_overwrite<Slot[]>(kSlots)) {}
 
   // Producer: copies the datagram. Returns false if the ring is full or the datagram too long.
   bool Push(uint32_t device, const wire::RxDatagram& datagram) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequence numbers of the sealed datagrams that arrived on a channel: each is accepted once, in any
-// order within 960 (RFC 6479). A number is checked first and taken once the datagram's tag was
+// order within 4,096 (RFC 6479). A number is checked first and taken once the datagram's tag was
 // right, so that a forged datagram moves nothing. Plain data.
 #pragma once
 
@@ -17,9 +17,9 @@ namespace rocegw::channel {
 
 class SequenceWindow {
  public:
-  // A datagram that is overtaken by so many others counts as lost. Frames of a channel take one
-  // path, so a network that keeps order on a path overtakes none.
-  static constexpr uint64_t kWidth = 960;
+  // A datagram that is overtaken by so many others counts as lost. A channel has at most as many in
+  // flight (kMaxFlowPackets), also while it changes its path.
+  static constexpr uint64_t kWidth = 4096;
 
   // Returns true if the number was not taken and does not lie too far behind.
   bool IsNew(uint64_t sequence) const {

@@ -40,6 +40,8 @@ void RemoveSockets(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) ::unlink(path.c_str());
 }
 
+constexpr char kHasKeys[] = "keys of the fleet (gateways.key_file)";
+
 }  // namespace
 
 std::vector<std::string> Gateway::ShapeOf(const Config& config) {
@@ -50,6 +52,7 @@ std::vector<std::string> Gateway::ShapeOf(const Config& config) {
       "runtime_dir " + config.runtime_dir,
       "workers " + std::to_string(datapath::DataPath::WorkersOf(config))};
   for (const PortConfig& port : config.ports) lines.push_back(PortShape(port));
+  if (!config.gateways.key_file.empty()) lines.emplace_back(kHasKeys);
   return lines;
 }
 
@@ -64,16 +67,21 @@ std::optional<Refuse> Gateway::Judge(const take_over::Hello& hello) {
   OfferedFds fds;
   const std::string port = data_path_.ports().Offer(fds);
   if (!port.empty()) return Refuse{Refusal::kPortMode, "port " + port};
-  const std::vector<std::string> own = ShapeOf(config_);
+  std::vector<std::string> own = ShapeOf(config_);
+  std::vector<std::string> theirs = hello.shape;
+  // Only protected channels cannot go on without keys.
+  if (config_.gateways.protection == FrameProtection::kOff) {
+    std::erase(own, kHasKeys);
+    std::erase(theirs, kHasKeys);
+  }
   const auto missing = [](const std::vector<std::string>& in, const std::vector<std::string>& of) {
     const auto found = std::ranges::find_if(
         of, [&](const std::string& line) { return std::ranges::find(in, line) == in.end(); });
     return found == of.end() ? std::string("nothing") : "'" + *found + "'";
   };
-  if (own != hello.shape) {
-    return Refuse{Refusal::kConfiguration, "the new process has " + missing(own, hello.shape) +
-                                               ", the running gateway " +
-                                               missing(hello.shape, own)};
+  if (own != theirs) {
+    return Refuse{Refusal::kConfiguration, "the new process has " + missing(own, theirs) +
+                                               ", the running gateway " + missing(theirs, own)};
   }
   if (const std::string held = sessions()->attach().NotHandedOver(); !held.empty())
     return Refuse{Refusal::kSessions, held};

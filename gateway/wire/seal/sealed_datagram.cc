@@ -24,7 +24,7 @@ constexpr int kSealPadShift = 2;
 constexpr int kSealVersionShift = 4;
 // Places in the BTH.
 constexpr size_t kSealedBthFlagsAt = 1;
-constexpr size_t kSealedBthHintWordAt = 4;
+constexpr size_t kSealedBthQpnWordAt = 4;
 constexpr size_t kSealedBthPsnWordAt = 8;
 constexpr uint8_t kSealedBthPadMask = 0x30;
 constexpr int kSealedBthPadShift = 4;
@@ -34,13 +34,14 @@ bool MayBeSealed(Opcode opcode) {
          opcode == Opcode::kChannelBundle;
 }
 
-// Covers both addresses, the fields of the BTH that a channel uses, and the trailer.
-SealHeader CoverSealed(const Gid& source, const Gid& destination, uint32_t hint_and_qpn,
-                       uint32_t psn, const uint8_t* trailer) {
+// Covers both addresses, the fields of the BTH that a channel uses, and the trailer. Not the
+// congestion hint, since switches change it.
+SealHeader CoverSealed(const Gid& source, const Gid& destination, uint32_t qpn, uint32_t psn,
+                       const uint8_t* trailer) {
   SealHeader header{};
   auto at = std::copy(source.bytes.begin(), source.bytes.end(), header.begin());
   at = std::copy(destination.bytes.begin(), destination.bytes.end(), at);
-  StoreBe32(&*at, hint_and_qpn);
+  StoreBe32(&*at, qpn & 0xFFFFFF);
   StoreBe32(&*(at + 4), psn & 0xFFFFFF);
   std::copy(trailer, trailer + kSealTagAt, at + 8);
   return header;
@@ -82,7 +83,7 @@ SealHeader BeginSeal(const Path& path, SealTrailer trailer, uint8_t* datagram, s
   datagram[0] = static_cast<uint8_t>(Opcode::kChannelSealed);
   datagram[kSealedBthFlagsAt] &= static_cast<uint8_t>(~kSealedBthPadMask);
   EncodeSealTrailer(trailer, datagram + length);
-  return CoverSealed(path.source, path.destination, LoadBe32(datagram + kSealedBthHintWordAt),
+  return CoverSealed(path.source, path.destination, LoadBe32(datagram + kSealedBthQpnWordAt),
                      LoadBe32(datagram + kSealedBthPsnWordAt), datagram + length);
 }
 
@@ -94,9 +95,8 @@ DropReason DecodeSealed(const RxPacket& packet, SealedParts& parts) {
   const uint8_t* const trailer = parts.content.data() + parts.content.size();
   parts.tag = body.last(FrameKey::kTagLength);
   const Bth& bth = packet.headers.bth;
-  parts.header =
-      CoverSealed(packet.meta.source, packet.meta.destination,
-                  uint32_t{bth.hint()} << 24 | bth.dest_qpn.value, bth.psn.value, trailer);
+  parts.header = CoverSealed(packet.meta.source, packet.meta.destination, bth.dest_qpn.value,
+                             bth.psn.value, trailer);
   return DecodeSealTrailer(trailer, parts.content.size(), parts.trailer);
 }
 

@@ -74,11 +74,13 @@ Account* PacketIntake::PoolOf(const wire::RxDatagram& datagram) {
   return slot->session->account;
 }
 
-// Puts a datagram into its pool's queue if the pool has used up its time, or if earlier datagrams
-// wait there. Returns false if the datagram is to be processed now.
-bool PacketIntake::MustWait(Account& pool, uint32_t device, const wire::RxDatagram& datagram) {
-  const bool behind = !waiting_.empty() && waiting_.Waits(pool);
-  if (!behind && !uses_.scheduler.InDeepDebt(pool)) return false;
+// Returns true if the pool has used up its time, or if earlier datagrams wait in its queue.
+bool PacketIntake::MustWait(const Account& pool) const {
+  return (!waiting_.empty() && waiting_.Waits(pool)) || uses_.scheduler.InDeepDebt(pool);
+}
+
+// Puts a datagram into its pool's queue. Returns false if the datagram is to be processed now.
+bool PacketIntake::PutBack(const Account& pool, uint32_t device, const wire::RxDatagram& datagram) {
   const PoolQueues::Put put = waiting_.Push(pool, device, datagram);
   if (put == PoolQueues::Put::kNoQueue) return false;
   uses_.counters.rx_packets.Add();
@@ -124,19 +126,22 @@ void PacketIntake::TakeSome(HandoffRing& datagrams, TimePoint now) {
 // pair, not packet length, dominates the cost.
 void PacketIntake::TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst,
                               TimePoint now) {
-  std::array<const Account*, kContendedBurst> pools;
+  std::array<Account*, kContendedBurst> pools;
   uint32_t left = 0;
+  uint32_t late = 0;
   for (size_t i = 0; i < burst.size(); ++i) {
     Account* const pool = PoolOf(burst[i]);
     pools[i] = pool;
-    if (pool != nullptr) {
-      uses_.scheduler.Note(*pool, 1, burst[i].bytes.size());
-      if (MustWait(*pool, device, burst[i])) continue;
-    }
-    left |= 1u << i;
+    if (pool != nullptr) uses_.scheduler.Note(*pool, 1, burst[i].bytes.size());
+    (pool != nullptr && MustWait(*pool) ? late : left) |= 1u << i;
   }
   // Charges the time to receive the burst.
   uses_.scheduler.ChargeNoted();
+  for (; late != 0; late &= late - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(late));
+    if (!PutBack(*pools[i], device, burst[i])) left |= 1u << i;
+    uses_.scheduler.ChargeTo(*pools[i]);
+  }
   while (left != 0) {
     // Only compared, never dereferenced: processing a packet may close its session.
     const Account* const pool = pools[static_cast<size_t>(std::countr_zero(left))];

@@ -44,7 +44,8 @@ class PacketIntake {
   size_t ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now);
   void TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now);
   Account* PoolOf(const wire::RxDatagram& datagram);
-  bool MustWait(Account& pool, uint32_t device, const wire::RxDatagram& datagram);
+  bool MustWait(const Account& pool) const;
+  bool PutBack(const Account& pool, uint32_t device, const wire::RxDatagram& datagram);
   void TakeSome(HandoffRing& datagrams, TimePoint now);
   void Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void TakeMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);

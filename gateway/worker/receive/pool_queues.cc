@@ -20,8 +20,7 @@ PoolQueues::Put PoolQueues::Push(const Account& pool, uint32_t device,
   }
   wire::RxDatagram marked = datagram;
   // The queue is this gateway's own congestion: its senders slow down as for a switch's mark.
-  if ((marked.meta.traffic_class & wire::kEcnMask) == wire::kEcnEct0)
-    marked.meta.traffic_class |= wire::kEcnCe;
+  if ((marked.meta.traffic_class & wire::kEcnMask) != 0) marked.meta.traffic_class |= wire::kEcnCe;
   return queue->datagrams.Push(device, marked) ? Put::kQueued : Put::kFull;
 }
 

@@ -144,7 +144,7 @@ TEST_F(SealingTest, AnyBitChanged_IsDroppedBeforeAnyStateChanges) {
     const ChannelPacket packet = Take(*channel, 1);
     const std::vector<uint8_t> before = pair.b().Written(pair.now);
     size_t tried = 0;
-    for (size_t byte = 4; byte < packet.bytes.size() - wire::kIcrcLength; ++byte) {
+    for (size_t byte = 5; byte < packet.bytes.size() - wire::kIcrcLength; ++byte) {
       // Reserved bits of the BTH are neither covered nor looked at.
       if (byte == 8) continue;
       for (int bit = 0; bit < 8; ++bit) {
@@ -158,13 +158,20 @@ TEST_F(SealingTest, AnyBitChanged_IsDroppedBeforeAnyStateChanges) {
         ASSERT_TRUE(pair.b().delivered.empty()) << byte << "." << bit;
       }
     }
-    EXPECT_EQ(tried, 8 * (packet.bytes.size() - wire::kIcrcLength - 5));
+    EXPECT_EQ(tried, 8 * (packet.bytes.size() - wire::kIcrcLength - 6));
     pair.b().sent.clear();
     // A datagram for another channel number is answered by a reset, which has a rate.
     EXPECT_EQ(pair.b().Written(pair.now).size(), before.size());
     EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::kNone);
     EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1}));
   }
+}
+
+TEST_F(SealingTest, CongestionHintThatASwitchChanged_Verifies) {
+  ChannelPacket packet = Take(*Open(), 1);
+  Flip(packet, 4, 0x0F);
+  EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::kNone);
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1}));
 }
 
 TEST_F(SealingTest, OtherAddress_DoesNotVerify) {

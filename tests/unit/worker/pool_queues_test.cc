@@ -132,6 +132,9 @@ TEST(PoolQueues, FloodedPool_WaitsAndLosesNothing) {
   EXPECT_EQ(done[1], sent[1]);
   EXPECT_GE(sent[0], 350u);
   EXPECT_GE(sent[1], 500u);
+  EXPECT_EQ(gateways.Count(0, &metrics::WorkerCounters::retransmit_packets), 0u);
+  // Only packets that waited in a queue have a congestion mark.
+  EXPECT_GT(gateways.Count(0, &metrics::WorkerCounters::rx_ce_marked_packets), 0u);
 }
 
 }  // namespace
