@@ -111,7 +111,7 @@ TEST(SealedDatagram, AddressesAndBth_AreCovered) {
   EXPECT_NE(header_of(packet), covered);
   packet = Received(bytes);
   packet.headers.bth.set_hint(1);
-  EXPECT_NE(header_of(packet), covered);
+  EXPECT_EQ(header_of(packet), covered) << "switches change the hint";
 }
 
 TEST(SealedDatagram, EachRefusal) {

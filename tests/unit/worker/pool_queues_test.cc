@@ -83,6 +83,7 @@ TEST(PoolQueues, FloodedPool_WaitsAndLosesNothing) {
   options.shares[0] = {&pools[0], &pools[1]};
   options.shares[1] = {nullptr, nullptr};
   options.clock = ReadClock;
+  options.congestion.kind = flow::CcKind::kDcqcn;
   GatewayPair gateways(options);
   struct Ends {
     testing::RingEnd *here, *peer;
