@@ -139,6 +139,7 @@ void HostileWorld::BeginMessenger() {
   client.CreateCq(context, kDepth);
   const auto channel = client.Call<rocegw_object_reply>(
       TestClient::Request<rocegw_object_request>(ROCEGW_MSG_CM_CREATE_CHANNEL));
+  unread_ = std::move(client.received_fd);
   auto id = TestClient::Request<rocegw_cm_create_id>(ROCEGW_MSG_CM_CREATE_ID);
   id.channel = channel.handle;
   id.port_space = kTcpPortSpace;

@@ -423,6 +423,7 @@ void HostileWorld::Batch() {
 void HostileWorld::LookForLeaks() {
   hostile_.reset();
   messenger_.reset();
+  unread_.Reset();
   std::vector<uint64_t> held;
   // Calls on what programs passed return on threads of their own, and connections end in steps.
   const auto deadline = std::chrono::steady_clock::now() + kGoneWithin;

@@ -134,6 +134,7 @@ class HostileWorld {
   uint32_t victim_receives_done_ = 0;
   std::optional<Program> hostile_;
   std::unique_ptr<TestClient> messenger_;
+  UniqueFd unread_;          // event channel of the messenger, which nobody reads
   uint8_t* hole_ = nullptr;  // registered and unmapped
   Surroundings around_;
   std::vector<Line> lines_;

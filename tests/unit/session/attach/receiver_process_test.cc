@@ -134,13 +134,11 @@ TEST_F(ReceiverProcessTest, TakesOnlyTheNextMessage) {
 
 TEST_F(ReceiverProcessTest, EndsWithTheDaemon) {
   receiver_.reset();
-  // The receiver, whose own children are not waited for, and the process that keeps sockets.
-  for (int i = 0; i < 2; ++i) {
-    int status = 0;
-    EXPECT_GT(wait(&status), 0);
+  // The receiver, sometimes its child, and the process that keeps sockets.
+  int ended = 0;
+  for (int status = 0; wait(&status) > 0; ++ended)
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  }
-  EXPECT_EQ(wait(nullptr), -1);
+  EXPECT_GE(ended, 2);
 }
 
 TEST_F(ReceiverProcessTest, KeptSocket_IsOpenUntilItIsReleased) {
