@@ -27,7 +27,7 @@
 
 namespace rocegw::session {
 
-class SessionServer {
+class SessionServer {  // NOLINT(clang-analyzer-optin.performance.Padding)
  public:
   // Links must outlive this object; they may share one control_wake_fd.
   SessionServer(ControlLoop& loop, const std::vector<worker::WorkerLink*>& links,

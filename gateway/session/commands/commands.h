@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -92,9 +91,9 @@ using Command = void (*)(ClientSession& session, Request& request);
 ROCEGW_COMMANDS(ROCEGW_DECLARE_COMMAND)
 #undef ROCEGW_DECLARE_COMMAND
 
-#define ROCEGW_COUNT_COMMAND(type, function) +1
-inline constexpr size_t kCommands = ROCEGW_COMMANDS(ROCEGW_COUNT_COMMAND);
-#undef ROCEGW_COUNT_COMMAND
+#define ROCEGW_COMMAND_TYPE(type, function) ROCEGW_MSG_##type,
+inline constexpr std::array kCommandTypes = {ROCEGW_COMMANDS(ROCEGW_COMMAND_TYPE)};
+#undef ROCEGW_COMMAND_TYPE
 
 // Returns nullptr for a type that this version does not know.
 Command FindCommand(uint32_t type);

@@ -96,7 +96,8 @@ constexpr Kind kRequests[] = {
     {ROCEGW_MSG_CM_JOIN, sizeof(rocegw_cm_join)},
     {ROCEGW_MSG_CM_QUERY_ID, sizeof(rocegw_object_request)},
 };
-static_assert(std::size(kRequests) == session::kCommands, "a request is not in the list");
+static_assert(std::size(kRequests) == session::kCommandTypes.size(),
+              "a request is not in the list");
 
 constexpr Kind kMakesEvents{ROCEGW_MSG_CM_RESOLVE_ROUTE, sizeof(rocegw_cm_resolve_route)};
 
