@@ -91,6 +91,8 @@ StatusOr<NodeIdentity> NodeIdentity::Load(const std::string& directory) {
                   identity.File(kCertificate) + ": " + facts.status().text());
   }
   identity.facts_ = std::move(*facts);
+  // A join that ended before it removed this copy of the key.
+  (void)unlink(identity.File(kJoiningKey).c_str());
   return identity;
 }
 
@@ -152,7 +154,6 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
       !status.ok()) {
     return status;
   }
-  (void)unlink(identity.File(kJoiningKey).c_str());
   return Load(directory);
 }
 

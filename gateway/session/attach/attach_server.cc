@@ -64,6 +64,7 @@ AttachServer::~AttachServer() {
   services_.on_copier_ended = nullptr;
   StopListening();
   services_.loop.Cancel(blocked_timer_);
+  services_.loop.Cancel(unaccepted_timer_);
   for (auto& [id, connection] : connections_) Close(*connection);
 }
 
@@ -152,13 +153,28 @@ void AttachServer::Close(const std::string& path, Listener& listener) {
 void AttachServer::CloseSocket(Listener& listener) {
   ::shutdown(listener.socket.get(), SHUT_RDWR);  // no further connections
   const tenant::Pool* const pool = services_.pools.FindPool(listener.pool);
-  const auto call_queue = pool == nullptr ? ClientCallQueue::Make() : StrangersOf(*pool);
-  while (true) {
-    UniqueFd waiting(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!waiting.valid()) break;
-    ProgramConnection(std::move(waiting), call_queue, services_.descriptors).Close();
-  }
-  if (errno != EMFILE && errno != ENFILE) services_.descriptors->Release(listener.socket.get());
+  unaccepted_.push_back(
+      {std::move(listener.socket), pool == nullptr ? ClientCallQueue::Make() : StrangersOf(*pool)});
+  CloseUnaccepted();
+}
+
+void AttachServer::CloseUnaccepted() {
+  std::erase_if(unaccepted_, [this](const Unaccepted& one) {
+    while (true) {
+      UniqueFd waiting(::accept4(one.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!waiting.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (!waiting.valid()) break;
+      ProgramConnection(std::move(waiting), one.call_queue, services_.descriptors).Close();
+    }
+    const bool lacks = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+    if (!lacks) services_.descriptors->Release(one.socket.get());
+    return !lacks;
+  });
+  if (unaccepted_.empty() || unaccepted_timer_ != 0) return;
+  unaccepted_timer_ = services_.loop.At(ControlLoop::Now() + kDescriptorsGone, [this] {
+    unaccepted_timer_ = 0;
+    CloseUnaccepted();
+  });
 }
 
 void AttachServer::StopListening(const std::string& path) {

@@ -159,6 +159,8 @@ class AttachServer {
   void Close(const std::string& path, Listener& listener);
   // Closes the connections that the socket has not accepted, and the socket.
   void CloseSocket(Listener& listener);
+  // Does so for sockets that wait for it, and again later where descriptors are short.
+  void CloseUnaccepted();
   void Begin(ProgramConnection socket, tenant::Pool& pool, const std::string& path, Peer peer,
              const tenant::SlotLimits& limits);
   // Returns the share of the sessions at the attach socket; nullptr: the pool's limits only.
@@ -211,6 +213,13 @@ class AttachServer {
     }
   };
   std::vector<Blocked> blocked_;
+  // Attach sockets that are closed when their connections are.
+  struct Unaccepted {
+    UniqueFd socket;
+    std::shared_ptr<ClientCallQueue> call_queue;
+  };
+  std::vector<Unaccepted> unaccepted_;
+  ControlLoop::TimerId unaccepted_timer_ = 0;
   // Sessions that are handed over ahead, by number. A writer's state: as it wrote it, or looked at
   // it before; a reader has none.
   struct Ahead {

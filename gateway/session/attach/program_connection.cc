@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/attach/program_connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -12,8 +13,9 @@
 namespace rocegw::session {
 namespace {
 
-// More messages than a socket holds (sk_sndbuf).
-constexpr int kMessagesTaken = 1024;
+// Time after which a message that could not be received, for lack of descriptors or processes, is
+// tried again.
+constexpr int kReceiveAgainMs = 100;
 
 // Returns true if a message waits in a socket whose input is shut down. Leaves the message there.
 bool HasMessage(int socket) {
@@ -33,13 +35,12 @@ bool HasMessage(int socket) {
   return length > 0 || (length == 0 && header.msg_controllen > 0);
 }
 
-// Reads the messages of a socket whose input is shut down. Returns false if some remain. Runs on
-// the thread of a call queue: the receiver may block.
-bool Empty(int socket, DescriptorReceiver& receiver) {
+// Reads all messages of a socket whose input is shut down. Runs on the thread of a call queue: the
+// receiver may block, and until it returns the call counts as the program's.
+void Empty(int socket, DescriptorReceiver& receiver) {
   const int no = 0;
   std::array<uint8_t, 1> byte{};
-  for (int i = 0; i < kMessagesTaken; ++i) {
-    if (!HasMessage(socket)) return true;
+  while (HasMessage(socket)) {
     // With credentials, every message has more than the space for it.
     (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &no, sizeof no);
     if ((PeekMessage(socket, byte).flags & MSG_CTRUNC) == 0) {
@@ -50,9 +51,8 @@ bool Empty(int socket, DescriptorReceiver& receiver) {
     const bool received = receiver.Take(socket, {PassedKind::kNone}, left).received;
     // Finishes each message before the next: its rest uses descriptors of the daemon.
     receiver.Finish(left);
-    if (!received) break;
+    if (!received) (void)::poll(nullptr, 0, kReceiveAgainMs);
   }
-  return false;
 }
 
 }  // namespace
@@ -83,8 +83,8 @@ void ProgramConnection::Close() {
   }
   // A function must be copyable, a descriptor is not.
   call_queue_->Run([receiver = receiver_, owned = std::make_shared<UniqueFd>(std::move(socket_))] {
-    // A remaining message would hold up the process that closes the socket last.
-    if (Empty(owned->get(), *receiver)) receiver->Release(owned->get());
+    Empty(owned->get(), *receiver);
+    receiver->Release(owned->get());
     owned->Reset();
   });
 }

@@ -153,6 +153,19 @@ TEST(PassedDescriptors, UnreadMessages_AreTakenOneAfterTheOther) {
   EXPECT_EQ(receiver->kept, 0);
 }
 
+TEST(PassedDescriptors, SocketWithAsManyMessagesAsItTakes_IsReleased) {
+  Pair pair;
+  const int large = 64 << 20;  // as much as the kernel allows (net.core.wmem_max)
+  ASSERT_EQ(setsockopt(pair.program.get(), SOL_SOCKET, SO_SNDBUF, &large, sizeof large), 0);
+  while (send(pair.program.get(), "a", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
+  }
+  const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
+  const auto receiver = std::make_shared<OneAtATime>();
+  ProgramConnection(std::move(pair.daemon), call_queue, receiver).Close();
+  AwaitCalls(*call_queue);
+  EXPECT_EQ(receiver->kept, 0);
+}
+
 TEST(PassedDescriptors, ConnectionWithoutMessages_IsClosedAtOnce) {
   Pair pair;
   const BlockedCallQueue blocked;
