@@ -94,9 +94,12 @@ class Step(Call):
     def health(self):
         if not (self.target.is_complete(self.old) or self.target.is_complete(self.new)):
             raise failed("the target of neither path is ready")
+        for path in (self.old, self.new):
+            self.target.expect_plain(path)
         for disk in self.disks:
             if not (disk.leads_to(self.old) or disk.leads_to(self.new)):
                 raise failed(f"{disk.name} uses neither path")
+            disk.expect_exchangeable(self.old, self.new)
         return {}
 
     def ok_to_stop(self):
@@ -121,7 +124,7 @@ class Step(Call):
         for disk in self.disks:
             if not disk.is_connected(self.new):
                 raise failed(f"{disk.name} is not connected over {self.after}")
-        if len(self.target.sessions(self.new)) < len(self.disks):
+        if not {disk.host["initiator"] for disk in self.disks} <= set(self.target.sessions(self.new)):
             raise not_yet("the target does not see all sessions")
         return {}
 
@@ -151,6 +154,7 @@ class Step(Call):
     def switch_back(self):
         for disk in self.disks:
             if not disk.leads_to(self.old):
+                disk.connect(self.old)
                 disk.use(self.old)
         self.own_command("save")
         return {}

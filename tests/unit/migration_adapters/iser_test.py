@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import sys
@@ -38,7 +39,8 @@ class Recorded(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.moment = "tcp"
         self.targets = None
-        self.log = []
+        self.nodes: list | None = None
+        self.log: list = []
         self.text: dict = {
             "store": "/srv/disk",
             "nodes": [{"name": "target", "transport": "tcp", "gateway": True,
@@ -59,7 +61,7 @@ class Recorded(unittest.TestCase):
 
             def execute(self, name, arguments=None):
                 if name == "query-named-block-nodes":
-                    return json.loads(recorded(f"{test.moment}.qemu_nodes"))
+                    return json.loads(recorded(f"{test.moment}.qemu_nodes")) if test.nodes is None else test.nodes
                 test.log.append((name, arguments))
                 return {}
 
@@ -96,7 +98,7 @@ class Recorded(unittest.TestCase):
     def test_what_tgtadm_printed(self):
         both = parse_targets(recorded("both.tgt_targets"))
         self.assertEqual(both[1], {"name": IQN, "driver": "iscsi", "state": "ready", "initiators": [INITIATOR],
-                                   "stores": {0: "None", 1: "/srv/disk"}})
+                                   "stores": {0: "None", 1: "/srv/disk"}, "accounts": [], "access": ["ALL"], "special": []})
         self.assertEqual((both[2]["name"], both[2]["driver"]), (IQN + ".iser", "iser"))
         self.assertEqual(parse_targets(""), {})
 
@@ -110,10 +112,78 @@ class Recorded(unittest.TestCase):
 
     def test_how_qemu_names_a_path(self):
         self.assertEqual(qemu_disk.address_of("iser://u%p@10.0.0.1/iqn.2026-11.com.example:disk/1"),
-                         ("iser", "10.0.0.1", "3260", "iqn.2026-11.com.example:disk"))
-        self.assertEqual(qemu_disk.address_of("iscsi://[2001:DB8::1]:3261/iqn.x:y/0"), ("tcp", "2001:db8::1", "3261", "iqn.x:y"))
+                         ("iser", "10.0.0.1", "3260", "iqn.2026-11.com.example:disk", 1))
+        self.assertEqual(qemu_disk.address_of("iscsi://[2001:DB8::1]:3261/iqn.x:y/0"), ("tcp", "2001:db8::1", "3261", "iqn.x:y", 0))
         with self.assertRaises(Problem):
             qemu_disk.address_of("/dev/sda")
+        with self.assertRaises(Problem) as raised:
+            qemu_disk.address_of("iscsi://user%secret@10.0.0.1/iqn.x:y")
+        self.assertNotIn("secret", str(raised.exception))
+
+    def test_a_target_that_the_new_one_would_not_equal_blocks(self):
+        plain = recorded("tcp.tgt_targets")
+        unit = plain[plain.index("        LUN: 1"):plain.index("    Account")]
+        for words, changed in (("unit 2", plain.replace(unit, unit + unit.replace("LUN: 1", "LUN: 2"))),
+                               ("account user (outgoing)", plain.replace("information:\n    ACL", "information:\n        user (outgoing)\n    ACL")),
+                               ("access for 10.0.0.0/8", plain.replace("        ALL", "        10.0.0.0/8")),
+                               ("Readonly Yes", plain.replace(unit, unit.replace("Readonly: No", "Readonly: Yes"))),
+                               ("Backing store type aio", plain.replace("type: rdwr", "type: aio"))):
+            with self.subTest(words=words):
+                self.assertNotEqual(changed, plain)
+                self.targets = changed
+                self.assertIn(words, self.text_of("health", "failed"))
+        self.targets = plain.replace("        ALL", f"        ALL\n        {INITIATOR}")
+        self.done("health")
+
+    def test_a_target_with_another_unit_is_not_deleted(self):
+        self.moment = "iser"
+        told = re.sub(r"        I_T nexus: .*?(?=    LUN information)", "", recorded("iser.tgt_targets"), flags=re.DOTALL)
+        self.targets = told
+        self.done("remove-old")
+        self.assertTrue(any("--op delete --tid 1" in entry for entry in self.log), self.log)
+        self.log.clear()
+        self.targets = told.replace("        LUN: 1\n", "        LUN: 2\n            Backing store path: /srv/other\n        LUN: 1\n", 1)
+        self.assertIn("unit 2", self.text_of("remove-old", "failed"))
+        self.assertEqual([entry for entry in self.log if "--op delete" in entry], [])
+
+    def change_nodes(self, edit):
+        self.nodes = json.loads(recorded(f"{self.moment}.qemu_nodes"))
+        edit({node["node-name"]: node for node in self.nodes})
+
+    def test_a_disk_that_the_exchange_would_change_blocks(self):
+        self.change_nodes(lambda nodes: nodes["disk"].update(file=nodes["disk"]["file"].replace('"driver": "raw"', '"driver": "raw", "offset": 512', 1)))
+        self.assertIn("options that would be lost: offset", self.text_of("health", "failed"))
+        self.change_nodes(lambda nodes: nodes["disk-before"].update({"node-name": "#block017"}))
+        self.assertIn("needs a node-name of its own", self.text_of("health", "failed"))
+        name = "d" * 24
+        self.text["hosts"][0]["node"] = name
+        self.change_nodes(lambda nodes: nodes["disk"].update({"node-name": name}))
+        self.assertIn("no node name as long as", self.text_of("health", "failed"))
+
+    def test_the_exchange_keeps_the_options_of_the_disk(self):
+        self.moment = "both"
+        self.change_nodes(lambda nodes: nodes["disk"].update(ro=True, detect_zeroes="unmap", cache={"direct": True, "no-flush": True, "writeback": True}))
+        self.done("backup")
+        self.done("switch")
+        self.assertEqual(self.log[-1][1]["options"][0], {
+            "driver": "raw", "node-name": "disk", "file": "disk-gateway", "read-only": True, "discard": "unmap", "detect-zeroes": "unmap",
+            "cache": {"direct": True, "no-flush": True}})
+
+    def test_another_unit_of_the_same_target_is_another_path(self):
+        self.change_nodes(lambda nodes: [node.update(file=node["file"].replace('"lun": 1', '"lun": 2')) for node in nodes.values()])
+        self.assertEqual(self.text_of("health", "failed"), "machine uses neither path")
+
+    def test_the_way_back_connects_the_old_path_where_it_is_gone(self):
+        self.moment = "iser"
+        self.nodes = [node for node in json.loads(recorded("iser.qemu_nodes")) if node["node-name"] != "disk-before"]
+        self.assertIn("not connected over tcp", self.text_of("switch-back", "failed"))  # the fake adds no node
+        self.assertEqual(self.log, [("blockdev-add", self.log[0][1])])
+        self.assertEqual((self.log[0][1]["transport"], self.log[0][1]["target"], self.log[0][1]["lun"]), ("tcp", IQN, 1))
+
+    def test_sessions_of_others_do_not_count_for_a_machine(self):
+        self.moment = "both"
+        self.targets = recorded("both.tgt_targets").replace(f"Initiator: {INITIATOR}", "Initiator: iqn.2001-04.com.example:stranger")
+        self.assertEqual(self.text_of("verify-path", "not-yet"), "the target does not see all sessions")
 
     def test_steps_there(self):
         for name in ("health", "ok-to-stop", "backup", "add-path"):

@@ -13,6 +13,7 @@ from .protocol import failed, inconclusive
 SECONDS = 30
 BUSY_SECONDS = 5
 LONGEST_LINE = 1 << 20
+LONGEST_NODE_NAME = 31
 
 
 class Monitor:
@@ -75,19 +76,20 @@ class Monitor:
 
 
 def address_of(file_name):
-    """(transport, portal, target) of a node of driver iscsi, or of one above it: QEMU names it as options or as a URL."""
+    """(transport, address, port, target, unit) of a node of driver iscsi, or of one above it: QEMU names it as options or as a URL."""
     if file_name.startswith("json:"):
         options = json.loads(file_name[5:])
         while "portal" not in options:
             options = options["file"]
-        transport, portal, target = options["transport"], options["portal"], options["target"]
+        transport, portal, target, lun = options["transport"], options["portal"], options["target"], options.get("lun", 0)
     else:
-        found = re.fullmatch(r"(iscsi|iser)://(?:[^@/]*@)?([^/]+)/([^/]+)/\d+", file_name)
+        found = re.fullmatch(r"(iscsi|iser)://(?:[^@/]*@)?([^/]+)/([^/]+)/(\d+)", file_name)
         if not found:
-            raise inconclusive(f"QEMU: not understood: {file_name[:80]}")
-        transport, portal, target = "tcp" if found.group(1) == "iscsi" else "iser", found.group(2), found.group(3)
+            # A URL may have a password before its "@", which belongs into no message.
+            raise inconclusive(f"QEMU: not understood: {file_name.rpartition('@')[2][:80]}")
+        transport, portal, target, lun = "tcp" if found.group(1) == "iscsi" else "iser", found.group(2), found.group(3), found.group(4)
     host, _, port = portal.rpartition(":") if re.search(r":\d+$", portal) else (portal, "", "3260")
-    return transport, canonical(host.strip("[]")), port, target
+    return transport, canonical(host.strip("[]")), port, target, int(lun)
 
 
 class QemuDisk:
@@ -102,22 +104,43 @@ class QemuDisk:
     def monitor(self):
         return Monitor(self.host["qmp"])
 
-    @staticmethod
-    def wanted(path):
-        return "tcp" if path["transport"] == "tcp" else "iser", path["traddr"], path["trsvcid"], path["iqn"]
+    def wanted(self, path):
+        return "tcp" if path["transport"] == "tcp" else "iser", path["traddr"], path["trsvcid"], path["iqn"], self.lun
+
+    def node_name(self, path):
+        return f"{self.node}-{path['transport']}"
 
     def _nodes(self, monitor):
         return {node["node-name"]: node for node in monitor.execute("query-named-block-nodes", {"flat": True})}
 
-    def leads_to(self, path):
-        """Returns True if the disk's I/O goes over the path."""
-        with self.monitor() as monitor:
-            nodes = self._nodes(monitor)
+    def _disk(self, monitor):
+        nodes = self._nodes(monitor)
         if self.node not in nodes:
             raise failed(f"{self.name}: there is no node {self.node}")
         if nodes[self.node]["drv"] != "raw":
             raise failed(f"{self.name}: the node {self.node} has the format {nodes[self.node]['drv']}, not raw")
-        return address_of(nodes[self.node]["file"]) == self.wanted(path)
+        return nodes[self.node]
+
+    def leads_to(self, path):
+        """Returns True if the disk's I/O goes over the path."""
+        with self.monitor() as monitor:
+            return address_of(self._disk(monitor)["file"]) == self.wanted(path)
+
+    def expect_exchangeable(self, *paths):
+        """Fails for a disk that the exchange of its paths would change: blockdev-reopen sets options that are not given to
+        their defaults, and QEMU deletes a lower node without a name of its own when nothing is above it."""
+        for path in paths:
+            if len(self.node_name(path)) > LONGEST_NODE_NAME:
+                raise failed(f"{self.name}: QEMU allows no node name as long as {self.node_name(path)}")
+        with self.monitor() as monitor:
+            file_name = self._disk(monitor)["file"]
+            options = sorted(set(json.loads(file_name[5:])) - {"driver", "file"}) if file_name.startswith("json:") else []
+            if options:
+                raise failed(f"{self.name}: the node {self.node} has options that would be lost: {', '.join(options)}")
+            for path in paths:
+                name = self._of_path(monitor, path)
+                if name is not None and name.startswith("#"):
+                    raise failed(f"{self.name}: the iSCSI node below {self.node} needs a node-name of its own")
 
     def _of_path(self, monitor, path):
         """Name of the node that is connected over the path, or None."""
@@ -135,7 +158,7 @@ class QemuDisk:
         with self.monitor() as monitor:
             if self._of_path(monitor, path) is None:
                 monitor.execute("blockdev-add", {
-                    "driver": "iscsi", "node-name": f"{self.node}-{path['transport']}"[:31], "lun": self.lun, "portal": f"{host}:{path['trsvcid']}",
+                    "driver": "iscsi", "node-name": self.node_name(path), "lun": self.lun, "portal": f"{host}:{path['trsvcid']}",
                     "transport": self.wanted(path)[0], "target": path["iqn"], "initiator-name": self.host["initiator"],
                     "cache": {"direct": True}})
 
@@ -144,7 +167,14 @@ class QemuDisk:
             name = self._of_path(monitor, path)
             if name is None:
                 raise failed(f"{self.name} is not connected over {path['transport']}")
-            monitor.execute("blockdev-reopen", {"options": [{"driver": "raw", "node-name": self.node, "file": name}]})
+            found = self._disk(monitor)
+            # QEMU allows the detection of zeroes with "unmap" only together with this value of discard. It tells discard to
+            # nobody, hence the key in the description.
+            discard = "unmap" if found["detect_zeroes"] == "unmap" else self.host.get("discard", "ignore")
+            monitor.execute("blockdev-reopen", {"options": [{
+                "driver": "raw", "node-name": self.node, "file": name, "read-only": found["ro"], "discard": discard,
+                "detect-zeroes": found["detect_zeroes"],
+                "cache": {"direct": found["cache"]["direct"], "no-flush": found["cache"]["no-flush"]}}]})
 
     def disconnect(self, path):
         with self.monitor() as monitor:

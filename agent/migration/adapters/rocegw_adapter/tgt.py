@@ -6,19 +6,30 @@ import re
 
 from .protocol import failed, inconclusive
 
+# What a unit is made with unless more is asked for. The target of the new path gets no other values.
+PLAIN = {"Readonly": "No", "Removable media": "No", "Thin-provisioning": "No", "Backing store type": "rdwr", "Backing store flags": ""}
+LISTS = {"Account information": "accounts", "ACL information": "access"}
 DRIVERS = {"tcp": "iscsi", "gateway": "iser", "rnic": "iser"}
 
 
 def parse_targets(text):
-    """What `tgtadm --mode target --op show` prints: number to name, driver, state, initiators with a session, and stores by unit."""
+    """What `tgtadm --mode target --op show` prints: number to name, driver, state, initiators with a session, stores by unit,
+    accounts, who has access, and what differs from PLAIN."""
     targets = {}
-    target, unit = None, None
+    target, unit, listed = None, None, None
     for line in text.splitlines():
         found = re.fullmatch(r"Target (\d+): (\S+)", line)
         if found:
-            target = targets.setdefault(int(found.group(1)), {"name": found.group(2), "initiators": [], "stores": {}})
+            target = targets.setdefault(int(found.group(1)), {"name": found.group(2), "initiators": [], "stores": {}, "accounts": [], "access": [],
+                                                              "special": []})
+            listed = None
             continue
         word, colon, value = line.strip().partition(":")
+        if re.match(r" {4}\S", line):
+            listed = LISTS.get(word)
+        elif target is not None and listed and line.strip():
+            target[listed].append(line.strip())
+            continue
         value = value.strip()
         if target is None or not colon and line.strip() and not line.startswith("        "):
             raise inconclusive(f"tgtadm: not understood: {line[:80]}")
@@ -30,7 +41,9 @@ def parse_targets(text):
             unit = int(value)
         elif word == "Backing store path":
             target["stores"][unit] = value
-    if any(set(found) != {"name", "initiators", "stores", "driver", "state"} for found in targets.values()):
+        if unit != 0 and PLAIN.get(word, value) != value:
+            target["special"].append(f"{word} {value}")
+    if any(not {"driver", "state"} <= set(found) for found in targets.values()):
         raise inconclusive("tgtadm: a target without a driver or a state")
     return targets
 
@@ -60,6 +73,18 @@ class TgtTarget:
         found = self.find(path)
         return bool(found) and found["state"] == "ready" and found["stores"].get(self.lun) == self.store
 
+    def expect_plain(self, path):
+        """Fails where the target of a path has more than the target of the other path would get, which has one unit without
+        further attributes and lets the named machines in from every address."""
+        found = self.find(path)
+        if not found:
+            return
+        problems = [f"unit {unit}" for unit in found["stores"] if unit not in (0, self.lun)] + \
+            [f"account {name}" for name in found["accounts"]] + \
+            [f"access for {name}" for name in found["access"] if name != "ALL" and not re.match(r"(iqn|eui|naa)\.", name)] + found["special"]
+        if problems:
+            raise failed(f"target {path['tid']} has what the other target would not have: {', '.join(problems)}")
+
     def add(self, path, initiators):
         """An iSER login needs a binding by address and one by name, whatever both allow."""
         found = self.find(path)
@@ -84,5 +109,7 @@ class TgtTarget:
     def remove_unused(self, path):
         """Removes the target unless it has sessions. tgtd 1.0.85 ends with a segmentation fault when a target of iSER is
         deleted by force."""
-        if self.find(path) and not self.sessions(path):
+        found = self.find(path)
+        if found and not found["initiators"]:
+            self.expect_plain(path)
             self._admin(path, "--mode", "target", "--op", "delete", "--tid", str(path["tid"]))
