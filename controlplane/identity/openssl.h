@@ -14,25 +14,18 @@
 #include <string_view>
 #include <vector>
 
+#include "gateway/base/freed_by.h"
 #include "gateway/base/status.h"
 
 namespace rocegw::identity {
 
-template <auto Free>
-struct OpensslDelete {
-  template <typename T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-
-using Key = std::unique_ptr<EVP_PKEY, OpensslDelete<EVP_PKEY_free>>;
-using X509Certificate = std::unique_ptr<X509, OpensslDelete<X509_free>>;
-using X509Request = std::unique_ptr<X509_REQ, OpensslDelete<X509_REQ_free>>;
-using Bio = std::unique_ptr<BIO, OpensslDelete<BIO_free_all>>;
-using BigNumber = std::unique_ptr<BIGNUM, OpensslDelete<BN_free>>;
-using AlternativeNames = std::unique_ptr<GENERAL_NAMES, OpensslDelete<GENERAL_NAMES_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, OpensslDelete<X509_EXTENSION_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreedBy<EVP_PKEY_free>>;
+using X509Certificate = std::unique_ptr<X509, FreedBy<X509_free>>;
+using X509Request = std::unique_ptr<X509_REQ, FreedBy<X509_REQ_free>>;
+using Bio = std::unique_ptr<BIO, FreedBy<BIO_free_all>>;
+using BigNumber = std::unique_ptr<BIGNUM, FreedBy<BN_free>>;
+using AlternativeNames = std::unique_ptr<GENERAL_NAMES, FreedBy<GENERAL_NAMES_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, FreedBy<X509_EXTENSION_free>>;
 
 // Returns "cannot sign: ..." with OpenSSL's text, and clears OpenSSL's errors.
 Status OpensslError(const std::string& what);

@@ -12,19 +12,13 @@
 #include <utility>
 
 #include "controlplane/kubeapi/http_connection.h"
+#include "gateway/base/freed_by.h"
 
 namespace rocegw::kubeapi {
 namespace {
 
-template <auto Free>
-struct Freed {
-  template <typename T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
-using Session = std::unique_ptr<SSL, Freed<SSL_free>>;
+using Context = std::unique_ptr<SSL_CTX, FreedBy<SSL_CTX_free>>;
+using Session = std::unique_ptr<SSL, FreedBy<SSL_free>>;
 
 bool IsAddress(const std::string& host) {
   in6_addr ignored;

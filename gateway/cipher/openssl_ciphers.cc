@@ -10,6 +10,9 @@
 #include <array>
 #include <cstring>
 
+#include "gateway/base/freed_by.h"
+#include "gateway/wire/byte_order.h"
+
 namespace rocegw::cipher {
 namespace {
 
@@ -19,18 +22,7 @@ constexpr size_t kNonceLength = kPrefixLength + 8;
 
 using Nonce = std::array<uint8_t, kNonceLength>;
 
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Context = std::unique_ptr<EVP_CIPHER_CTX, Free<EVP_CIPHER_CTX_free>>;
-
-void StoreBig(uint64_t value, uint8_t* out) {
-  for (int i = 0; i < 8; ++i) out[i] = static_cast<uint8_t>(value >> (56 - 8 * i));
-}
+using Context = std::unique_ptr<EVP_CIPHER_CTX, FreedBy<EVP_CIPHER_CTX_free>>;
 
 class GcmKey final : public FrameKey {
  public:
@@ -68,7 +60,7 @@ class GcmKey final : public FrameKey {
              std::span<const uint8_t> clear) {
     Nonce nonce;
     std::memcpy(nonce.data(), prefix_.data(), kPrefixLength);
-    StoreBig(sequence, nonce.data() + kPrefixLength);
+    wire::StoreBe64(nonce.data() + kPrefixLength, sequence);
     EVP_CIPHER_CTX* const context = context_.get();
     int length = 0;
     return EVP_CipherInit_ex2(context, nullptr, nullptr, nonce.data(), encrypts, nullptr) == 1 &&
@@ -86,13 +78,14 @@ class GcmKey final : public FrameKey {
 // HKDF-Extract and HKDF-Expand.
 bool Expand(const SecretKey& fleet_key, std::span<const uint8_t> salt,
             std::span<const uint8_t> info, std::span<uint8_t> out) {
-  const std::unique_ptr<EVP_KDF, Free<EVP_KDF_free>> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
+  const std::unique_ptr<EVP_KDF, FreedBy<EVP_KDF_free>> kdf(
+      EVP_KDF_fetch(nullptr, "HKDF", nullptr));
   if (kdf == nullptr) return false;
-  const std::unique_ptr<EVP_KDF_CTX, Free<EVP_KDF_CTX_free>> context(EVP_KDF_CTX_new(kdf.get()));
+  const std::unique_ptr<EVP_KDF_CTX, FreedBy<EVP_KDF_CTX_free>> context(EVP_KDF_CTX_new(kdf.get()));
   if (context == nullptr) return false;
   std::array<uint8_t, 16> secret;
-  StoreBig(fleet_key[0], secret.data());
-  StoreBig(fleet_key[1], secret.data() + 8);
+  wire::StoreBe64(secret.data(), fleet_key[0]);
+  wire::StoreBe64(secret.data() + 8, fleet_key[1]);
   char digest[] = "SHA256";
   OSSL_PARAM parameters[] = {
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),

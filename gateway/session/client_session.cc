@@ -13,8 +13,8 @@
 
 #include "gateway/base/invariant.h"
 #include "gateway/session/cm/cm_binding.h"
-#include "gateway/session/cm/cm_records.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/object_bytes.h"
 #include "gateway/tenant/heap_cost.h"
 
 namespace rocegw::session {

@@ -5,7 +5,7 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/invariant.h"
-#include "gateway/session/cm/cm_records.h"
+#include "gateway/session/object_bytes.h"
 #include "gateway/session/objects/session_costs.h"
 #include "gateway/session/services.h"
 

@@ -17,9 +17,9 @@ namespace rocegw::cli {
 namespace {
 
 using Deadline = std::chrono::steady_clock::time_point;
-using Context = std::unique_ptr<SSL_CTX, identity::OpensslDelete<SSL_CTX_free>>;
-using Session = std::unique_ptr<SSL, identity::OpensslDelete<SSL_free>>;
-using Addresses = std::unique_ptr<addrinfo, identity::OpensslDelete<freeaddrinfo>>;
+using Context = std::unique_ptr<SSL_CTX, FreedBy<SSL_CTX_free>>;
+using Session = std::unique_ptr<SSL, FreedBy<SSL_free>>;
+using Addresses = std::unique_ptr<addrinfo, FreedBy<freeaddrinfo>>;
 
 // HTTP/2, without which gRPC servers abort the handshake.
 constexpr std::array<unsigned char, 3> kProtocol = {2, 'h', '2'};

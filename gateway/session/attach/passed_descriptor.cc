@@ -13,6 +13,7 @@
 #include "gateway/base/descriptor_message.h"
 #include "gateway/memory/descriptor.h"
 #include "gateway/memory/dma_buf.h"
+#include "gateway/session/socket_cookie.h"
 
 namespace rocegw::session {
 namespace {
@@ -26,10 +27,7 @@ PassedDescriptor JudgeMemory(UniqueFd& fd) {
 
 PassedDescriptor JudgeEventChannel(UniqueFd& fd, uint64_t wanted) {
   PassedDescriptor passed;
-  uint64_t cookie = 0;
-  socklen_t size = sizeof cookie;
-  if (::getsockopt(fd.get(), SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 && cookie == wanted)
-    passed.fd = std::move(fd);
+  if (CookieOf(fd.get()) == wanted) passed.fd = std::move(fd);
   return passed;
 }
 

@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "gateway/base/descriptor_message.h"
 #include "gateway/session/attach/threadless_process.h"
+#include "gateway/session/object_bytes.h"
 
 namespace rocegw::session {
 namespace {
@@ -35,17 +35,6 @@ struct Answer {
   uint64_t inode = 0;
   std::array<char, 160> reason{};  // ends with 0
 };
-
-template <typename T>
-std::span<const uint8_t> BytesOf(const T& value) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
-}
-template <typename T>
-std::span<uint8_t> BytesOf(T& value) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  return {reinterpret_cast<uint8_t*>(&value), sizeof value};
-}
 
 // Sends a message. Returns 0 or an errno value.
 int Send(const UniqueFd& socket, std::span<const uint8_t> bytes, std::span<const int> fds) {

@@ -9,12 +9,13 @@
 
 #include <array>
 #include <cerrno>
-#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "gateway/base/descriptor_message.h"
 #include "gateway/session/attach/threadless_process.h"
+#include "gateway/session/object_bytes.h"
+#include "gateway/session/socket_cookie.h"
 
 namespace rocegw::session {
 namespace {
@@ -25,17 +26,6 @@ constexpr int kDaemonEndsWithinMs = 500;
 struct Order {
   uint64_t cookie = 0;  // the socket's (SO_COOKIE)
 };
-
-std::span<const uint8_t> BytesOf(const Order& order) {
-  return {reinterpret_cast<const uint8_t*>(&order), sizeof order};
-}
-
-uint64_t CookieOf(int socket) {
-  uint64_t cookie = 0;
-  socklen_t size = sizeof cookie;
-  (void)::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size);
-  return cookie;
-}
 
 // Returns a descriptor of the daemon's process. It is the one that made the socket.
 UniqueFd DaemonOf(const UniqueFd& orders) {
@@ -55,8 +45,7 @@ void Serve(UniqueFd orders) {
   std::unordered_map<uint64_t, UniqueFd> kept;
   while (true) {
     Order order;
-    DescriptorMessage message =
-        ReceiveDescriptors(orders.get(), {reinterpret_cast<uint8_t*>(&order), sizeof order}, 0);
+    DescriptorMessage message = ReceiveDescriptors(orders.get(), BytesOf(order), 0);
     if (message.length != sizeof order) break;
     if (message.fds.empty()) {
       // A message that came without its descriptor, for lack of numbers, has nothing to release.
@@ -79,14 +68,14 @@ StatusOr<UniqueFd> SocketKeeper::Start() { return StartThreadlessProcess("rocegw
 
 void SocketKeeper::Keep(int socket) {
   SendReleases();
-  const Order order{CookieOf(socket)};
+  const Order order{CookieOf(socket).value_or(0)};
   (void)SendDescriptors(orders_.get(), BytesOf(order), std::array{socket}, MSG_DONTWAIT);
 }
 
 void SocketKeeper::Release(int socket) {
   {
     const std::lock_guard lock(mutex_);
-    released_.push_back(CookieOf(socket));
+    released_.push_back(CookieOf(socket).value_or(0));
   }
   SendReleases();
 }

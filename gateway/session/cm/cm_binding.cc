@@ -12,6 +12,7 @@
 #include "gateway/session/client_session.h"
 #include "gateway/session/cm/cm_records.h"
 #include "gateway/session/commands/qp_attributes.h"
+#include "gateway/session/object_bytes.h"
 #include "gateway/session/objects/cm_requests.h"
 #include "gateway/session/reserve/refill_timer.h"
 #include "gateway/session/services.h"

@@ -14,11 +14,6 @@
 
 namespace rocegw::session {
 
-template <typename T>
-std::span<const uint8_t> BytesOf(const T& value) {
-  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
-}
-
 // Returns nothing for an address family that RoCEv2 does not have. Family 0 is an IPv6 wildcard
 // without a port.
 std::optional<cm::Endpoint> EndpointOf(const rocegw_sockaddr& address);

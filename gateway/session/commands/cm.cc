@@ -13,6 +13,7 @@
 #include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/cm/cm_records.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/object_bytes.h"
 #include "gateway/session/objects/cm_requests.h"
 
 namespace rocegw::session {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/session/socket_cookie.h"
 
 namespace rocegw::session {
 namespace {
@@ -22,13 +23,6 @@ namespace {
 constexpr size_t kLongestRecord = 1024;
 constexpr size_t kMostUnread = 4096;
 constexpr EventChannel::Subject kNobody = 0;
-
-std::optional<uint64_t> CookieOf(int socket) {
-  uint64_t cookie = 0;
-  socklen_t size = sizeof cookie;
-  if (::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
-  return cookie;
-}
 
 }  // namespace
 

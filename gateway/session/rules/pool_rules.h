@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool's programs may take, begin and reach: its limits, the drain of the gateway, its peers
+// Rules for what a pool's programs take, begin and reach: its limits, the drain of the gateway, its peers
 // and its features. A refusal is counted and reported. Control thread.
 #pragma once
 

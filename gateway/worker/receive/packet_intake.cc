@@ -21,6 +21,7 @@ constexpr size_t kBurst = 64;
 constexpr size_t kContendedBurst = 32;
 constexpr int kContendedBursts = 8;
 constexpr Duration kContendedTime = Microseconds(10);
+constexpr uint32_t kWaitingAtOnce = 16;
 
 }  // namespace
 
@@ -101,17 +102,16 @@ bool PacketIntake::TakeWaiting(TimePoint now, bool all) {
         uses_.scheduler.Wait(*pool);
         break;
       }
-      TakeSome(queue.datagrams, now);
+      TakeSome(queue.datagrams, kWaitingAtOnce, now);
     }
   }
   waiting_.FreeEmpty();
   return true;
 }
 
-// Processes some datagrams of a queue and charges their pools.
-void PacketIntake::TakeSome(HandoffRing& datagrams, TimePoint now) {
-  constexpr uint32_t kAtOnce = 16;
-  const uint32_t count = std::min(datagrams.size(), kAtOnce);
+// Processes at most so many datagrams of a queue and charges their pools. Returns how many.
+uint32_t PacketIntake::TakeSome(HandoffRing& datagrams, uint32_t most, TimePoint now) {
+  const uint32_t count = std::min(datagrams.size(), most);
   uses_.scheduler.Mark();
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t device = 0;
@@ -120,6 +120,7 @@ void PacketIntake::TakeSome(HandoffRing& datagrams, TimePoint now) {
   }
   uses_.scheduler.ChargeNoted();
   datagrams.Pop(count, uses_.memory.Flush());
+  return count;
 }
 
 // Processes the burst pool by pool and charges each pool its own time. Cache warmth of the queue
@@ -199,17 +200,8 @@ void PacketIntake::HandOver(WorkerIndex owner, uint32_t device, const wire::RxDa
 bool PacketIntake::ReceiveHandedOver(TimePoint now) {
   bool busy = false;
   for (HandoffRing& ring : uses_.inboxes[uses_.worker]->from) {
-    const uint32_t count = ring.size();
-    if (count == 0) continue;
-    uses_.scheduler.Mark();
-    for (uint32_t i = 0; i < count; ++i) {
-      uint32_t device = 0;
-      const wire::RxDatagram datagram = ring.At(i, device);
-      uses_.demultiplexer.OnDatagram(device, datagram, now);
-    }
-    uses_.scheduler.ChargeNoted();
-    uses_.counters.handoff_rx_packets.Add(count);
-    ring.Pop(count, uses_.memory.Flush());
+    if (ring.empty()) continue;
+    uses_.counters.handoff_rx_packets.Add(TakeSome(ring, HandoffRing::kSlots, now));
     uses_.demultiplexer.EndBurst();
     busy = true;
   }

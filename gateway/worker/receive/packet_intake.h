@@ -46,7 +46,7 @@ class PacketIntake {
   Account* PoolOf(const wire::RxDatagram& datagram);
   bool MustWait(const Account& pool) const;
   bool PutBack(const Account& pool, uint32_t device, const wire::RxDatagram& datagram);
-  void TakeSome(HandoffRing& datagrams, TimePoint now);
+  uint32_t TakeSome(HandoffRing& datagrams, uint32_t most, TimePoint now);
   void Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void TakeMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram);

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <string>
 
-#include "rocegw/admin/v1/gateways.grpc.pb.h"
 #include "tests/e2e/controller/controller_host.h"
 #include "tests/e2e/controller/small_disk.h"
 
@@ -21,23 +20,10 @@ class AgentsDisk : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(disk_.mounted()) << "needs the right to mount";
     host_.Start();
-    admin::v1::CreateJoinTokenRequest request;
-    request.set_name("gateways/node");
-    admin::v1::CreateJoinTokenResponse response;
-    const grpc::Status status = admin::v1::Gateways::NewStub(host_.AdminChannel())
-                                    ->CreateJoinToken(ContextFor().get(), request, &response);
-    ASSERT_TRUE(status.ok()) << status.error_message();
-    std::ofstream(host_.File("join.yaml")) << response.token_file();
-    std::ofstream(host_.File("agent.yaml"))
-        << "state_dir: " << state() << "\nmetrics: {address: ''}\n"
-        << "gateway_socket: " << host_.File("none.sock") << "\n";
+    host_.PrepareAgent();
   }
 
   std::string state() const { return host_.File("agent"); }
-  std::string Join() const {
-    return std::string(AGENT_PROGRAM) + " --state-dir " + state() + " --join " +
-           host_.File("join.yaml");
-  }
   // The agent notices a step at once; a mere delay until the certificate is due would take hours.
   void SetAhead(int seconds) const {
     std::ofstream(host_.File("clock.new")) << seconds;
@@ -50,15 +36,15 @@ class AgentsDisk : public ::testing::Test {
 
 TEST_F(AgentsDisk, ThatIsFull_TheJoinSaysSoAndKeepsItsToken) {
   disk_.Fill();
-  const std::string said = Shell("! " + Join());
+  const std::string said = Shell("! " + host_.JoinCommand());
   EXPECT_NE(said.find("No space left on device"), std::string::npos) << said;
   EXPECT_NE(said.find(state()), std::string::npos) << "which file: " << said;
   disk_.MakeRoom();
-  Shell(Join());
+  Shell(host_.JoinCommand());
 }
 
 TEST_F(AgentsDisk, ThatIsFull_TheCertificateIsRenewedWithRoom) {
-  Shell(Join());
+  Shell(host_.JoinCommand());
   SetAhead(0);
   DaemonProcess agent("/bin/sh", host_.File(""),
                       {"-c",

@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 
-#include "rocegw/admin/v1/gateways.grpc.pb.h"
 #include "tests/e2e/controller/controller_host.h"
 
 namespace rocegw::testing {
@@ -17,19 +14,8 @@ class AgentLinkTest : public ::testing::Test {
  protected:
   void SetUp() override {
     host_.Start();
-    std::filesystem::create_directory(host_.File("agent"));
-    admin::v1::CreateJoinTokenRequest request;
-    request.set_name("gateways/node");
-    admin::v1::CreateJoinTokenResponse response;
-    const grpc::Status status = admin::v1::Gateways::NewStub(host_.AdminChannel())
-                                    ->CreateJoinToken(ContextFor().get(), request, &response);
-    ASSERT_TRUE(status.ok()) << status.error_message();
-    std::ofstream(host_.File("join.yaml")) << response.token_file();
-    Shell(std::string(AGENT_PROGRAM) + " --state-dir " + host_.File("agent") + " --join " +
-          host_.File("join.yaml"));
-    std::ofstream(host_.File("agent.yaml"))
-        << "state_dir: " << host_.File("agent") << "\nmetrics: {address: ''}\n"
-        << "gateway_socket: " << host_.File("none.sock") << "\n";
+    host_.PrepareAgent();
+    Shell(host_.JoinCommand());
   }
 
   // Waits until the agent has said so often that it is connected.

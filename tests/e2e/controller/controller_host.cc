@@ -184,14 +184,31 @@ Credential ControllerHost::MakeUser(const std::string& name) const {
           .trust = Content(File("ca.crt"))};
 }
 
-Credential ControllerHost::JoinNode(const std::string& id) const {
+std::string ControllerHost::MakeJoinFile(const std::string& id) const {
   admin::v1::CreateJoinTokenRequest wish;
   wish.set_name("gateways/" + id);
   admin::v1::CreateJoinTokenResponse made;
-  grpc::Status status = admin::v1::Gateways::NewStub(AdminChannel())
-                            ->CreateJoinToken(ContextFor().get(), wish, &made);
+  const grpc::Status status = admin::v1::Gateways::NewStub(AdminChannel())
+                                  ->CreateJoinToken(ContextFor().get(), wish, &made);
   EXPECT_TRUE(status.ok()) << status.error_message();
-  const auto file = identity::ReadJoinFile(made.token_file());
+  return made.token_file();
+}
+
+void ControllerHost::PrepareAgent() const {
+  std::filesystem::create_directory(File("agent"));
+  std::ofstream(File("join.yaml")) << MakeJoinFile("node");
+  std::ofstream(File("agent.yaml"))
+      << "state_dir: " << File("agent") << "\nmetrics: {address: ''}\n"
+      << "gateway_socket: " << File("none.sock") << "\n";
+}
+
+std::string ControllerHost::JoinCommand() const {
+  return std::string(AGENT_PROGRAM) + " --state-dir " + File("agent") + " --join " +
+         File("join.yaml");
+}
+
+Credential ControllerHost::JoinNode(const std::string& id) const {
+  const auto file = identity::ReadJoinFile(MakeJoinFile(id));
   EXPECT_TRUE(file.ok()) << file.status().text();
   const NodeKey key = NewNodeKey();
   fleet::v1::JoinRequest request;
@@ -199,10 +216,11 @@ Credential ControllerHost::JoinNode(const std::string& id) const {
   request.set_token(file.value().token);
   request.set_certificate_request(key.request);
   fleet::v1::JoinResponse response;
-  status = fleet::v1::NodeService::NewStub(
-               TlsChannel({.key = {}, .certificate = {}, .trust = file.value().trust_bundle},
-                          file.value().server_name))
-               ->Join(ContextFor().get(), request, &response);
+  const grpc::Status status =
+      fleet::v1::NodeService::NewStub(
+          TlsChannel({.key = {}, .certificate = {}, .trust = file.value().trust_bundle},
+                     file.value().server_name))
+          ->Join(ContextFor().get(), request, &response);
   EXPECT_TRUE(status.ok()) << status.error_message();
   return {.key = key.key,
           .certificate = response.certificate_chain(),

@@ -62,6 +62,12 @@ class ControllerHost {
   Credential Nobody() const { return {.key = {}, .certificate = {}, .trust = trust()}; }
   // Made by the program.
   Credential MakeUser(const std::string& name) const;
+  // Returns the text of a join file for the gateway, whose token is made over the admin socket.
+  std::string MakeJoinFile(const std::string& id) const;
+  // Writes the files of an agent whose state directory is File("agent"), for the gateway "node".
+  void PrepareAgent() const;
+  // Command by which that agent joins.
+  std::string JoinCommand() const;
   // With a join token made over the admin socket.
   Credential JoinNode(const std::string& id) const;
   // Made by the test with the controller's own authority.

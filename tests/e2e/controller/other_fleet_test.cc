@@ -22,13 +22,7 @@ class OtherFleetTest : public ::testing::Test {
   }
   // A file for the name "node".
   std::string JoinFile() {
-    admin::v1::CreateJoinTokenRequest request;
-    request.set_name("gateways/node");
-    admin::v1::CreateJoinTokenResponse response;
-    const grpc::Status status = admin::v1::Gateways::NewStub(host_.AdminChannel())
-                                    ->CreateJoinToken(ContextFor().get(), request, &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    std::ofstream(host_.File("join.yaml")) << response.token_file();
+    std::ofstream(host_.File("join.yaml")) << host_.MakeJoinFile("node");
     return host_.File("join.yaml");
   }
   std::string Agent(const std::string& arguments) const {
