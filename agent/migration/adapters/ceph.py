@@ -13,7 +13,7 @@ import re
 import sys
 
 from rocegw_adapter.backup import Backup, give, place
-from rocegw_adapter.byte_counters import gateway_bytes, rnic_bytes
+from rocegw_adapter.byte_counters import roce_bytes
 from rocegw_adapter.ceph_cluster import POSIX, RDMA, CephCluster, CephDaemon, endpoints
 from rocegw_adapter.config_files import ConfigFiles
 from rocegw_adapter.addresses import host_and_port
@@ -24,7 +24,7 @@ STATE = os.environ.get("ROCEGW_CEPH_STATE", "/var/lib/rocegw/migration")
 KEYS = {"scope", "conf", "admin_socket", "options", "nodes", "clients", "files", "tool", "metrics", "commands", "questions"}
 NODE_KEYS = {"name", "transport", "domains", "gateway", "rnic", "daemons", "rdma"}
 QUESTIONS = {"bytes", "exercise", "journal"}
-# Which option of the messenger changes: that of the object stores among each other, or that of every daemon and client.
+# The option of the messenger that changes: the one of object stores among each other, or the one of all daemons and clients.
 OPTIONS = {"cluster": "ms_cluster_type", "all": "ms_type"}
 BEGIN, END = "# Begin of what rocegw's adapter wrote.", "# End of what rocegw's adapter wrote."
 WINDOW_FLAGS = ("noout", "norebalance", "noscrub", "nodeep-scrub", "nodown", "pause")
@@ -289,9 +289,7 @@ class Step(Call):
         """Bytes over RoCE and over TCP at this node. Ceph's RDMA connections begin with 200 bytes over TCP, on the same port."""
         if self.question("bytes"):
             return self.site_bytes()
-        roce = gateway_bytes(self.cluster.text.get("metrics", "http://127.0.0.1:7474/metrics")) \
-            if "gateway" in (self.before, self.after) else rnic_bytes()
-        return roce, self.tcp_bytes()
+        return roce_bytes(self), self.tcp_bytes()
 
     def tcp_bytes(self):
         ports = set()

@@ -15,29 +15,30 @@ import sys
 
 from rocegw_adapter.addresses import described
 from rocegw_adapter.backup import Backup
-from rocegw_adapter.byte_counters import gateway_bytes, rnic_bytes
+from rocegw_adapter.byte_counters import roce_bytes
+from rocegw_adapter.dual_path import DualPathCluster
 from rocegw_adapter.nvmet import tcp_bytes
-from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, Description, failed, not_yet, serve
+from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, failed, not_yet, serve
 from rocegw_adapter.qemu_disk import QemuDisk
 from rocegw_adapter.tgt import TgtTarget
 
 DESCRIPTIONS = os.environ.get("ROCEGW_ISER_DIR", "/etc/rocegw/migration")
 STATE = os.environ.get("ROCEGW_ISER_STATE", "/var/lib/rocegw/migration")
 KEYS = {"control_port", "store", "lun", "nodes", "hosts", "metrics", "commands", "questions"}
-NODE_KEYS = {"name", "transport", "domains", "gateway", "rnic", "paths"}
 QUESTIONS = {"bytes", "exercise", "journal"}
 COMMANDS = {*DUAL_PATH_CALLS, "save"}
 IQN = re.compile(r"iqn\.[A-Za-z0-9.:_-]{1,219}")
 
 
-class Cluster(Description):
+class Cluster(DualPathCluster):
     """One disk, its targets and its machines."""
+
+    adapter = "iser"
 
     def __init__(self, name):
         super().__init__(DESCRIPTIONS, name, KEYS, QUESTIONS, COMMANDS)
+        self.check_nodes()
         for node in self.text["nodes"]:
-            if set(node) - NODE_KEYS:
-                raise failed(f"{self.path}: not understood: {', '.join(sorted(set(node) - NODE_KEYS))}")
             paths = {}
             for transport, path in node.get("paths", {}).items():
                 where = f"{self.path}: {node.get('name')}, {transport}"
@@ -47,15 +48,8 @@ class Cluster(Description):
                                     "trsvcid": str(path.get("trsvcid", "3260"))}
             node["paths"] = paths
 
-    def inventory(self):
-        nodes = [{key: value for key, value in node.items() if key != "paths"} for node in self.text["nodes"]]
-        clients = [{"name": host["name"], "kind": "pinned" if host.get("pinned") else "switched"} for host in self.text["hosts"]]
-        return {"cluster": self.name, "adapter": "iser", "class": "dual-path", "nodes": nodes, "clients": clients}
-
-    def carry_out(self, request):
-        step = Step(self, request)
-        step.own_command()
-        return getattr(step, step.name.replace("-", "_"))()
+    def step(self, request):
+        return Step(self, request)
 
 
 class Step(Call):
@@ -197,9 +191,7 @@ class Step(Call):
         if self.question("bytes"):
             return self.site_bytes()
         tcp = self.old if self.before == "tcp" else self.new
-        roce = gateway_bytes(self.cluster.text.get("metrics", "http://127.0.0.1:7474/metrics")) \
-            if "gateway" in (self.before, self.after) else rnic_bytes()
-        return roce, tcp_bytes(self, {**tcp, "trtype": "tcp"}) if tcp["transport"] == "tcp" else 0
+        return roce_bytes(self), tcp_bytes(self, {**tcp, "trtype": "tcp"}) if tcp["transport"] == "tcp" else 0
 
 
 if __name__ == "__main__":

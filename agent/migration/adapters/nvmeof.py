@@ -15,45 +15,38 @@ import sys
 
 from rocegw_adapter.addresses import described, text_of
 from rocegw_adapter.backup import Backup
-from rocegw_adapter.byte_counters import gateway_bytes, rnic_bytes
+from rocegw_adapter.byte_counters import roce_bytes
+from rocegw_adapter.dual_path import DualPathCluster
 from rocegw_adapter.nvme_host import NvmeHost
 from rocegw_adapter.nvmet import NvmetTarget, tcp_bytes
-from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, Description, failed, inconclusive, serve
+from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, failed, inconclusive, serve
 from rocegw_adapter.spdk import SpdkTarget
 
 DESCRIPTIONS = os.environ.get("ROCEGW_NVMEOF_DIR", "/etc/rocegw/migration")
 STATE = os.environ.get("ROCEGW_NVMEOF_STATE", "/var/lib/rocegw/migration")
 KEYS = {"subsystem", "target", "rpc_socket", "metrics", "nodes", "hosts", "commands", "questions"}
-NODE_KEYS = {"name", "transport", "domains", "gateway", "rnic", "paths"}
 QUESTIONS = {"bytes", "exercise", "journal"}
 # A command "save" writes what the target loads when it starts: nvmetcli save, rpc.py save_config.
 COMMANDS = {*DUAL_PATH_CALLS, "save"}
 RESTORABLE = ("optimized", "non-optimized", "inaccessible")
 
 
-class Cluster(Description):
+class Cluster(DualPathCluster):
     """One subsystem, its targets and its hosts."""
+
+    adapter = "nvmeof"
 
     def __init__(self, name):
         super().__init__(DESCRIPTIONS, name, KEYS, QUESTIONS, COMMANDS)
+        self.check_nodes()
         for node in self.text["nodes"]:
-            if set(node) - NODE_KEYS:
-                raise failed(f"{self.path}: not understood: {', '.join(sorted(set(node) - NODE_KEYS))}")
             node["paths"] = {transport: described(path, f"{self.path}: {node.get('name')}, {transport}")
                              for transport, path in node.get("paths", {}).items()}
         if not re.fullmatch(r"nqn\.[A-Za-z0-9.:_-]{1,219}", self.text.get("subsystem", "")):
             raise failed(f"{self.path}: the subsystem has no NQN")
 
-    def inventory(self):
-        """A pinned host stays on the old path, so that path is never removed."""
-        nodes = [{key: value for key, value in node.items() if key != "paths"} for node in self.text["nodes"]]
-        clients = [{"name": host["name"], "kind": "pinned" if host.get("pinned") else "switched"} for host in self.text["hosts"]]
-        return {"cluster": self.name, "adapter": "nvmeof", "class": "dual-path", "nodes": nodes, "clients": clients}
-
-    def carry_out(self, request):
-        step = Step(self, request)
-        step.own_command()
-        return getattr(step, step.name.replace("-", "_"))()
+    def step(self, request):
+        return Step(self, request)
 
 
 class Step(Call):
@@ -216,9 +209,7 @@ class Step(Call):
         if self.question("bytes"):
             return self.site_bytes()
         tcp = self.old if self.old["trtype"] == "tcp" else self.new
-        roce = gateway_bytes(self.cluster.text.get("metrics", "http://127.0.0.1:7474/metrics")) \
-            if "gateway" in (self.before, self.after) else rnic_bytes()
-        return roce, tcp_bytes(self, tcp) if tcp["trtype"] == "tcp" else 0
+        return roce_bytes(self), tcp_bytes(self, tcp) if tcp["trtype"] == "tcp" else 0
 
 
 if __name__ == "__main__":

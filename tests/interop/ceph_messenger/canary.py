@@ -9,11 +9,14 @@ every object once more, then ends.
 import hashlib
 import os
 import random
-import signal
 import sys
-import time
 
 import rados
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+from netlab.canary import Canary  # noqa: E402
 
 OBJECTS = 64
 SIZES = (512, 4096, 65536, 262144)
@@ -26,59 +29,13 @@ def content(name, sequence):
     return body + hashlib.sha256(body).digest()
 
 
-class Canary:
-    def __init__(self, pool, status):
-        self.pool = pool
-        self.status = status
-        self.journal = {}  # object name to the sequence number that was acknowledged last
-        self.writes = self.reads = 0
-        self.longest = 0.0
-
-    def say(self, word, more=""):
-        with open(self.status + ".new", "w", encoding="ascii") as file:
-            file.write(f"{word}: {self.writes} writes, {self.reads} reads compared, longest {self.longest * 1000:.0f} ms{more}\n")
-        os.replace(self.status + ".new", self.status)
-
-    def timed(self, operation, *arguments):
-        began = time.monotonic()
-        result = operation(*arguments)
-        self.longest = max(self.longest, time.monotonic() - began)
-        return result
-
-    def write(self, sequence):
-        name = f"canary-{random.randrange(OBJECTS)}"
-        self.timed(self.pool.write_full, name, content(name, sequence))
-        self.journal[name] = sequence
-        self.writes += 1
-
-    def compare(self, name):
-        expected = content(name, self.journal[name])
-        if self.timed(self.pool.read, name, len(expected) + 1) != expected:
-            raise ValueError(f"{name} is not as written with number {self.journal[name]}")
-        self.reads += 1
-
-
 def main():
     conf, pool, status = sys.argv[1:]
-    ended = []
-    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     with rados.Rados(conffile=conf, rados_id="admin") as cluster, cluster.open_ioctx(pool) as context:
-        canary = Canary(context, status)
-        sequence = 0
-        try:
-            while not ended:
-                sequence += 1
-                canary.write(sequence)
-                canary.compare(random.choice(sorted(canary.journal)))
-                canary.say("intact")
-                time.sleep(0.02)
-            for name in sorted(canary.journal):
-                canary.compare(name)
-            canary.say("intact")
-        except (rados.Error, ValueError) as error:
-            canary.say("broken", f", {error}")
-            return 1
-    return 0
+        # One byte more than was written shows an object that is too long.
+        canary = Canary(status, [f"canary-{n}" for n in range(OBJECTS)], content, context.write_full,
+                        lambda name, length: context.read(name, length + 1))
+        return canary.run(rados.Error, pause=0.02)
 
 
 if __name__ == "__main__":

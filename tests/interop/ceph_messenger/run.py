@@ -23,6 +23,7 @@ from cluster import DAEMONS, CephCluster  # noqa: E402
 from netlab.fleet import Agent, Controller, eventually  # noqa: E402
 from netlab.job import LabError, run  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
+from netlab.steps import run_steps  # noqa: E402
 
 ADAPTER = os.path.join(ROOT, "agent", "migration", "adapters", "ceph.py")
 STEPS = ("mixed", "figures_tcp", "there", "figures_rdma", "back", "rolled_back", "killed", "intact")
@@ -346,15 +347,7 @@ def main():
         began = time.monotonic()
         proof.begin()
         print(f"cluster and fleet, {time.monotonic() - began:.1f} s", flush=True)
-        for step in arguments.only:
-            began = time.monotonic()
-            try:
-                told = getattr(proof, step)()
-            except LabError as error:
-                print(f"FAIL ceph_messenger.{step}: {error}\n{proof.state()}", file=sys.stderr)
-                return 1
-            print(f"pass ceph_messenger.{step} ({time.monotonic() - began:.1f} s) {getattr(proof, step).__doc__} {told}", flush=True)
-    return 0
+        return run_steps("ceph_messenger", [getattr(proof, step) for step in arguments.only], proof.state)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,14 @@ block once more, then ends.
 import hashlib
 import os
 import random
-import signal
 import socket
 import struct
 import sys
-import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+from netlab.canary import Canary  # noqa: E402
 
 BLOCKS = 512
 SIZES = (4096, 16384, 65536)
@@ -72,58 +75,12 @@ def content(block, sequence):
     return body + hashlib.sha256(body).digest()
 
 
-class Canary:
-    def __init__(self, disk, status):
-        self.disk = disk
-        self.status = status
-        self.journal = {}
-        self.writes = self.reads = 0
-        self.longest = 0.0
-
-    def say(self, word, more=""):
-        with open(self.status + ".new", "w", encoding="ascii") as file:
-            file.write(f"{word}: {self.writes} writes, {self.reads} reads compared, longest {self.longest * 1000:.0f} ms{more}\n")
-        os.replace(self.status + ".new", self.status)
-
-    def timed(self, operation, *arguments):
-        began = time.monotonic()
-        result = operation(*arguments)
-        self.longest = max(self.longest, time.monotonic() - began)
-        return result
-
-    def write(self, sequence):
-        block = random.randrange(BLOCKS)
-        self.timed(self.disk.write, block * SLOT, content(block, sequence))
-        self.journal[block] = sequence
-        self.writes += 1
-
-    def compare(self, block):
-        expected = content(block, self.journal[block])
-        if self.timed(self.disk.read, block * SLOT, len(expected)) != expected:
-            raise ValueError(f"block {block} is not as written with number {self.journal[block]}")
-        self.reads += 1
-
-
 def main():
     path, export, status = sys.argv[1:]
-    ended = []
-    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
-    canary = Canary(Disk(path, export), status)
-    sequence = 0
-    try:
-        while not ended:
-            sequence += 1
-            canary.write(sequence)
-            canary.compare(random.choice(sorted(canary.journal)))
-            if sequence % 32 == 1:
-                canary.say("intact")
-        for block in sorted(canary.journal):
-            canary.compare(block)
-        canary.say("intact")
-    except (OSError, ValueError) as error:
-        canary.say("broken", f", {error}")
-        return 1
-    return 0
+    disk = Disk(path, export)
+    canary = Canary(status, range(BLOCKS), content, lambda block, body: disk.write(block * SLOT, body),
+                    lambda block, length: disk.read(block * SLOT, length))
+    return canary.run(OSError, every=32)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from netlab.fleet import eventually  # noqa: E402
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.job import LabError, LocalJob, run  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
+from netlab.steps import run_steps  # noqa: E402
 from rocegw_adapter.qemu_disk import Monitor  # noqa: E402
 
 ADAPTER = os.path.join(ROOT, "agent", "migration", "adapters", "iser.py")
@@ -175,15 +176,7 @@ def main():
     with Lab() as lab:
         scene = Scene(lab, os.path.abspath(arguments.binaries), arguments.record)
         scene.use_tcp()
-        for step in (scene.conforms, scene.there, scene.back, scene.finalized, scene.intact):
-            began = time.monotonic()
-            try:
-                told = step()
-            except LabError as error:
-                print(f"FAIL iser_paths.{step.__name__}: {error}", file=sys.stderr)
-                return 1
-            print(f"pass iser_paths.{step.__name__} ({time.monotonic() - began:.1f} s) {step.__doc__} {told}", flush=True)
-    return 0
+        return run_steps("iser_paths", (scene.conforms, scene.there, scene.back, scene.finalized, scene.intact))
 
 
 if __name__ == "__main__":

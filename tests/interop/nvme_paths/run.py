@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 from netlab.job import LabError, LocalJob  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from netlab.rxe_guest import RxeGuest, prepare_image  # noqa: E402
+from netlab.steps import run_steps  # noqa: E402
 
 NQN = "nqn.2026-11.com.example:disks"
 HOST_NQN = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
@@ -244,15 +245,7 @@ def main():
         print(f"two guests, {time.monotonic() - began:.1f} s", flush=True)
         scene.use_tcp()
         scene.record_tools("tcp_only")
-        for step in (scene.conforms, scene.killed, scene.finalized, scene.intact):
-            began = time.monotonic()
-            try:
-                told = step()
-            except LabError as error:
-                print(f"FAIL nvme_paths.{step.__name__}: {error}", file=sys.stderr)
-                return 1
-            print(f"pass nvme_paths.{step.__name__} ({time.monotonic() - began:.1f} s) {step.__doc__} {told}", flush=True)
-    return 0
+        return run_steps("nvme_paths", (scene.conforms, scene.killed, scene.finalized, scene.intact))
 
 
 if __name__ == "__main__":

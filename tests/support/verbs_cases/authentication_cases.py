@@ -13,7 +13,7 @@ import signal
 from netlab.fleet import eventually
 
 from .case import Case, expect
-from .check_cases import rdma_check
+from .check_cases import endless_traffic, rdma_check
 
 _UNAUTHENTICATED = "rocegw_channel_unauthenticated_events_total"
 _OPENED = "rocegw_channel_open_events_total"
@@ -44,13 +44,7 @@ def _required(pair):
         for host in (pair.left, pair.right):
             changes.enter_context(_with_keys(host, [first], "required"))
         ran = rdma_check(pair, True, "cm", cases="transfer.mixed*")
-        port = pair.right.fresh_port()
-        server = pair.right.start([pair.right.program("rdma_check"), "server", "--port", str(port)])
-        server.expect("serving", 30)
-        client = pair.left.start([pair.left.program("rdma_check"), "client", pair.right.address4, "--port", str(port),
-                                  "--connect", "cm", "--cases", "endless.traffic"])
-        try:
-            client.expect(r"^endless: \d+ requests", 60)
+        with endless_traffic(pair) as client:
             for keys in ([first, second], [second, first], [second]):
                 for host in (pair.left, pair.right):
                     _replace(host, keys)
@@ -59,10 +53,6 @@ def _required(pair):
                            lambda old=before: pair.left.counters()["rocegw_channel_rx_packets_total"] > old + 100)
                 ran += rdma_check(pair, False, "socket", cases="transfer.mixed*")
             expect(client.running, f"the program ended while keys were replaced:\n{client.output}")
-        finally:
-            for job in (client, server):
-                job.signal(signal.SIGKILL)
-                job.wait(10)
         for host in (pair.left, pair.right):
             counters = host.counters()
             expect(counters[_OPENED] > 0, f"{host.name} opened no channel")
@@ -110,13 +100,7 @@ def _protected(pair):
         with _with_keys(pair.left, [first, second], "preferred", own), \
                 _with_keys(pair.right, [first, second], "preferred", other):
             ran += rdma_check(pair, True, "cm", cases="transfer.mixed*")
-            port = pair.right.fresh_port()
-            server = pair.right.start([pair.right.program("rdma_check"), "server", "--port", str(port)])
-            server.expect("serving", 30)
-            client = pair.left.start([pair.left.program("rdma_check"), "client", pair.right.address4, "--port", str(port),
-                                      "--connect", "cm", "--cases", "endless.traffic"])
-            try:
-                client.expect(r"^endless: \d+ requests", 60)
+            with endless_traffic(pair) as client:
                 expect({seal[0] for seal in _seals(pair.left)} == {level}, f"channels are {_seals(pair.left)}")
                 old = {key for seal in _seals(pair.left) for key in seal[1:]}
                 for host in (pair.left, pair.right):
@@ -124,10 +108,6 @@ def _protected(pair):
                 eventually("a channel with the other key", lambda old=old: any(
                     own_key not in old and peer_key not in old for _, own_key, peer_key in _seals(pair.left)))
                 expect(client.running, f"the program ended while the key was replaced:\n{client.output}")
-            finally:
-                for job in (client, server):
-                    job.signal(signal.SIGKILL)
-                    job.wait(10)
             for host in (pair.left, pair.right):
                 counters = host.counters()
                 expect(counters["rocegw_channel_sealed_rx_packets_total"] > 1000, f"{host.name} opened no seals")

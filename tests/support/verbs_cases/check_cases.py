@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases that run rdma_check between the hosts: every verb, every byte compared."""
 
+import contextlib
 import re
+import signal
 
 from netlab.job import LabError
 
@@ -9,6 +11,31 @@ from .case import Case, CaseFailure, expect
 
 _LINE = re.compile(r"^case (\S+) (ok|FAIL)(.*)$", re.MULTILINE)
 TIMEOUT = 240
+
+
+def endless(pair, left_is_active, connect, user=None):
+    """rdma_check's endless traffic, already flowing: (active job, passive job)."""
+    active, passive = pair.roles(left_is_active)
+    port = passive.fresh_port()
+    server = passive.start([passive.program("rdma_check"), "server", "--port", str(port)], user=user)
+    server.expect("serving on port", 30)
+    client = active.start([active.program("rdma_check"), "client", passive.address4, "--port", str(port),
+                           "--connect", connect, "--cases", "endless.traffic"], user=user)
+    for job in (client, server):
+        job.expect(r"^endless: \d+ requests", 60)
+    return client, server
+
+
+@contextlib.contextmanager
+def endless_traffic(pair):
+    """The same from the left by rdma_cm, until the end of the block; the job at the left."""
+    client, server = endless(pair, True, "cm")
+    try:
+        yield client
+    finally:
+        for job in (client, server):
+            job.signal(signal.SIGKILL)
+            job.wait(10)
 
 
 def rdma_check(pair, left_is_active, connect, cases="*", mtu=1024, wait="poll", family=4, qps=4, seed=1, user=None,

@@ -6,23 +6,10 @@ import signal
 from netlab.job import LabError
 
 from .case import Case, CaseFailure, expect
-from .check_cases import rdma_check
+from .check_cases import endless, rdma_check
 
 # Longer than the retries of a connection that was made by socket exchange (8 time-outs of some 100 ms).
 NOTICE = 30
-
-
-def endless(pair, left_is_active, connect, user=None):
-    """rdma_check's endless traffic, already flowing: (active job, passive job)."""
-    active, passive = pair.roles(left_is_active)
-    port = passive.fresh_port()
-    server = passive.start([passive.program("rdma_check"), "server", "--port", str(port)], user=user)
-    server.expect("serving on port", 30)
-    client = active.start([active.program("rdma_check"), "client", passive.address4, "--port", str(port),
-                           "--connect", connect, "--cases", "endless.traffic"], user=user)
-    for job in (client, server):
-        job.expect(r"^endless: \d+ requests", 60)
-    return client, server
 
 
 def _killed(identifier, left_is_active, kill_left, connect):

@@ -15,7 +15,7 @@ from netlab.huge_pages import free_huge_pages
 from netlab.job import LocalJob, run
 
 from .case import Case, expect
-from .check_cases import rdma_check
+from .check_cases import endless_traffic, rdma_check
 from .tool_cases import perftest
 
 # Any user but root; needs no entry in /etc/passwd.
@@ -67,13 +67,7 @@ def _user(pair):
 
 def _status(pair):
     """rocegwctl shows the session of a program while it runs, and none afterwards."""
-    port = pair.right.fresh_port()
-    server = pair.right.start([pair.right.program("rdma_check"), "server", "--port", str(port)])
-    server.expect("serving", 30)
-    client = pair.left.start([pair.left.program("rdma_check"), "client", pair.right.address4, "--port", str(port),
-                              "--connect", "cm", "--cases", "endless.traffic"])
-    try:
-        client.expect(r"^endless: \d+ requests", 60)
+    with endless_traffic(pair):
         text = pair.left.control("status")
         status = json.loads(pair.left.control("-o", "json", "status"))
         sessions = status["sessions"].get("sessions", [])
@@ -81,10 +75,6 @@ def _status(pair):
         expect(len(sessions) == 1, f"{len(sessions)} sessions shown while one program runs:\n{text}")
         expect(len(qps) == 1, f"{len(qps)} queue pairs shown while one is in use:\n{text}")
         expect("rdma_check" in text, f"status does not name the program:\n{text}")
-    finally:
-        for job in (client, server):
-            job.signal(signal.SIGKILL)
-            job.wait(10)
     pair.left.expect_idle()
     return "session and queue pair shown"
 
@@ -99,13 +89,7 @@ def _discovery(pair):
     outcome = '{outcome="gateway"}' if other_is_gateway else '{outcome="refused"}'
     asked = pair.left.metrics().get(("rocegw_discovery_questions_total", outcome), 0)
     expect(asked >= 1, f"{asked} questions ended as {outcome}")
-    port = pair.right.fresh_port()
-    server = pair.right.start([pair.right.program("rdma_check"), "server", "--port", str(port)])
-    server.expect("serving", 30)
-    client = pair.left.start([pair.left.program("rdma_check"), "client", pair.right.address4, "--port", str(port),
-                              "--connect", "cm", "--cases", "endless.traffic"])
-    try:
-        client.expect(r"^endless: \d+ requests", 60)
+    with endless_traffic(pair):
         shown = json.loads(pair.left.control("-o", "json", "get", "connections"))["connections"]
         shown = [row for row in shown if row["state"] == "established"]
         expect(len(shown) == 1, f"{len(shown)} established connections shown: {shown}")
@@ -126,10 +110,6 @@ def _discovery(pair):
             expect("standard RoCEv2" in shown[0]["reason"], f"reason: {shown[0]['reason']}")
             expect(why in text, f"the queue pair does not tell why it is native:\n{text}")
             expect(not channels, f"channels: {channels}")
-    finally:
-        for job in (client, server):
-            job.signal(signal.SIGKILL)
-            job.wait(10)
     return f"peer known as {kind}, connection: {shown[0]['reason']}"
 
 

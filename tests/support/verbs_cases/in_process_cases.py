@@ -8,8 +8,8 @@ import signal
 from netlab.job import LabError
 
 from .case import Case, CaseFailure, expect
-from .check_cases import rdma_check
-from .crash_cases import NOTICE, endless
+from .check_cases import endless, rdma_check
+from .crash_cases import NOTICE
 from .tool_cases import perftest, pingpong, rping, run_tool
 
 

@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters")]
 
 import ceph  # noqa: E402
+from rocegw_adapter import byte_counters  # noqa: E402
 from rocegw_adapter.protocol import answer  # noqa: E402
 
 CONF = "[global]\nfsid = 1\n[osd]\nosd_data = /var/lib/ceph/osd\n"
@@ -91,8 +92,8 @@ class Adapter(unittest.TestCase):
         for name, value in (("DESCRIPTIONS", self.folder), ("STATE", os.path.join(self.folder, "state"))):
             self.addCleanup(setattr, ceph, name, getattr(ceph, name))
             setattr(ceph, name, value)
-        self.addCleanup(setattr, ceph, "gateway_bytes", ceph.gateway_bytes)
-        ceph.gateway_bytes = lambda address: 7
+        self.addCleanup(setattr, byte_counters, "gateway_bytes", byte_counters.gateway_bytes)
+        byte_counters.gateway_bytes = lambda address: 7
         self.tools = FakeTools()
         self.addCleanup(setattr, ceph.Step, "run", ceph.Step.run)
         ceph.Step.run = lambda _, words, given=None: self.tools.run(words)

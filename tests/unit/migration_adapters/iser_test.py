@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters")]
 
 import iser  # noqa: E402
-from rocegw_adapter import qemu_disk  # noqa: E402
+from rocegw_adapter import byte_counters, qemu_disk  # noqa: E402
 from rocegw_adapter.protocol import Problem, answer  # noqa: E402
 from rocegw_adapter.tgt import parse_targets  # noqa: E402
 
@@ -66,7 +66,7 @@ class Recorded(unittest.TestCase):
                 return {}
 
         for module, name, value in ((iser, "DESCRIPTIONS", self.folder), (iser, "STATE", os.path.join(self.folder, "state")),
-                                    (iser, "gateway_bytes", lambda address: 7), (iser, "tcp_bytes", lambda call, address: 7),
+                                    (byte_counters, "gateway_bytes", lambda address: 7), (iser, "tcp_bytes", lambda call, address: 7),
                                     (qemu_disk, "Monitor", FakeMonitor), (iser.Step, "run", lambda _, words, given=None: self.run_tool(words))):
             self.addCleanup(setattr, module, name, getattr(module, name))
             setattr(module, name, value)

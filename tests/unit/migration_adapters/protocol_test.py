@@ -15,8 +15,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters")]
 
-import nvmeof  # noqa: E402
-from rocegw_adapter import protocol  # noqa: E402
+from rocegw_adapter import byte_counters, protocol  # noqa: E402
 from rocegw_adapter.protocol import Call, Problem  # noqa: E402
 
 
@@ -69,10 +68,10 @@ class Programs(unittest.TestCase):
                 return self.text[:most]
 
         with mock.patch("urllib.request.urlopen", lambda address, timeout: Page(10)):
-            self.assertEqual(nvmeof.gateway_bytes("http://127.0.0.1:7474/metrics"), 7)
+            self.assertEqual(byte_counters.gateway_bytes("http://127.0.0.1:7474/metrics"), 7)
         with mock.patch("urllib.request.urlopen", lambda address, timeout: Page(protocol.LONGEST_OUTPUT)), \
                 self.assertRaises(Problem):
-            nvmeof.gateway_bytes("http://127.0.0.1:7474/metrics")
+            byte_counters.gateway_bytes("http://127.0.0.1:7474/metrics")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,13 @@ def rnic_bytes():
     return total
 
 
+def roce_bytes(call):
+    """Bytes of the host's gateway if the migration is from or to gateways, else those of its NICs."""
+    if "gateway" in (call.before, call.after):
+        return gateway_bytes(call.cluster.text.get("metrics", "http://127.0.0.1:7474/metrics"))
+    return rnic_bytes()
+
+
 def gateway_bytes(address):
     import urllib.request  # takes longer than all other modules, and most calls do without
     with urllib.request.urlopen(address, timeout=10) as page:

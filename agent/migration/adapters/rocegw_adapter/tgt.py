@@ -6,7 +6,7 @@ import re
 
 from .protocol import failed, inconclusive
 
-# What a unit is made with unless more is asked for. The target of the new path gets no other values.
+# Default properties of a logical unit. The target of the new path gets no other values.
 PLAIN = {"Readonly": "No", "Removable media": "No", "Thin-provisioning": "No", "Backing store type": "rdwr", "Backing store flags": ""}
 LISTS = {"Account information": "accounts", "ACL information": "access"}
 DRIVERS = {"tcp": "iscsi", "gateway": "iser", "rnic": "iser"}
