@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for what a pool's programs take, begin and reach: its limits, the drain of the gateway, its peers
-// and its features. A refusal is counted and reported. Control thread.
+// Rules for what a pool's programs take, begin and reach: its limits, the drain of the gateway, its
+// peers and its features. A refusal is counted and reported. Control thread.
 #pragma once
 
 #include <cstdint>
