@@ -323,8 +323,8 @@ void ChannelSet::Bury(Channel& channel) {
   std::erase(shared_.lists.waiting, slot);
   std::erase(shared_.lists.due, slot);
   traffic_.Keep(channel);
+  owner_.OnRemove(channel, slot);
   table_.Remove(slot);
-  owner_.OnSlotFree(slot);
 }
 
 std::vector<ChannelSnapshot> ChannelSet::Snapshots() const {

@@ -37,9 +37,9 @@ class Owner {
   // channel was open; otherwise no frame ever left.
   virtual void OnChannelGone(const flow::Carrier& carrier, bool opened,
                              wire::ChannelReason why) = 0;
-  // Reports that a slot is free, after OnChannelGone and also for an unused channel. The next
-  // channel may take the slot.
-  virtual void OnSlotFree(uint32_t /*slot*/) {}
+  // Reports that a channel is about to be removed, after OnChannelGone and also for an unused
+  // channel. The next channel may take its slot.
+  virtual void OnRemove(const flow::Carrier& /*carrier*/, uint32_t /*slot*/) {}
   // Arms a timer: ChannelSet::OnTimer(slot) is called at that time or a little later. A new time
   // does not cancel an earlier one.
   virtual void ArmChannel(uint32_t slot, TimePoint when) = 0;

@@ -20,6 +20,12 @@ namespace {
 constexpr uint64_t kHandOvers = 20'000;
 constexpr uint64_t kReplacements = 5'000;
 
+// A run that crashes must tell its first seed as well.
+void PrintFirst(uint64_t seed) {
+  std::printf("first ROCEGW_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  std::fflush(stdout);
+}
+
 uint64_t Variable(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
@@ -29,6 +35,7 @@ TEST(HandOver, AtRandomMoments_ChangesNothing) {
   const bool one = std::getenv("ROCEGW_TEST_SEED") != nullptr;
   const uint64_t base = one ? Variable("ROCEGW_TEST_SEED", 0) : std::random_device()();
   const uint64_t least = one ? 0 : Variable("ROCEGW_SIM_HAND_OVERS", kHandOvers);
+  PrintFirst(base);
   OracleResult sum;
   uint64_t done = 0;
   int failures = 0;
@@ -63,6 +70,7 @@ TEST(HandOver, OfWholeWorkers_AtRandomMoments_CompletesEveryRequestOnce) {
   const bool one = std::getenv("ROCEGW_TEST_SEED") != nullptr;
   const uint64_t base = one ? Variable("ROCEGW_TEST_SEED", 0) : std::random_device()();
   const uint64_t least = one ? 0 : Variable("ROCEGW_SIM_HAND_OVERS", kReplacements);
+  PrintFirst(base);
   uint64_t replacements = 0, requests = 0, done = 0, without_loss = 0;
   int failures = 0;
   do {

@@ -45,7 +45,6 @@ void ChannelEvents::OnChannelGone(const flow::Carrier& carrier, bool opened,
   uses_.groups.OnCarrierLost(carrier);
   for (const channel::StagedCarrier* const staged : uses_.staged.AllOn(carrier))
     uses_.groups.OnCarrierLost(*staged);
-  uses_.staged.OnChannelGone(carrier);
   if (!opened || why == wire::ChannelReason::kUnknownChannel ||
       why == wire::ChannelReason::kStaleEpoch) {
     uses_.control.Notify({0, PeerChanged{carrier.peer()}});

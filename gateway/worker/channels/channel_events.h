@@ -50,7 +50,11 @@ class ChannelEvents final : public channel::Owner {
   void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) override;
   void OnTurn(const flow::Carrier& carrier, WorkerObject member) override;
   void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
-  void OnSlotFree(uint32_t slot) override { uses_.bindings.references().OnChannelGone(slot); }
+  void OnRemove(const flow::Carrier& carrier, uint32_t slot) override {
+    // Staged carriers without users and frames know the channel, too.
+    uses_.staged.OnChannelGone(carrier);
+    uses_.bindings.references().OnChannelGone(slot);
+  }
   void ArmChannel(uint32_t slot, TimePoint when) override {
     uses_.wheel.Arm({WorkerObject::Kind::kChannel, {slot, 0}}, when);
   }

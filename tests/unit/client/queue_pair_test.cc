@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/unit/client/verbs_fixture.h"
 
 namespace rocegw::testing {
@@ -144,7 +146,7 @@ TEST_F(QpTest, Query_WhatTheDaemonMovedToAnErrorState_TakesRequestsToFlush) {
 
 TEST_F(QpTest, Query_WhoseAnswerIsOlderThanAMoveOfTheLibrary_AsksAgainAndKeepsTheMove) {
   for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) ToState(state);
-  int asked = 0;
+  std::atomic<int> asked = 0;
   daemon_->OnRequest(ROCEGW_MSG_QUERY_QP, [&](const RecordedRequest&) {
     rocegw_query_qp_reply reply{};
     reply.attr.qp_state = ++asked == 1 ? IBV_QPS_RTS : IBV_QPS_ERR;
@@ -156,7 +158,7 @@ TEST_F(QpTest, Query_WhoseAnswerIsOlderThanAMoveOfTheLibrary_AsksAgainAndKeepsTh
   ibv_qp_attr attr;
   ibv_qp_init_attr init;
   ASSERT_EQ(0, ibv_query_qp(qp_, &attr, IBV_QP_STATE, &init));
-  EXPECT_EQ(2, asked);
+  EXPECT_EQ(2, asked.load());
   EXPECT_EQ(IBV_QPS_ERR, attr.qp_state);
   EXPECT_EQ(IBV_QPS_ERR, qp_->state);
   ibv_send_wr wr{};

@@ -9,7 +9,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/memory/copier.h"
 #include "gateway/tenant/share.h"
 #include "tests/support/network/gateway_pair.h"
@@ -55,7 +58,8 @@ class UntrustedMemory : public ::testing::TestWithParam<bool> {
     gateways_.reset();
   }
 
-  RingEnd& Connected(uint32_t session, uint32_t qpn) {
+  RingEnd& Connected(uint32_t session, uint32_t qpn) { return *ConnectedPair(session, qpn).first; }
+  std::pair<RingEnd*, RingEnd*> ConnectedPair(uint32_t session, uint32_t qpn) {
     RingOptions ring;
     ring.session = session;
     ring.qpn = qpn;
@@ -64,7 +68,7 @@ class UntrustedMemory : public ::testing::TestWithParam<bool> {
     ring.session = 1;
     RingEnd& to = gateways_->AddQp(1, ring);
     gateways_->Connect(from, to, 1);
-    return from;
+    return {&from, &to};
   }
   void Write(RingEnd& from, uint32_t session) {
     rocegw_send_wqe wqe{};
@@ -156,6 +160,36 @@ TEST_P(UntrustedMemory, Waits_WhoseItIsMayGo) {
   memory_->Open();
   Write(other, 2);
   EXPECT_EQ(CompletedWithin(other, 1, 200), 1u);
+}
+
+// A session keeps its staged carrier when its last queue pair goes, and the channel ends later.
+TEST_P(UntrustedMemory, ChannelThatNobodyUses_Ends_AndTheWorkerIsHandedOver) {
+  memory_->Open();
+  const auto [only, peer] = ConnectedPair(1, 100);
+  Write(*only, 1);
+  ASSERT_EQ(CompletedWithin(*only, 1, 20000), 1u);
+  gateways_->Remove(0, *only);
+  gateways_->Remove(1, *peer);
+  for (int i = 0; i < 1000; ++i) gateways_->Step(Milliseconds(100));
+  EXPECT_EQ(gateways_->Count(0, &metrics::WorkerCounters::channel_close_events),
+            GetParam() ? 1u : 0u);
+  worker::Worker& worker = gateways_->worker(0, 0);
+  while (!worker.Rest(gateways_->now())) {
+  }
+  std::vector<uint8_t> state;
+  const hand_over::StateVersions versions;
+  hand_over::StateStream out(state, gateways_->now(), versions);
+  worker.HandOver(out);
+  ASSERT_TRUE(out.ok()) << out.failure();
+
+  GatewayPairOptions options;
+  options.shares[0] = {&first_, &second_};
+  options.copiers[0] = {copier_.get(), nullptr};
+  options.channels = GetParam();
+  GatewayPair successors(options);
+  hand_over::StateStream in(state, successors.now());
+  successors.worker(0, 0).HandOver(in);
+  EXPECT_TRUE(in.ok()) << in.failure();
 }
 
 // Copier that executes in Submit, so that virtual time stays exact.
