@@ -30,6 +30,7 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
   const uint64_t seeds = one ? 1 : Variable("ROCEGW_SIM_SEEDS", kSeeds);
   std::printf("seeds %llu to at least %llu\n", static_cast<unsigned long long>(base),
               static_cast<unsigned long long>(base + seeds - 1));
+  std::fflush(stdout);  // also before a crash
   OracleResult sum;
   uint64_t done = 0;
   int failures = 0;
