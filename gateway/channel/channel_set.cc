@@ -320,10 +320,11 @@ void ChannelSet::Bury(Channel& channel) {
   if (channel.used())
     owner_.OnChannelGone(channel, channel.peer_number() != kInvalidQpn, channel.why());
   const auto slot = static_cast<uint16_t>(channel.slot());
+  owner_.OnRemove(channel, slot);
+  // Last, because a release lists the channel once more.
   std::erase(shared_.lists.waiting, slot);
   std::erase(shared_.lists.due, slot);
   traffic_.Keep(channel);
-  owner_.OnRemove(channel, slot);
   table_.Remove(slot);
 }
 

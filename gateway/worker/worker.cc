@@ -202,8 +202,7 @@ bool Worker::SendAll(TimePoint now) {
 
 bool Worker::MayNotSleep(TimePoint now) const {
   return scheduler_.HasReady(now) || transmit_.busy() || control_.has_waiting() ||
-         completions_.has_unsent() || channels_.busy() || staged_.wants_packet() ||
-         intake_.has_waiting();
+         channels_.busy() || staged_.wants_packet() || intake_.has_waiting();
 }
 
 bool Worker::PrepareSleep(TimePoint now) {

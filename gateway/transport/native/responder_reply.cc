@@ -46,6 +46,12 @@ void Responder::AcknowledgeAgain(const QpContext& qp, Psn psn) {
     upto = memory.first - 1;
     msn = (memory.msn - 1) & kPsnMask;
   }
+  // A response that waits in the queue acknowledges as much. One more reply behind it would break
+  // the order of the queue, and DropRepliesFrom would miss the response.
+  if (!replies_.empty() && replies_.back().kind != ReplyKind::kAck &&
+      PsnAfter(replies_.back().psn, upto)) {
+    return;
+  }
   QueueAck(qp, upto, msn, wire::kSyndromeAck, Placed(qp));
 }
 

@@ -147,7 +147,7 @@ void DiscoveryLimits::HandOver(StateStream& state) {
 void CompletionEvents::Resume(verbs::CompletionQueue& cq) {
   cq.timed = cq.due != kNever;
   if (cq.timed) timed_.push_back(&cq);
-  if (cq.event_pending) unsent_.push_back(&cq);
+  if (cq.event_pending) WaitForSpace(cq, round_.now);
 }
 
 void HandOver(StateStream& state, Account& account) {

@@ -31,21 +31,34 @@ class CompletionEvents {
   // Sends the queue's event if it is due now.
   void SendIfDue(verbs::CompletionQueue& cq);
 
-  // Returns the time of the next deferred event; kNever: none.
+  // Returns when the next deferred event is due, or a full channel is tried again; kNever: none.
   TimePoint NextDue() const;
-  // Returns true if events wait for space in their channel.
-  bool has_unsent() const { return !unsent_.empty(); }
 
  private:
+  // A program that does not read its events must not cost the worker more than a few attempts.
+  static constexpr Duration kFirstRetry = Microseconds(100);
+  static constexpr Duration kLongestRetry = Milliseconds(10);
+
+  // Event channel that was full. Queues wait for it in the order of their events.
+  struct FullChannel {
+    int event_fd;
+    std::vector<verbs::CompletionQueue*> queues;
+    Duration wait = kFirstRetry;
+    TimePoint retry;
+  };
+
   bool TrySend(verbs::CompletionQueue& cq);
+  void SendToFull(FullChannel& full);
+  void WaitForSpace(verbs::CompletionQueue& cq, TimePoint retry);
+  FullChannel* FindFull(const verbs::CompletionQueue& cq);
 
   const SessionTable& sessions_;
   Scheduler& scheduler_;
   const Round& round_;
   metrics::WorkerCounters& counters_;
   std::vector<verbs::CompletionQueue*> written_;
-  std::vector<verbs::CompletionQueue*> timed_;   // deferred by moderation
-  std::vector<verbs::CompletionQueue*> unsent_;  // due, but their channel was full
+  std::vector<verbs::CompletionQueue*> timed_;  // deferred by moderation
+  std::vector<FullChannel> full_;
 };
 
 }  // namespace rocegw::worker

@@ -302,6 +302,26 @@ TEST(ResponderDuplicateRead, FromWhereTheAnswerStands_NothingTwice) {
   EXPECT_EQ(out[1].psn(), kPsn + 3);
 }
 
+// A delayed copy of a request before the READ arrives while its response is slow.
+TEST(ResponderDuplicateRead, BehindACopyOfAnEarlierWrite_EndsTheSlowAnswer) {
+  ScriptedPeer peer;
+  Fill(peer, kTarget, 1024);
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, 0, 4), ScriptedPeer::Bytes(4));
+  peer.Deliver(peer.Read(kPsn + 1, kTarget, 1024));
+  peer.host().port_budget = 1;
+  EXPECT_EQ(peer.OutOne().psn(), kPsn + 1);
+  peer.host().port_budget = 0;
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, 0, 4), ScriptedPeer::Bytes(4));
+  peer.Deliver(peer.Read(kPsn + 3, kTarget + 512, 512));
+  peer.host().port_budget = 100;
+  const auto out = peer.Out();
+  ASSERT_EQ(out.size(), 3u);
+  EXPECT_EQ(out[0].psn(), kPsn + 2);
+  EXPECT_EQ(out[1].psn(), kPsn + 3);
+  EXPECT_EQ(out[1].opcode(), Opcode::kRcReadResponseFirst);
+  EXPECT_EQ(out[2].psn(), kPsn + 4);
+}
+
 TEST(ResponderDuplicateRead, BeyondTheRememberedDepth_Silent) {
   ScriptedPeer::Options options;
   options.limits.max_dest_rd_atomic = 2;
