@@ -19,7 +19,6 @@ namespace rocegw::session {
 namespace {
 
 constexpr int kBacklog = 128;
-constexpr int kAcceptsPerRound = 16;
 constexpr int kRequestsPerRound = 16;       // requests of one session per round, for fairness
 constexpr uint64_t kObjectsOfSession = 64;  // weight of its own memory (heap_return.h)
 constexpr Duration kDescriptorsGone = Milliseconds(100);
@@ -126,9 +125,8 @@ Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
   services_.descriptors->Keep(listener->socket.get());
   listener->path = place.path;
   listener->pool = pool;
-  listener->watch =
-      services_.loop.Watch(listener->socket.get(), ListenerEvents(),
-                           [this, at = listener.get()](uint32_t) { AcceptSome(*at); });
+  listener->watch = services_.loop.Watch(listener->socket.get(), ListenerEvents(),
+                                         [this, at = listener.get()](uint32_t) { AcceptOne(*at); });
   return OkStatus();
 }
 
@@ -226,33 +224,26 @@ const std::shared_ptr<ClientCallQueue>& AttachServer::StrangersOf(const tenant::
   return call_queue;
 }
 
-void AttachServer::AcceptSome(Listener& listener) {
+void AttachServer::AcceptOne(Listener& listener) {
   // The loop may still have an event from before SetAccepting.
   if (!accepting_) return;
   const tenant::Pool& pool = *services_.pools.FindPool(listener.pool);
-  for (int i = 0; i < kAcceptsPerRound; ++i) {
-    if (StrangersOf(pool)->held() >= kMostClosing) {
-      services_.reports.Say(
-          Severity::kWarning,
-          "attach: " + listener.pool +
-              " waits: programs that were refused block the close of what they sent");
-      return Pause(listener);
-    }
-    UniqueFd socket(
-        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.valid()) {
-      services_.loop.Cancel(std::exchange(listener.expected_timer, 0));
-      Attach(std::move(socket), *services_.pools.FindPool(listener.pool), listener.path);
-      continue;
-    }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      // The pending connection would wake the loop without end.
-      services_.reports.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
-                                                    "; raise the daemon's limit of open files");
-      Pause(listener);
-    }
-    return;
+  if (StrangersOf(pool)->held() >= kMostClosing) {
+    services_.reports.Say(
+        Severity::kWarning,
+        "attach: " + listener.pool +
+            " waits: programs that were refused block the close of what they sent");
+    return Pause(listener);
+  }
+  UniqueFd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.valid()) {
+    services_.loop.Cancel(std::exchange(listener.expected_timer, 0));
+    Attach(std::move(socket), *services_.pools.FindPool(listener.pool), listener.path);
+  } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+    // The pending connection would wake the loop without end.
+    services_.reports.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
+                                                  "; raise the daemon's limit of open files");
+    Pause(listener);
   }
 }
 

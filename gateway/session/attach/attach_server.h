@@ -151,7 +151,8 @@ class AttachServer {
   void Watch(Connection& connection);
   static StatusOr<UniqueFd> Open(const SocketPlace& place);
   uint32_t ListenerEvents() const { return accepting_ ? uint32_t{EPOLLIN} : 0; }
-  void AcceptSome(Listener& listener);
+  // Accepts one connection, because requests of attached programs wait meanwhile.
+  void AcceptOne(Listener& listener);
   void Pause(Listener& listener);
   // Returns the call queue of the pool's connections that are not sessions yet.
   const std::shared_ptr<ClientCallQueue>& StrangersOf(const tenant::Pool& pool);
