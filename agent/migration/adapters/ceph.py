@@ -77,6 +77,7 @@ class Step(Call):
         self.flag_day = "tcp" in (self.before, self.after)
         self.ceph = CephCluster(self, text.get("tool", {}).get(self._written(), []), self.conf)
         self.window_key = f"rocegw/migration/{cluster.name}/flags"
+        self.noout_key = f"rocegw/migration/{cluster.name}/noout/{self.node}"
 
     def _socket(self, name):
         return self.cluster.text.get("admin_socket", "/var/run/ceph/ceph-{daemon}.asok") \
@@ -128,16 +129,19 @@ class Step(Call):
 
     # The window -------------------------------------------------------------------------------------------------------
 
-    def window(self):
-        """Flags that the cluster had before the window, or None where no window is open. They are in the cluster's own
-        store: every node of the migration finds the same ones."""
-        kept = self.ceph.ask("config-key", "dump", self.window_key)
-        if self.window_key not in kept:
+    def _kept(self, key):
+        """A set of names from the cluster's own store, or None. Every node of the migration finds the same ones."""
+        kept = self.ceph.ask("config-key", "dump", key)
+        if key not in kept:
             return None
-        flags = json.loads(kept[self.window_key])
-        if not isinstance(flags, list):
-            raise inconclusive(f"{self.window_key} is no list")
-        return set(flags)
+        names = json.loads(kept[key])
+        if not isinstance(names, list):
+            raise inconclusive(f"{key} is no list")
+        return set(names)
+
+    def window(self):
+        """Flags that the cluster had before the window, or None where no window is open."""
+        return self._kept(self.window_key)
 
     def open_window(self):
         # The flags are read before the key is looked for. A node that does not find the key thus read them before any
@@ -162,6 +166,36 @@ class Step(Call):
             self.ceph.expect_active()
             self._unset(before, "pause")
 
+    # One node that leaves and comes back, between gateways and RNICs ---------------------------------------------------
+
+    def keep_data(self):
+        """Object stores get noout, except those that have it from the site. Their names are stored first: a call that comes
+        again, after an adapter that was killed, takes none of them for one of the site."""
+        if self._kept(self.noout_key) is None:
+            known = self.ceph.osds()
+            names = [osd.name for osd in self.osds if "noout" not in known[int(osd.name[4:])]["state"]]
+            self.ceph.command("config-key", "set", self.noout_key, json.dumps(names))
+        names = self._kept(self.noout_key)
+        if names:
+            self.ceph.command("osd", "set-group", "noout", *sorted(names))
+
+    def release_data(self):
+        names = self._kept(self.noout_key)
+        if names:
+            self.ceph.command("osd", "unset-group", "noout", *sorted(names))
+        if names is not None:
+            self.ceph.command("config-key", "rm", self.noout_key)
+
+    def let_up(self):
+        """Ends what drain did: the object stores may be marked up."""
+        if self.osds:
+            self.ceph.command("osd", "unset-group", "noup", *(osd.name for osd in self.osds))
+
+    def expect_members(self):
+        for daemon in self.daemons:
+            if not daemon.is_member():
+                raise not_yet(f"{daemon.name} is no member yet")
+
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def health(self):
@@ -175,20 +209,27 @@ class Step(Call):
         problem = self.ceph.problem()
         if problem:
             raise failed(problem)
+        for daemon in self.daemons:
+            daemon.expect_answer()
         return {}
 
+    def has_switched(self):
+        """Returns True from the switch until the way back restored the configuration."""
+        return self.backup_files.read("switched") == self.backup_files.change
+
     def ok_to_stop(self):
-        """On a flag day all nodes stop: what counts is that nothing was degraded when the window opened."""
+        """On a flag day all nodes stop: what counts is that nothing was degraded when the window opened. The way back may be
+        what mends a degraded cluster, and does not ask."""
         if self.flag_day:
-            problem = self.ceph.problem() if self.window() is None else ""
+            problem = self.ceph.problem() if self.window() is None and not self.has_switched() else ""
             if problem:
                 raise not_yet(problem)
             return {}
-        if self.osds and self.ceph.ask("osd", "ok-to-stop", *(osd.name for osd in self.osds))["ok_to_stop"] is not True:
-            raise not_yet("ceph osd ok-to-stop says no")
+        if self.osds:
+            self.ceph.expect_ok_to_stop("osd", *(osd.name for osd in self.osds))
         for daemon in self.daemons:
             if daemon.name.startswith("mon."):
-                self.ceph.command("mon", "ok-to-stop", daemon.name[4:])
+                self.ceph.expect_ok_to_stop("mon", daemon.name[4:])
         return {}
 
     def backup(self):
@@ -198,13 +239,16 @@ class Step(Call):
         if self.flag_day:
             self.open_window()
         elif self.osds:
-            self.ceph.command("osd", "set-group", "noout", *(osd.name for osd in self.osds))
+            self.keep_data()
         return {}
 
     def drain(self):
-        """Clients are paused on a flag day. Otherwise they go to other object stores: this node's are marked down first."""
+        """Clients are paused on a flag day, also on a way back from where they were resumed. Otherwise they go to other object
+        stores: this node's are marked down first."""
         running = [osd for osd in self.osds if osd.listens()]
-        if not self.flag_day and running:
+        if self.flag_day:
+            self.open_window()
+        elif running:
             names = [osd.name for osd in running]
             self.ceph.command("osd", "set-group", "noup", *names)
             self.ceph.command("osd", "down", *names)
@@ -234,30 +278,40 @@ class Step(Call):
     def start(self, own):
         if not own:
             self.must(["systemctl", "daemon-reload"], "systemctl daemon-reload")
+            # Ceph's units may start three times in half an hour, which there and back together reach. A unit that systemd has
+            # not loaded has no count, and makes this command fail.
+            self.run(["systemctl", "reset-failed", *self.units()])
             self.must(["systemctl", "start", *self.units()], "systemctl start")
         return {}
 
     def rejoin(self):
-        if not self.flag_day and self.osds and all(osd.listens() for osd in self.osds):
-            self.ceph.command("osd", "unset-group", "noup", *(osd.name for osd in self.osds))
-        for daemon in self.daemons:
-            if not daemon.is_member():
-                raise not_yet(f"{daemon.name} is no member yet")
+        if not self.flag_day and all(osd.listens() for osd in self.osds):
+            self.let_up()
+        self.expect_members()
         self.resume_clients()
         self.ceph.expect_active()
+        # The next node leaves only when this one's data are whole again. A way back does not wait for that.
+        if not self.flag_day and self.has_switched():
+            self.ceph.expect_clean()
         return {}
 
     def verify(self):
         self.resume_clients()
         return {"config_hash": self.config.hash(), "stated": self.stated(), **self.counted(self.read_bytes), **self.journal()}
 
-    verify_old = verify
+    def verify_old(self):
+        """The way back from drain begins here: its object stores run, but were marked down."""
+        if not self.flag_day:
+            self.let_up()
+            self.expect_members()
+        return self.verify()
 
     def uncordon(self):
         """The last node closes the window. Where a node is lost, noout stays: a person decides about its data."""
         if not self.flag_day:
-            if self.osds:
-                self.ceph.command("osd", "unset-group", "noout", *(osd.name for osd in self.osds))
+            self.let_up()
+            self.expect_members()
+            self.release_data()
             return {"config_hash": self.config.hash()}
         before = self.window()
         if before is not None and all(osd["up"] == 1 for osd in self.ceph.osds().values()):
@@ -268,7 +322,9 @@ class Step(Call):
 
     def remove_old(self):
         """A daemon or client of the old kind cannot be connected any more, so that nothing is counted."""
-        self.stated()
+        stated = self.stated()
+        if stated != self.after:
+            raise failed(f"daemons of this node run over {stated}, not over {self.after}")
         self.backup_files.remove()
         return {"clients_on_old": 0}
 
@@ -297,15 +353,16 @@ class Step(Call):
             ports |= endpoints(osd["cluster_addrs"])
             if self.cluster.scope == "all":
                 ports |= endpoints(osd["public_addrs"])
-        total = 0
+        connections, counts = 0, []
         for line in self.must(["ss", "-HtinO", "state", "established"], "ss").splitlines():
             words = line.split()
             if {host_and_port(words[2]), host_and_port(words[3])} & ports:
-                counts = re.findall(r"bytes_(?:sent|received):(\d+)", line)
-                if not counts:
-                    raise inconclusive("ss does not report the bytes of connections: is the module tcp_diag loaded?")
-                total += sum(map(int, counts))
-        return total
+                connections += 1
+                counts += map(int, re.findall(r"bytes_(?:sent|received):(\d+)", line))
+        # A connection that was just made has no bytes, and ss then names none.
+        if connections and not counts:
+            raise inconclusive("ss does not report the bytes of connections: is the module tcp_diag loaded?")
+        return sum(counts)
 
 
 if __name__ == "__main__":

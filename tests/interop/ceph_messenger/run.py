@@ -198,6 +198,11 @@ class Proof:
                             ("config_key", ["config-key", "dump", "rocegw/migration/ceph/flags"])):
             with open(os.path.join(self.record_folder, f"{name}.{tool}"), "w", encoding="utf-8") as file:
                 file.write(run(["sh", "-c", f"ceph -c {self.ceph.conf(host)} {' '.join(words)} -f json 2>/dev/null"], namespace=host.namespace))
+        # All object stores at once may never stop. The first line is the exit status, the others are all that ceph printed.
+        with open(os.path.join(self.record_folder, f"{name}.ok_to_stop_refused"), "w", encoding="utf-8") as file:
+            everything = " ".join(f"osd.{number}" for number in range(self.ceph.osds()))
+            file.write(run(["sh", "-c", f"ceph -c {self.ceph.conf(host)} osd ok-to-stop {everything} -f json 2>/dev/null >{self.lab.path('refusal')}; "
+                                        f"echo $?; cat {self.lab.path('refusal')}"], namespace=host.namespace))
         for tool in ("status", "dump_ops_in_flight", "config show", "perf dump"):
             with open(os.path.join(self.record_folder, f"{name}.daemon_{tool.replace(' ', '_')}"), "w", encoding="utf-8") as file:
                 file.write(run(["ceph", "--admin-daemon", socket, *tool.split()]))
@@ -232,10 +237,13 @@ class Proof:
         time.sleep(30)  # longer than heartbeats wait for an answer
         states = {state["name"]: state["num"] for state in self.ceph.ceph_json("pg", "stat")["pg_summary"]["num_pg_by_state"]}
         up = self.ceph.up()
-        timed_out = run(["timeout", "20", "ceph", "-c", self.ceph.conf(host), "--connect-timeout", "8", "--ms_type", "async+rdma", "-s"],
-                        namespace=host.namespace, check=False,
-                        environment={"LD_PRELOAD": os.path.join(self.binaries, "..", "lib", "librocegw-verbs.so"),
-                                     "ROCEGW_SOCKET": host.attach_socket})
+        # The same question with either messenger: the one of TCP is answered at the same moment, from the same host.
+        answers = {}
+        for messenger in ("async+posix", "async+rdma"):
+            answers[messenger] = run(
+                ["timeout", "20", "ceph", "-c", self.ceph.conf(host), "--connect-timeout", "8", "--ms_type", messenger, "-s"],
+                namespace=host.namespace, check=False,
+                environment={"LD_PRELOAD": os.path.join(self.binaries, "..", "lib", "librocegw-verbs.so"), "ROCEGW_SOCKET": host.attach_socket})
         self.ceph.daemons("stop", host, "osd")
         with open(self.ceph.conf(host), "wb") as file:
             file.write(text)
@@ -244,8 +252,10 @@ class Proof:
         self.ceph.ceph("osd", "unset", "noout")
         self.ceph.await_clean()
         check("active+clean" not in states, str(states))
-        check("timed out" in timed_out or "RADOS" in timed_out or not timed_out.strip(), timed_out)
-        return f"{up} of {self.ceph.osds()} up; {states}; an RDMA client of the posix monitors: {timed_out.strip().splitlines()[-1:]}"
+        check("health:" in answers["async+posix"], "no answer over TCP: " + answers["async+posix"])
+        check("health:" not in answers["async+rdma"], "an answer over RDMA: " + answers["async+rdma"])
+        last = answers["async+rdma"].strip().splitlines()[-1:]
+        return f"{up} of {self.ceph.osds()} up; {states}; TCP client of the posix monitors: answered; RDMA client: no answer {last}"
 
     def figures_tcp(self):
         """Figures over TCP."""

@@ -6,18 +6,21 @@ flags and keys."""
 
 import json
 import os
+import re
 import shutil
+import socket
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters")]
 
 import ceph  # noqa: E402
-from rocegw_adapter import byte_counters  # noqa: E402
-from rocegw_adapter.protocol import answer  # noqa: E402
+from rocegw_adapter import byte_counters, ceph_cluster  # noqa: E402
+from rocegw_adapter.protocol import Problem, answer  # noqa: E402
 
 CONF = "[global]\nfsid = 1\n[osd]\nosd_data = /var/lib/ceph/osd\n"
 GID = "0000:0000:0000:0000:0000:ffff:0a4d:0001"
@@ -39,6 +42,8 @@ class FakeTools:
         self.keys = {}
         self.log = []
         self.changed = {}
+        self.statuses = {}  # exit statuses of tools that end with another one than 0
+        self.noout = set()  # object stores with a noout of their own
 
     def run(self, words):
         if words[:2] == ["ceph", "-c"]:
@@ -53,7 +58,15 @@ class FakeTools:
     def answered(self, name):
         if self.changed.get(name) is NO_COMMAND:
             return 22, "", "admin_socket: invalid command"
-        return 0, self.changed[name] if name in self.changed else recorded(f"{self.transport}.{name}"), ""
+        status = self.statuses.get(name, 0)
+        return status, self.changed[name] if name in self.changed else recorded(f"{self.transport}.{name}"), ""
+
+    def dump(self, text):
+        """The map with flags as they are now."""
+        told = json.loads(text)
+        for osd in told["osds"]:
+            osd["state"] += ["noout"] if f"osd.{osd['osd']}" in self.noout else []
+        return json.dumps({**told, "flags_set": sorted(self.flags)})
 
     def daemon(self, words):
         return (0, "{}", "") if words == ["version"] else self.answered("daemon_" + "_".join(words))
@@ -72,11 +85,15 @@ class FakeTools:
         elif words[:2] == ["osd", "dump"]:
             status, text, error = self.answered("osd_dump")
             if "osd_dump" not in self.changed:
-                text = json.dumps({**json.loads(text), "flags_set": sorted(self.flags)})
+                text = self.dump(text)
             return status, text, error
         elif words[:2] == ["osd", "ok-to-stop"]:
             return self.answered("ok_to_stop")
+        elif words[:2] == ["mon", "ok-to-stop"]:
+            return self.statuses.get("mon_ok_to_stop", 0), "", "Error EBUSY: not enough monitors would be available"
         elif words[0] == "osd":
+            if words[2] == "noout":
+                (self.noout.update if words[1] == "set-group" else self.noout.difference_update)(words[3:])
             self.log.append(" ".join(words))
         elif words[0] in ("pg", "config", "quorum_status"):
             return self.answered("_".join(word for word in words if word not in ("-f", "json")))
@@ -101,10 +118,15 @@ class Adapter(unittest.TestCase):
         with open(self.conf, "w", encoding="utf-8") as file:
             file.write(CONF)
         for daemon in ("osd.0", "osd.1", "mon.h1"):
-            with open(os.path.join(self.folder, daemon + ".asok"), "w", encoding="utf-8"):
-                pass
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.addCleanup(listener.close)
+            listener.bind(self.socket_of(daemon))
+            listener.listen(64)
         self.text: dict = {"scope": "cluster", "conf": self.conf, "admin_socket": os.path.join(self.folder, "{daemon}.asok"),
                            "options": {"ms_async_rdma_polling_us": "0"}, "nodes": [self.node(number) for number in (1, 2, 3)]}
+
+    def socket_of(self, daemon):
+        return os.path.join(self.folder, daemon + ".asok")
 
     @staticmethod
     def node(number):
@@ -189,16 +211,39 @@ class Health(Adapter):
         del self.text["nodes"][0]["rdma"]["gateway"]["gid"]
         self.assertIn("no device and gid for gateway", self.text_of("health", "failed"))
 
+    def test_a_daemon_that_cannot_be_asked_blocks_the_node(self):
+        os.remove(self.socket_of("osd.1"))
+        self.assertIn("osd.1 does not listen", self.text_of("health", "failed"))
+
+    def test_a_socket_that_the_adapter_may_not_use_is_no_daemon_that_ended(self):
+        """Root without CAP_DAC_OVERRIDE before a daemon of another user: neither stopped nor drained."""
+        def refuse(_, path):
+            raise PermissionError(13, "Permission denied", path)
+
+        with mock.patch.object(ceph_cluster.socket.socket, "connect", refuse):
+            for name in ("health", "drain", "stop", "rejoin"):
+                with self.subTest(call=name):
+                    self.assertIn("Permission denied", self.text_of(name, "inconclusive"))
+
+    def test_a_daemon_that_was_killed_leaves_a_socket_that_refuses(self):
+        for daemon in ("osd.0", "osd.1"):
+            os.remove(self.socket_of(daemon))
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as gone:
+                gone.bind(self.socket_of(daemon))
+        self.assertEqual(self.done("drain")["outstanding"], 0)
+        self.done("stop")
+
     def test_output_that_is_not_understood_stops_the_step(self):
         """Failure case 32: each tool, with no JSON, other JSON, and a value of another kind."""
         for tool, call in (("osd_dump", "health"), ("quorum_status", "health"), ("pg_stat", "health"), ("config_dump", "health"),
                            ("osd_dump", "cordon"), ("pg_stat", "rejoin"), ("daemon_status", "rejoin"),
                            ("daemon_dump_ops_in_flight", "drain"), ("daemon_config_show", "verify"), ("daemon_perf_dump", "verify")):
             for text in ("", "Error EINVAL", "[7]", "null", '{"osds": [{"osd": "0"}], "num_ops": "none", "pg_summary": {}}'):
-                self.tools.changed = {tool: text}
+                self.tools.changed, self.tools.keys = {tool: text}, {}
                 with self.subTest(tool=tool, call=call, text=text):
                     self.assertNotIn(self.call(call)["outcome"], ("done", "not-yet"))
-                    self.assertEqual(self.tools.keys, {})
+                    # Clients are paused before their operations are counted.
+                    self.assertEqual(bool(self.tools.keys), call == "drain")
 
     def test_a_cluster_without_groups_decides_nothing(self):
         self.tools.changed["pg_stat"] = '{"pg_summary": {"num_pg_by_state": []}}'
@@ -272,6 +317,7 @@ class FlagDay(Adapter):
     def test_back_to_tcp_by_a_migration_of_its_own(self):
         self.done("backup")
         self.done("switch")
+        self.assertIn("run over tcp, not over gateway", self.text_of("remove-old", "failed"))
         self.use_rdma()
         self.done("remove-old")
         self.done("backup", before="gateway", after="tcp")
@@ -302,23 +348,133 @@ class FlagDay(Adapter):
         of_tcp = ceph.Step(ceph.Cluster("c1"), request).tcp_bytes()
         self.use_rdma()
         of_rdma = ceph.Step(ceph.Cluster("c1"), request).tcp_bytes()
+        told = recorded("tcp.ss")
+        first = re.sub(r" bytes_(sent|received|acked):\d+", "", told, count=3)
+        self.assertNotEqual(told, first)
+        with mock.patch.object(self.tools, "run", lambda words: (0, first, "") if words[0] == "ss" else FakeTools.run(self.tools, words)):
+            self.tools.transport = "tcp"
+            self.assertGreater(ceph.Step(ceph.Cluster("c1"), request).tcp_bytes(), 100000)
+        without = re.sub(r" bytes_\w+:\d+", "", told)
+        with mock.patch.object(self.tools, "run", lambda words: (0, without, "") if words[0] == "ss" else FakeTools.run(self.tools, words)), \
+                self.assertRaisesRegex(Problem, "tcp_diag"):
+            ceph.Step(ceph.Cluster("c1"), request).tcp_bytes()
         self.assertGreater(of_tcp, 100000)
         self.assertLess(of_rdma, of_tcp / 10)
         self.assertGreater(of_rdma, 0)
 
 
+class WayBackOfAFlagDay(Adapter):
+    def test_a_way_back_after_clients_were_resumed_pauses_them_again(self):
+        for name in ("backup", "cordon", "switch", "rejoin"):
+            self.done(name)
+        self.assertNotIn("pausewr", self.tools.flags)
+        self.done("drain")
+        self.assertEqual(sorted(self.tools.flags), OWN_FLAGS)
+        for name in ("restore", "rejoin", "verify-old", "uncordon"):
+            self.done(name)
+        self.assertEqual((self.tools.flags, self.tools.keys), (set(), {}))
+
+    def test_a_degraded_cluster_goes_back(self):
+        for name in ("backup", "cordon", "switch", "uncordon"):
+            self.done(name)
+        self.tools.changed["pg_stat"] = '{"pg_summary": {"num_pg_by_state": [{"name": "active+degraded", "num": 3}]}}'
+        self.done("ok-to-stop")
+        self.done("restore")
+        self.assertIn("not clean", self.text_of("ok-to-stop", "not-yet"))
+
+
+class Units(Adapter):
+    def test_a_start_limit_that_was_reached_is_no_obstacle(self):
+        """Ceph's units have StartLimitBurst=3 in StartLimitInterval=30min."""
+        self.done("start")
+        units = "ceph-osd@0.service ceph-osd@1.service"
+        self.assertEqual(self.tools.log, ["systemctl daemon-reload", "systemctl reset-failed " + units, "systemctl start " + units])
+
+
 class Rolling(Adapter):
     """From gateways to RNICs, node by node."""
 
-    def test_a_node_leaves_and_comes_back(self):
-        between = {"before": "gateway", "after": "rnic"}
+    between = {"before": "gateway", "after": "rnic"}
+
+    def setUp(self):
+        super().setUp()
         self.tools.transport = "rdma"
+
+    def run_on(self, device):
+        """The daemons run with that device."""
+        options = json.loads(recorded("rdma.daemon_config_show"))
+        self.tools.changed["daemon_config_show"] = json.dumps({**options, "ms_async_rdma_device_name": device})
+
+    def test_a_node_leaves_and_comes_back(self):
         for name in ("ok-to-stop", "cordon", "drain", "rejoin", "uncordon"):
-            self.done(name, **between)
+            self.done(name, **self.between)
         self.assertEqual(self.tools.log, ["osd set-group noout osd.0 osd.1", "osd set-group noup osd.0 osd.1", "osd down osd.0 osd.1",
-                                          "osd unset-group noup osd.0 osd.1", "osd unset-group noout osd.0 osd.1"])
+                                          "osd unset-group noup osd.0 osd.1", "osd unset-group noup osd.0 osd.1",
+                                          "osd unset-group noout osd.0 osd.1"])
+        self.assertEqual(self.tools.keys, {})
         self.tools.changed["ok_to_stop"] = '{"ok_to_stop": false}'
-        self.assertEqual(self.text_of("ok-to-stop", "not-yet", **between), "ceph osd ok-to-stop says no")
+        self.assertEqual(self.text_of("ok-to-stop", "not-yet", **self.between), "ceph osd ok-to-stop says no")
+
+    def test_a_refusal_is_asked_again(self):
+        status, _, told = recorded("tcp.ok_to_stop_refused").partition("\n")
+        self.tools.statuses["ok_to_stop"], self.tools.changed["ok_to_stop"] = int(status), told
+        self.assertIn("ceph osd ok-to-stop says no", self.text_of("ok-to-stop", "not-yet", **self.between))
+        self.tools.statuses["ok_to_stop"] = 11
+        self.text_of("ok-to-stop", "not-yet", **self.between)
+        self.tools.statuses["ok_to_stop"] = 22
+        self.text_of("ok-to-stop", "failed", **self.between)
+        self.tools.statuses = {"mon_ok_to_stop": 16}
+        self.tools.changed.clear()
+        self.text["scope"] = "all"
+        self.assertIn("not enough monitors", self.text_of("ok-to-stop", "not-yet", **self.between))
+
+    def test_the_way_back_from_drain_brings_the_stores_up(self):
+        """Undo of a node that had not stopped: verify-old, uncordon."""
+        for name in ("backup", "cordon", "drain"):
+            self.done(name, **self.between)
+        self.tools.changed["daemon_status"] = '{"state": "booting"}'
+        self.tools.log.clear()
+        self.assertEqual(self.text_of("verify-old", "not-yet", **self.between), "osd.0 is no member yet")
+        self.assertEqual(self.tools.log, ["osd unset-group noup osd.0 osd.1"])
+        self.assertEqual(self.text_of("uncordon", "not-yet", **self.between), "osd.0 is no member yet")
+        self.assertEqual(self.tools.noout, {"osd.0", "osd.1"})
+        del self.tools.changed["daemon_status"]
+        for name in ("verify-old", "uncordon"):
+            self.done(name, **self.between)
+        self.assertEqual(self.tools.noout, set())
+
+    def test_a_noout_of_the_site_stays(self):
+        self.tools.noout = {"osd.1", "osd.4"}
+        for name in ("cordon", "cordon", "uncordon", "uncordon"):
+            self.done(name, **self.between)
+        self.assertEqual(self.tools.noout, {"osd.1", "osd.4"})
+        self.assertEqual(self.tools.keys, {})
+
+    def test_the_next_node_waits_until_data_are_whole(self):
+        self.done("backup", **self.between)
+        self.done("switch", **self.between)
+        self.tools.changed["pg_stat"] = '{"pg_summary": {"num_pg_by_state": [{"name": "active+undersized+degraded", "num": 3}]}}'
+        self.assertIn("3 of 3 placement groups are not clean", self.text_of("rejoin", "not-yet", **self.between))
+        self.done("restore", **self.between)
+        self.done("rejoin", **self.between)
+
+    def test_bytes_are_those_of_the_transport_that_the_node_should_use(self):
+        """The gateway carries nothing once the stores use the RNIC, and the RNIC nothing before."""
+        for name, device, gateway, rnic, counted in (("verify", "mlx5_0", 0, 4096, "rnic"), ("verify", "mlx5_0", 4096, 0, None),
+                                                     ("verify-old", "rocegw0", 4096, 0, "gateway"), ("verify-old", "rocegw0", 0, 4096, None)):
+            with self.subTest(name=name, gateway=gateway):
+                moved = {"gateway": 0, "rnic": 0}
+
+                def count(key, step):
+                    moved[key] += step
+                    return moved[key]
+
+                self.run_on(device)
+                self.text["questions"] = {"exercise": ["true"]}
+                with mock.patch.object(byte_counters, "gateway_bytes", lambda _, step=gateway: count("gateway", step)), \
+                        mock.patch.object(byte_counters, "rnic_bytes", lambda step=rnic: count("rnic", step)):
+                    answered = self.call(name, **self.between)
+                self.assertEqual((answered["outcome"], answered.get("counted")), ("done", counted) if counted else ("inconclusive", None), answered)
 
 
 if __name__ == "__main__":

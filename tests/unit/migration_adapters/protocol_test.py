@@ -53,6 +53,18 @@ class Programs(unittest.TestCase):
         with self.assertRaises(ChildProcessError):
             os.waitpid(-1, os.WNOHANG)
 
+    def test_bytes_over_roce_are_those_of_the_transport_that_the_node_should_use(self):
+        """Between gateways and RNICs one end moves nothing once the node has left it."""
+        cluster = types.SimpleNamespace(name="c1", node=lambda name: {}, text={})
+        with mock.patch.object(byte_counters, "gateway_bytes", lambda _: "gateway"), \
+                mock.patch.object(byte_counters, "rnic_bytes", lambda: "rnic"):
+            for before, after, verify, verify_old in (
+                    ("tcp", "gateway", "gateway", "gateway"), ("tcp", "rnic", "rnic", "rnic"), ("gateway", "tcp", "gateway", "gateway"),
+                    ("rnic", "tcp", "rnic", "rnic"), ("gateway", "rnic", "rnic", "gateway"), ("rnic", "gateway", "gateway", "rnic")):
+                for name, expected in (("verify", verify), ("verify-old", verify_old)):
+                    call = Call(cluster, {"call": name, "node": "n1", "from": before, "to": after, "deadline_seconds": 20})
+                    self.assertEqual(byte_counters.roce_bytes(call), expected, (before, after, name))
+
     def test_metrics_are_bounded(self):
         class Page:
             def __init__(self, size):

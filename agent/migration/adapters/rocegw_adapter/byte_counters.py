@@ -27,8 +27,10 @@ def rnic_bytes():
 
 
 def roce_bytes(call):
-    """Bytes of the host's gateway if the migration is from or to gateways, else those of its NICs."""
-    if "gateway" in (call.before, call.after):
+    """Bytes of the host's gateway or of its NICs, whichever the node is expected to use now. Where that is TCP: of what it used
+    or will use instead of TCP."""
+    expected, other = call.expected_and_other()
+    if "gateway" == (expected if expected != "tcp" else other):
         return gateway_bytes(call.cluster.text.get("metrics", "http://127.0.0.1:7474/metrics"))
     return rnic_bytes()
 

@@ -2,13 +2,17 @@
 """What Ceph's tools say about a cluster and its daemons, of release 16 and later. An answer without a field that is read here,
 or with another kind of value, raises an exception, which makes the step inconclusive."""
 
-import os
+import errno
+import json
+import socket
 
 from .addresses import canonical
 from .protocol import failed, inconclusive, not_yet
 
 CONNECT_SECONDS = 20
 NO_COMMAND = "invalid command"  # what ceph prints last for a command that the daemon does not have
+REFUSALS = (errno.EBUSY, errno.EAGAIN)  # exit statuses of ok-to-stop: not now, and not known yet
+ANSWER_SECONDS = 5
 POSIX, RDMA = "async+posix", "async+rdma"
 
 
@@ -74,9 +78,31 @@ class CephCluster:
         return self.groups_without("active") or self.groups_without("clean")
 
     def expect_active(self):
-        inactive = self.groups_without("active")
-        if inactive:
-            raise not_yet(inactive)
+        self._expect_groups("active")
+
+    def expect_clean(self):
+        self._expect_groups("clean")
+
+    def _expect_groups(self, state):
+        lacking = self.groups_without(state)
+        if lacking:
+            raise not_yet(lacking)
+
+    def expect_ok_to_stop(self, kind, *names):
+        """kind: osd, whose answer is JSON too, or mon. A daemon that may not stop now may do so later."""
+        what = f"ceph {kind} ok-to-stop"
+        status, output, error = self.call.run([*self.words, kind, "ok-to-stop", *names, "-f", "json"])
+        if status in REFUSALS:
+            raise not_yet(f"{what} says no: {error}")
+        if status != 0:
+            raise failed(f"{what}: exit status {status} {error}")
+        if kind == "osd":
+            try:
+                allowed = json.loads(output)["ok_to_stop"]
+            except ValueError as problem:
+                raise inconclusive(f"{what}: its output is not understood: {problem}") from problem
+            if allowed is not True:
+                raise not_yet(f"{what} says no")
 
     def expect_no_messenger_options(self):
         """Options of the messenger in the configuration database would fight with those of the file."""
@@ -100,8 +126,25 @@ class CephDaemon:
         return self.call.must_json(["ceph", "--admin-daemon", self.socket_path, *words], f"{self.name}: {' '.join(words)}")
 
     def listens(self):
-        """A daemon that ended in order removed its socket; one that was killed left it without an answer."""
-        return os.path.exists(self.socket_path) and self.run("version")[0] == 0
+        """A daemon that ended in order removed its socket; one that was killed left a socket that refuses. Anything else, such as
+        a socket that this adapter may not use, does not say that the daemon ended."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(ANSWER_SECONDS)
+            try:
+                connection.connect(self.socket_path)
+            except (FileNotFoundError, ConnectionRefusedError):
+                return False
+            except (BlockingIOError, TimeoutError):  # more connections wait than the daemon takes: it is there
+                return True
+            except OSError as error:
+                raise inconclusive(f"{self.name}: {self.socket_path}: {error.strerror or error}") from error
+        return True
+
+    def expect_answer(self):
+        """Fails before anything is changed where the adapter cannot ask the daemon."""
+        if not self.listens():
+            raise failed(f"{self.name} does not listen at {self.socket_path}")
+        self.call.must(["ceph", "--admin-daemon", self.socket_path, "version"], f"{self.name}: version")
 
     def is_serving(self, *words):
         """Returns False while the daemon listens and does not know its own commands yet: it begins, and serves nobody."""

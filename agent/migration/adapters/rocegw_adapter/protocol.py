@@ -153,6 +153,10 @@ class Call:
         words = self.question("journal")
         return {"journal_intact": self.run(words)[0] == 0} if words else {}
 
+    def expected_and_other(self):
+        """Transport that the node should use at this call, and the other one of the migration."""
+        return (self.before, self.after) if self.name == "verify-old" else (self.after, self.before)
+
     def counted(self, read_bytes):
         """Transport whose bytes rise while the site's exercise runs. `read_bytes` returns bytes over RoCE and over TCP."""
         first = read_bytes()
@@ -163,7 +167,7 @@ class Call:
             raise inconclusive("no bytes moved while the exercise ran")
         if roce <= tcp:
             return {"counted": "tcp"}
-        expected, other = (self.before, self.after) if self.name == "verify-old" else (self.after, self.before)
+        expected, other = self.expected_and_other()
         return {"counted": expected if expected != "tcp" else other}
 
     def site_bytes(self):
