@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-from rocegw_adapter.backup import Backup, give, place
+from rocegw_adapter.backup import Backup, place, replace
 from rocegw_adapter.byte_counters import roce_bytes
 from rocegw_adapter.ceph_cluster import POSIX, RDMA, CephCluster, CephDaemon, endpoints
 from rocegw_adapter.config_files import ConfigFiles
@@ -117,12 +117,7 @@ class Step(Call):
                        **self.cluster.text.get("options", {}), self.option: RDMA}
             lines = [f"{name} = {value}" for name, value in options.items()]
             text = "\n".join([text.rstrip("\n"), f"{BEGIN} {transport}", "[global]", *lines, END, ""])
-        fresh = self.conf + ".rocegw-source"
-        with open(fresh, "w", encoding="utf-8") as file:
-            file.write(text)
-        give(fresh, os.stat(self.conf))
-        place(fresh, self.conf)
-        os.remove(fresh)
+        replace(self.conf, self.conf, text.encode())
 
     def units(self):
         return [f"ceph-{daemon.name.replace('.', '@', 1)}.service" for daemon in self.daemons]
@@ -201,6 +196,7 @@ class Step(Call):
     def health(self):
         if self.after != "tcp":
             self.rdma(self.after)
+        self.config.expect_no_links()
         self.ceph.expect_no_messenger_options()
         unknown = {f"osd.{number}" for number in self.ceph.osds()} - \
             {daemon for node in self.cluster.text["nodes"] for daemon in node["daemons"]}

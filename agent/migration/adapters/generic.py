@@ -111,6 +111,7 @@ class Step(Call):
     def carry_out(self):
         own = self.own_command()
         if self.name == "health":
+            self.config.expect_no_links()
             self.check_limits()
         if self.name == "verify":
             self.check_preload()

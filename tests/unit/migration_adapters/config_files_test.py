@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters")]
 
-from rocegw_adapter import config_files  # noqa: E402
+from rocegw_adapter import backup, config_files  # noqa: E402
 from rocegw_adapter.backup import Backup, place  # noqa: E402
 from rocegw_adapter.config_files import ConfigFiles  # noqa: E402
 from rocegw_adapter.protocol import Problem  # noqa: E402
@@ -60,9 +60,64 @@ class Files(unittest.TestCase):
         found = os.stat(self.path("copy"))
         self.assertEqual((stat.S_IMODE(found.st_mode), found.st_gid), (0o640, os.stat(self.there).st_gid))
 
-    def test_the_rehearsal_leaves_nothing(self):
-        self.files.save()
+    def test_the_rehearsal_is_where_restore_will_write_and_leaves_nothing(self):
+        written = []
+
+        def watched(source, path):
+            place(source, path)
+            written.append(path)
+
+        with mock.patch.object(config_files, "place", watched):
+            self.files.save()
+        self.assertIn(self.folder, {os.path.dirname(path) for path in written})
         self.assertEqual(sorted(os.listdir(self.path("state"))), ["0", "complete"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["state", "there.conf"])
+
+    def test_a_symbolic_link_is_refused_and_stays(self):
+        """/etc/ceph/ceph.conf of some distributions: the replaced link would leave the file of the cluster as it was."""
+        other = self.path("elsewhere.conf")
+        os.rename(self.there, other)
+        os.symlink(other, self.there)
+        for change in (self.files.expect_no_links, self.files.save, lambda: place(other, self.there), lambda: place(None, self.there)):
+            with self.assertRaisesRegex(Problem, "is a symbolic link"):
+                change()
+        self.assertTrue(os.path.islink(self.there))
+
+    def test_a_link_in_the_place_of_the_fresh_file_leads_nowhere(self):
+        """Whoever may write to the folder knows the names that were used before."""
+        victim = self.path("victim")
+        self.write(victim, "untouched\n")
+        for ending in (".rocegw-new", ".rocegw-source"):
+            os.symlink(victim, self.absent + ending)
+        place(self.there, self.absent)
+        with open(victim, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "untouched\n")
+
+    def test_what_cannot_be_replaced_leaves_nothing_behind(self):
+        with mock.patch.object(backup.os, "replace", side_effect=OSError("no space")), self.assertRaises(OSError):
+            place(self.there, self.absent)
+        self.assertEqual(os.listdir(self.folder), ["there.conf"])
+
+    def test_the_folder_is_written_to_the_disk_after_each_change_in_it(self):
+        synced = []
+        with mock.patch.object(backup, "sync_folder", synced.append):
+            place(self.there, self.absent)
+            place(None, self.absent)
+            self.assertEqual(synced, [self.folder, self.folder])
+            place(None, self.absent)
+            self.assertEqual(len(synced), 2)
+            self.backup.begin()
+            self.backup.write("complete", "x")
+            self.backup.mark_changed()
+            self.backup.forget_change()
+        self.assertEqual(synced[2:], [self.folder, *[self.path("state")] * 3])
+
+    def test_the_owner_counts_in_the_hash(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root changes owners")
+        before = self.files.hash()
+        os.chown(self.there, 0, 0)
+        self.assertNotEqual(self.files.hash(), before)
 
     def test_a_backup_that_restores_something_else_is_none(self):
         def broken(source, path):

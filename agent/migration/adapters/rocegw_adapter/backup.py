@@ -5,33 +5,70 @@ import contextlib
 import os
 import shutil
 import stat
+import tempfile
 
 from .protocol import failed
 
 
-def give(path, found):
-    """Gives a file the owner and the mode that another one has. The filter of the agent's unit ends a process that changes
-    an owner, hence only where the owners differ."""
-    own = os.stat(path)
+def expect_no_link(path):
+    """Fails for a symbolic link: replacing it would leave the file that it names as it was."""
+    if os.path.islink(path):
+        raise failed(f"{path} is a symbolic link: name the file itself")
+
+
+def sync_folder(path):
+    """Makes what was created, renamed or removed in a folder outlive a loss of power."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _give(target, source):
+    """Gives an open file the owner, the mode and the further attributes (access lists) of another one. The filter of the agent's
+    unit ends a process that changes an owner, hence only where the owners differ."""
+    own, found = os.fstat(target), os.fstat(source)
     if (own.st_uid, own.st_gid) != (found.st_uid, found.st_gid):
-        os.chown(path, found.st_uid, found.st_gid)
-    os.chmod(path, stat.S_IMODE(found.st_mode))
+        os.fchown(target, found.st_uid, found.st_gid)
+    for name in os.listxattr(source):
+        with contextlib.suppress(OSError):  # such as those of a security module, which has its own for new files
+            os.setxattr(target, name, os.getxattr(source, name))
+    os.fchmod(target, stat.S_IMODE(found.st_mode))
+
+
+def replace(path, like, content=None):
+    """Replaces a file, so that a reader sees the old content or the new one. `like`: a file whose owner and mode it gets, and
+    whose content where no other is given. The fresh file is one that did not exist before, so that nobody who may write to the
+    folder leads the write to another file."""
+    expect_no_link(path)
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    with open(like, "rb") as source:
+        descriptor, fresh = tempfile.mkstemp(prefix=os.path.basename(path) + ".rocegw-", dir=folder)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(source.read() if content is None else content)
+                file.flush()
+                _give(file.fileno(), source.fileno())
+                os.fsync(file.fileno())
+            os.replace(fresh, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(fresh)
+            raise
+    sync_folder(folder)
 
 
 def place(source, path):
-    """Replaces a file, so that a reader sees the old content or the new one; without a source it is removed. The owner and the
-    mode are those of the source: a daemon that gave up root still reads its configuration."""
-    if source is None or not os.path.exists(source):
-        if os.path.exists(path):
-            os.remove(path)
-        return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    fresh = path + ".rocegw-new"
-    shutil.copy2(source, fresh)
-    give(fresh, os.stat(source))
-    with open(fresh, "rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
+    """Replaces a file by a copy of another one; without a source it is removed. The owner and the mode are those of the source: a
+    daemon that gave up root still reads its configuration."""
+    if source is not None and os.path.exists(source):
+        replace(path, source)
+    elif os.path.lexists(path):
+        expect_no_link(path)
+        os.remove(path)
+        sync_folder(os.path.dirname(path))
 
 
 class Backup:
@@ -51,6 +88,7 @@ class Backup:
             return False
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder, mode=0o700)
+        sync_folder(os.path.dirname(self.folder))
         return True
 
     def write(self, name, text):
@@ -60,6 +98,7 @@ class Backup:
             mark.flush()
             os.fsync(mark.fileno())
         os.replace(fresh, self.path(name))
+        sync_folder(self.folder)
 
     def read(self, name):
         """Text of a mark, or None."""
@@ -85,6 +124,7 @@ class Backup:
     def forget_change(self):
         with contextlib.suppress(FileNotFoundError):
             os.remove(self.path("switched"))
+            sync_folder(self.folder)
 
     def remove(self):
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -4,7 +4,7 @@
 import hashlib
 import os
 
-from .backup import place
+from .backup import expect_no_link, place
 from .protocol import failed
 
 
@@ -24,18 +24,24 @@ class ConfigFiles:
         self.backup = backup
 
     def hash(self):
-        """Over paths, modes and contents, in their order."""
+        """Over paths, modes, owners and contents, in their order."""
         total = hashlib.sha256()
         for path in self.paths:
             total.update(path.encode() + b"\0")
-            if os.path.exists(path):
-                with open(path, "rb") as content:
-                    total.update(f"{os.stat(path).st_mode:o}".encode() + b"\0" + content.read())
+            state = state_of(path)
+            if state is not None:
+                content, mode, user, group = state
+                total.update(f"{mode:o} {user} {group}".encode() + b"\0" + content)
             total.update(b"\0")
         return "sha256:" + total.hexdigest()
 
+    def expect_no_links(self):
+        for path in self.paths:
+            expect_no_link(path)
+
     def save(self):
         """Takes the backup, unless the files were changed since there is one. Returns the hash of what is saved."""
+        self.expect_no_links()
         if self.backup.begin():
             for number, path in enumerate(self.paths):
                 place(path, self.backup.path(str(number)))
@@ -44,12 +50,13 @@ class ConfigFiles:
         return self.backup.config_hash()
 
     def _rehearse(self, number, path):
-        """Restores the backup of one file beside it, where nothing reads it, and compares."""
-        scratch = self.backup.path("rehearsal")
+        """Restores the backup of one file beside it, in the folder that restore will write to, and compares."""
+        scratch = path + ".rocegw-rehearsal"
         place(self.backup.path(str(number)), scratch)
-        if state_of(scratch) != state_of(path):
-            raise failed(f"{path}: what its backup restores differs from it")
+        restored = state_of(scratch)
         place(None, scratch)
+        if restored != state_of(path):
+            raise failed(f"{path}: what its backup restores differs from it")
 
     def restore(self):
         self.backup.config_hash()
