@@ -138,6 +138,10 @@ class Step(Call):
         """Flags that the cluster had before the window, or None where no window is open."""
         return self._kept(self.window_key)
 
+    @staticmethod
+    def _names(flag):
+        return PAUSED if flag == "pause" else {flag}
+
     def open_window(self):
         # The flags are read before the key is looked for. A node that does not find the key thus read them before any
         # other node set one.
@@ -145,11 +149,12 @@ class Step(Call):
         if self.window() is None:
             self.ceph.command("config-key", "set", self.window_key, json.dumps(sorted(flags)))
         for flag in WINDOW_FLAGS:
-            self.ceph.command("osd", "set", flag)
+            if not self._names(flag) <= flags:
+                self.ceph.command("osd", "set", flag)
 
     def _unset(self, before, *flags):
         for flag in flags:
-            if not (PAUSED if flag == "pause" else {flag}) <= before:
+            if not self._names(flag) <= before:
                 self.ceph.command("osd", "unset", flag)
 
     def resume_clients(self):

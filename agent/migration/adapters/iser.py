@@ -26,7 +26,8 @@ DESCRIPTIONS = os.environ.get("ROCEGW_ISER_DIR", "/etc/rocegw/migration")
 STATE = os.environ.get("ROCEGW_ISER_STATE", "/var/lib/rocegw/migration")
 KEYS = {"control_port", "store", "lun", "nodes", "hosts", "metrics", "commands", "questions"}
 QUESTIONS = {"bytes", "exercise", "journal"}
-COMMANDS = {*DUAL_PATH_CALLS, "save"}
+# "save" stores the targets, "save-machine" the disks of the machines: what both load when they start.
+COMMANDS = {*DUAL_PATH_CALLS, "save", "save-machine"}
 IQN = re.compile(r"iqn\.[A-Za-z0-9.:_-]{1,219}")
 
 
@@ -90,11 +91,19 @@ class Step(Call):
             raise failed("the target of neither path is ready")
         for path in (self.old, self.new):
             self.target.expect_plain(path)
+        self._expect_save_machine()
         for disk in self.disks:
             if not (disk.leads_to(self.old) or disk.leads_to(self.new)):
                 raise failed(f"{disk.name} uses neither path")
             disk.expect_exchangeable(self.old, self.new)
+            if self.new["transport"] != "tcp":
+                disk.expect_zeroed_memory()
         return {}
+
+    def _expect_save_machine(self):
+        """A machine whose command line or XML names the deleted target does not start again. Only the site can change that."""
+        if not self.cluster.text.get("commands", {}).get("save-machine"):
+            raise failed(f"{self.cluster.path}: there is no command save-machine, which makes machines start with the new path")
 
     def ok_to_stop(self):
         """Nothing stops: each machine keeps the path that it has."""
@@ -179,6 +188,8 @@ class Step(Call):
 
     def remove_old(self):
         self._expect_used(self.new)
+        self._expect_save_machine()
+        self.own_command("save-machine")
         foreign = self._leave(self.old)
         if foreign == 0:
             self.own_command("save")

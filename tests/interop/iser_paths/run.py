@@ -54,6 +54,7 @@ class Scene:
                        "paths": {"tcp": {"traddr": target, "tid": 1, "iqn": IQN},
                                  "gateway": {"traddr": target, "tid": 2, "iqn": IQN + ".iser"}}}],
             "hosts": [{"name": "machine", "qmp": self.qmp, "node": "disk", "initiator": INITIATOR}],
+            "commands": {"save-machine": ["true"]},  # the machine is not started again
             "questions": {"exercise": ["sleep", "0.5"], "journal": ["grep", "-q", "^intact", self.status]}}
         with open(self.lab.path("disks.json"), "w", encoding="utf-8") as file:
             json.dump(description, file)

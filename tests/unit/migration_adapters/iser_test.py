@@ -11,7 +11,9 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -46,7 +48,11 @@ class Recorded(unittest.TestCase):
             "nodes": [{"name": "target", "transport": "tcp", "gateway": True,
                        "paths": {"tcp": {"traddr": "10.77.0.1", "tid": 1, "iqn": IQN},
                                  "gateway": {"traddr": "10.77.0.1", "tid": 2, "iqn": IQN + ".iser"}}}],
-            "hosts": [{"name": "machine", "qmp": "/run/qmp", "node": "disk", "initiator": INITIATOR}]}
+            "hosts": [{"name": "machine", "qmp": "/run/qmp", "node": "disk", "initiator": INITIATOR}],
+            "commands": {"save-machine": ["save-machine"]}}
+        self.environment = b"PATH=/bin\0MALLOC_PERTURB_=255\0"
+        os.mkdir(os.path.join(self.folder, "4711"))
+        os.symlink("/usr/bin/qemu-system-x86_64", os.path.join(self.folder, "4711", "exe"))
         test = self
 
         class FakeMonitor:
@@ -59,6 +65,9 @@ class Recorded(unittest.TestCase):
             def __exit__(self, *_):
                 pass
 
+            def process(self):
+                return 4711
+
             def execute(self, name, arguments=None):
                 if name == "query-named-block-nodes":
                     return json.loads(recorded(f"{test.moment}.qemu_nodes")) if test.nodes is None else test.nodes
@@ -67,11 +76,15 @@ class Recorded(unittest.TestCase):
 
         for module, name, value in ((iser, "DESCRIPTIONS", self.folder), (iser, "STATE", os.path.join(self.folder, "state")),
                                     (byte_counters, "gateway_bytes", lambda address: 7), (iser, "tcp_bytes", lambda call, address: 7),
-                                    (qemu_disk, "Monitor", FakeMonitor), (iser.Step, "run", lambda _, words, given=None: self.run_tool(words))):
+                                    (qemu_disk, "Monitor", FakeMonitor), (qemu_disk, "PROC", self.folder),
+                                    (iser.Step, "run", lambda _, words, given=None: self.run_tool(words))):
             self.addCleanup(setattr, module, name, getattr(module, name))
             setattr(module, name, value)
 
     def run_tool(self, words):
+        if words == ["save-machine"]:
+            self.log.append("save-machine")
+            return 0, "", ""
         self.assertEqual(words[0], "tgtadm")
         if words[-1] == "show":
             return 0, recorded(f"{self.moment}.tgt_targets") if self.targets is None else self.targets, ""
@@ -81,6 +94,8 @@ class Recorded(unittest.TestCase):
     def call(self, name):
         with open(os.path.join(self.folder, "c1.json"), "w", encoding="utf-8") as file:
             json.dump(self.text, file)
+        with open(os.path.join(self.folder, "4711", "environ"), "wb") as file:
+            file.write(self.environment)
         return answer("iser", iser.DUAL_PATH_CALLS, iser.Cluster,
                       {"protocol": 1, "id": "1", "call": name, "cluster": "c1", "node": "target", "from": "tcp", "to": "gateway",
                        "deadline_seconds": 20})
@@ -140,6 +155,8 @@ class Recorded(unittest.TestCase):
         told = re.sub(r"        I_T nexus: .*?(?=    LUN information)", "", recorded("iser.tgt_targets"), flags=re.DOTALL)
         self.targets = told
         self.done("remove-old")
+        # Machines start with the new path before the old one is gone.
+        self.assertEqual(self.log[0], "save-machine")
         self.assertTrue(any("--op delete --tid 1" in entry for entry in self.log), self.log)
         self.log.clear()
         self.targets = told.replace("        LUN: 1\n", "        LUN: 2\n            Backing store path: /srv/other\n        LUN: 1\n", 1)
@@ -160,6 +177,24 @@ class Recorded(unittest.TestCase):
         self.change_nodes(lambda nodes: nodes["disk"].update({"node-name": name}))
         self.assertIn("no node name as long as", self.text_of("health", "failed"))
 
+    def test_a_machine_that_iser_would_end_blocks(self):
+        for environment in (b"PATH=/bin\0", b"MALLOC_PERTURB_=25\0", b"XMALLOC_PERTURB_=255\0"):
+            self.environment = environment
+            self.assertIn("MALLOC_PERTURB_=255", self.text_of("health", "failed"))
+        link = os.path.join(self.folder, "4711", "exe")
+        os.remove(link)
+        os.symlink("/usr/bin/ssh", link)  # forwards the monitor of a machine elsewhere
+        self.done("health")
+        with unittest.mock.patch.object(qemu_disk.os, "readlink", side_effect=PermissionError):
+            self.assertIn("CAP_SYS_PTRACE", self.text_of("health", "failed"))
+
+    def test_a_machine_that_would_not_start_again_blocks(self):
+        del self.text["commands"]
+        self.assertIn("no command save-machine", self.text_of("health", "failed"))
+        self.moment = "iser"
+        self.assertIn("no command save-machine", self.text_of("remove-old", "failed"))
+        self.assertEqual(self.log, [])
+
     def test_the_exchange_keeps_the_options_of_the_disk(self):
         self.moment = "both"
         self.change_nodes(lambda nodes: nodes["disk"].update(ro=True, detect_zeroes="unmap", cache={"direct": True, "no-flush": True, "writeback": True}))
@@ -178,6 +213,8 @@ class Recorded(unittest.TestCase):
         self.nodes = [node for node in json.loads(recorded("iser.qemu_nodes")) if node["node-name"] != "disk-before"]
         self.assertIn("not connected over tcp", self.text_of("switch-back", "failed"))  # the fake adds no node
         self.assertEqual(self.log, [("blockdev-add", self.log[0][1])])
+        # A path that does not answer holds the machine no longer than this.
+        self.assertEqual(self.log[0][1]["timeout"], 10)
         self.assertEqual((self.log[0][1]["transport"], self.log[0][1]["target"], self.log[0][1]["lun"]), ("tcp", IQN, 1))
 
     def test_sessions_of_others_do_not_count_for_a_machine(self):
@@ -248,6 +285,35 @@ class Busy(unittest.TestCase):
             with qemu_disk.Monitor(path) as monitor, self.assertRaisesRegex(Problem, "no such node"):
                 monitor.execute("blockdev-del", {"node-name": "x"})
             server.join()
+
+    def test_events_do_not_prolong_the_wait_for_an_answer(self):
+        ours, theirs = socket.socketpair()
+        self.addCleanup(theirs.close)
+        ended = threading.Event()
+
+        def send_events():
+            with theirs.makefile("rw") as stream:
+                print('{"QMP": {}}\n{"return": {}}', file=stream, flush=True)
+                while not ended.wait(0.05):
+                    print('{"event": "x"}', file=stream, flush=True)
+
+        class Accepted(socket.socket):
+            def __init__(self, *_):
+                super().__init__(fileno=ours.detach())
+
+            def connect(self, _):
+                pass
+
+        server = threading.Thread(target=send_events)
+        server.start()
+        self.addCleanup(server.join)
+        self.addCleanup(ended.set)
+        with unittest.mock.patch.object(qemu_disk.socket, "socket", Accepted), unittest.mock.patch.object(qemu_disk, "SECONDS", 0.5), \
+                qemu_disk.Monitor("/run/qmp") as monitor:
+            begin = time.monotonic()
+            with self.assertRaises(TimeoutError):
+                monitor.execute("query-status")
+            self.assertLess(time.monotonic() - begin, 5)
 
 
 if __name__ == "__main__":

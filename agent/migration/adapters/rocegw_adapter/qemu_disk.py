@@ -3,8 +3,10 @@
 while the machine runs (blockdev-reopen): it drains the old one first."""
 
 import json
+import os
 import re
 import socket
+import struct
 import time
 
 from .addresses import canonical
@@ -14,6 +16,10 @@ SECONDS = 30
 BUSY_SECONDS = 5
 LONGEST_LINE = 1 << 20
 LONGEST_NODE_NAME = 31
+# Of a request to the storage, and of the connection: blockdev-add waits for it in QEMU's main loop, where the machine stands
+# still. QEMU tries a request that timed out again, 30 times.
+PATH_SECONDS = 10
+PROC = "/proc"
 
 
 class Monitor:
@@ -32,11 +38,10 @@ class Monitor:
         """Returns False if another client is served."""
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(SECONDS)
-        self.reader = self.socket.makefile("rb")
+        self.received = bytearray()
         try:
             self.socket.connect(path)
-            greeting = self.reader.readline(LONGEST_LINE)
-            if greeting and "QMP" not in json.loads(greeting):
+            if "QMP" not in self._line(time.monotonic() + SECONDS):
                 raise inconclusive("the monitor does not speak QMP")
             self.execute("qmp_capabilities")
         except (BrokenPipeError, ConnectionResetError):
@@ -47,8 +52,12 @@ class Monitor:
         return True
 
     def close(self):
-        self.reader.close()
         self.socket.close()
+
+    def process(self):
+        """PID of the process that made the monitor's socket: QEMU, or the one that forwards it."""
+        found = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return struct.unpack("3i", found)[0]
 
     def __enter__(self):
         return self
@@ -56,18 +65,28 @@ class Monitor:
     def __exit__(self, *_):
         self.close()
 
-    def _line(self):
-        line = self.reader.readline(LONGEST_LINE)
-        if not line:
-            raise ConnectionResetError("the monitor ended the connection")
-        if not line.endswith(b"\n"):
-            raise inconclusive("the monitor's answer is cut")
+    def _line(self, deadline):
+        while b"\n" not in self.received:
+            if len(self.received) > LONGEST_LINE:
+                raise inconclusive("the monitor's answer is too long")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the monitor does not answer in time")
+            self.socket.settimeout(left)
+            piece = self.socket.recv(65536)
+            if not piece:
+                raise ConnectionResetError("the monitor ended the connection")
+            self.received += piece
+        line, _, self.received = self.received.partition(b"\n")
         return json.loads(line)
 
     def execute(self, name, arguments=None):
+        """One deadline for the answer, however many events come before it."""
+        deadline = time.monotonic() + SECONDS
+        self.socket.settimeout(SECONDS)
         self.socket.sendall((json.dumps({"execute": name, "arguments": arguments or {}}) + "\n").encode())
         while True:
-            answer = self._line()
+            answer = self._line(deadline)
             if "event" in answer:
                 continue
             if "error" in answer:
@@ -142,6 +161,21 @@ class QemuDisk:
                 if name is not None and name.startswith("#"):
                     raise failed(f"{self.name}: the iSCSI node below {self.node} needs a node-name of its own")
 
+    def expect_zeroed_memory(self):
+        """Fails for a QEMU on this machine that a connection over iSER could end: libiscsi 1.19 reads a field of it before
+        anything is written there, which is harmless where memory is zero."""
+        with self.monitor() as monitor:
+            folder = os.path.join(PROC, str(monitor.process()))
+        try:
+            if not os.path.basename(os.readlink(os.path.join(folder, "exe"))).startswith("qemu-"):
+                return  # QEMU is on another machine: a program here forwards its monitor
+            with open(os.path.join(folder, "environ"), "rb") as file:
+                environment = file.read().split(b"\0")
+        except PermissionError as error:
+            raise failed(f"{self.name}: the environment of QEMU cannot be read, which needs CAP_SYS_PTRACE") from error
+        if b"MALLOC_PERTURB_=255" not in environment:
+            raise failed(f"{self.name}: QEMU runs without MALLOC_PERTURB_=255 in its environment, and iSER would end it")
+
     def _of_path(self, monitor, path):
         """Name of the node that is connected over the path, or None."""
         for name, node in self._nodes(monitor).items():
@@ -160,7 +194,7 @@ class QemuDisk:
                 monitor.execute("blockdev-add", {
                     "driver": "iscsi", "node-name": self.node_name(path), "lun": self.lun, "portal": f"{host}:{path['trsvcid']}",
                     "transport": self.wanted(path)[0], "target": path["iqn"], "initiator-name": self.host["initiator"],
-                    "cache": {"direct": True}})
+                    "timeout": PATH_SECONDS, "cache": {"direct": True}})
 
     def use(self, path):
         with self.monitor() as monitor:
