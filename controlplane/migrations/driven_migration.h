@@ -11,9 +11,9 @@
 #include <optional>
 #include <string>
 
-#include "controlplane/migrations/gate_source.h"
-#include "controlplane/migrations/node_answers.h"
-#include "controlplane/migrations/preflight.h"
+#include "controlplane/migrations/gates/gate_source.h"
+#include "controlplane/migrations/nodes/node_answers.h"
+#include "controlplane/migrations/nodes/preflight.h"
 #include "controlplane/migrations/stored_migration.h"
 
 namespace rocegw::migrations {

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "controlplane/api/services/standard_service.h"
-#include "controlplane/migrations/gate_source.h"
+#include "controlplane/migrations/gates/gate_source.h"
 #include "controlplane/migrations/order_call.h"
 #include "rocegw/admin/v1/migrations.grpc.pb.h"
 

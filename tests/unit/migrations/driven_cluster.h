@@ -14,7 +14,7 @@
 
 #include "controlplane/migration/simulate/simulated_cluster.h"
 #include "controlplane/migrations/migration_driver.h"
-#include "controlplane/migrations/preflight.h"
+#include "controlplane/migrations/nodes/preflight.h"
 #include "controlplane/store/local/memory_store.h"
 #include "tests/support/migration/plans.h"
 

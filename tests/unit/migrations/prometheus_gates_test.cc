@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prometheus's answers, which are foreign input, and the verdicts on gates. The answers were
 // recorded from Prometheus 2.42.
-#include "controlplane/migrations/prometheus_gates.h"
+#include "controlplane/migrations/gates/prometheus_gates.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "controlplane/api/questions/question_router.h"
-#include "controlplane/migrations/node_access.h"
+#include "controlplane/migrations/nodes/node_access.h"
 #include "controlplane/sync/fleet_follower.h"
 
 namespace rocegw::migrations {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/migrations/fleet_nodes.h"
+#include "controlplane/migrations/nodes/fleet_nodes.h"
 
 #include <utility>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "controlplane/migration/drive/events.h"
-#include "controlplane/migrations/node_answers.h"
+#include "controlplane/migrations/nodes/node_answers.h"
 
 namespace rocegw::migrations {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/migrations/prometheus_gates.h"
+#include "controlplane/migrations/gates/prometheus_gates.h"
 
 #include <algorithm>
 #include <cmath>

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "controlplane/kubeapi/http_call.h"
-#include "controlplane/migrations/gate_source.h"
-#include "controlplane/migrations/prometheus_answer.h"
+#include "controlplane/migrations/gates/gate_source.h"
+#include "controlplane/migrations/gates/prometheus_answer.h"
 
 namespace rocegw::migrations {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/migrations/node_answers.h"
+#include "controlplane/migrations/nodes/node_answers.h"
 
 #include <grpcpp/support/status.h>
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "controlplane/migration/drive/events.h"
-#include "controlplane/migrations/node_access.h"
+#include "controlplane/migrations/nodes/node_access.h"
 
 namespace rocegw::migrations {
 

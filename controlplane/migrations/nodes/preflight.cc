@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/migrations/preflight.h"
+#include "controlplane/migrations/nodes/preflight.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/migrations/prometheus_answer.h"
+#include "controlplane/migrations/gates/prometheus_answer.h"
 
 #include <charconv>
 #include <limits>
