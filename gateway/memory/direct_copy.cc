@@ -50,6 +50,16 @@ bool Atomic(MemoryOp& op, AtomicLocks& locks) {
 
 }  // namespace
 
+void WriteHead(const MemoryOp& op) {
+  const uint32_t head = HeadLength(op);
+  if (head != 0) std::memcpy(op.direct, op.buffer, head);
+}
+
+void WriteTail(const MemoryOp& op) {
+  const uint32_t head = HeadLength(op);
+  if (head != op.length) StoreTail(op.direct + head, op.buffer + head, op.length - head);
+}
+
 bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks) {
   switch (op.kind) {
     case OpKind::kRead:
@@ -60,13 +70,10 @@ bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks) {
         std::memcpy(op.buffer, op.direct, op.length);
       }
       return true;
-    case OpKind::kWrite: {
-      const uint32_t tail = op.publish ? PublishTail(op) : 0;
-      const uint32_t head = op.length - tail;
-      if (head != 0) std::memcpy(op.direct, op.buffer, head);
-      if (tail != 0) StoreTail(op.direct + head, op.buffer + head, tail);
+    case OpKind::kWrite:
+      WriteHead(op);
+      WriteTail(op);
       return true;
-    }
     case OpKind::kCompareSwap:
     case OpKind::kFetchAdd:
     case OpKind::kAtomicStore:

@@ -27,6 +27,14 @@ inline uint64_t AtomicResult(const MemoryOp& op, uint64_t original) {
   return original == op.compare ? op.swap_or_add : original;
 }
 
+// The two steps of a write with `direct` set and a buffer, which a copy engine may separate: all
+// bytes but those of PublishTail, and then those, which become visible last.
+inline uint32_t HeadLength(const MemoryOp& op) {
+  return op.length - (op.publish ? PublishTail(op) : 0);
+}
+void WriteHead(const MemoryOp& op);
+void WriteTail(const MemoryOp& op);
+
 // Executes an operation with `direct` set. Returns false for an unaligned atomic.
 bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks);
 

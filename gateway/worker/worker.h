@@ -51,6 +51,7 @@ struct WorkerOptions {
   TimePoint start;
   SecretKey secret{};  // key of the limits by source
   WakeWatch watch;
+  memory::CopySettings engine;  // its queue outlives the worker
 };
 
 class Worker {

@@ -152,12 +152,13 @@ void CompletionEvents::Resume(verbs::CompletionQueue& cq) {
 
 void HandOver(StateStream& state, Account& account) {
   auto& [share, slot, bytes, of_pool, tenant, sessions, ready, served, turns_left, time,
-         packet_cost, units, used_at, active, closed_until, reported_at, unpaid_bytes,
-         unpaid_packets] = account;
+         packet_cost, units, used_at, active, closed_until, reported_at, engine_copies,
+         unpaid_bytes, unpaid_packets] = account;
   (void)share, (void)slot, (void)bytes, (void)of_pool, (void)tenant, (void)sessions;  // links
   // The division of time begins anew: a debt is at most 0.4 ms, less than the pause.
   (void)ready, (void)served, (void)turns_left, (void)time, (void)units, (void)used_at, (void)active;
-  (void)closed_until;  // found again by the next turn
+  (void)closed_until;   // found again by the next turn
+  (void)engine_copies;  // none between bursts
   state(packet_cost, reported_at, unpaid_bytes, unpaid_packets);
   constexpr int64_t kMostCost = 1'000'000'000;
   state.Require(packet_cost >= 0 && packet_cost <= kMostCost, "cost of a packet is impossible");
@@ -166,9 +167,9 @@ void HandOver(StateStream& state, Account& account) {
 void HandOver(StateStream& state, WorkerSession& session, CompletionEvents& events) {
   const StateRecord record(state, StateKind::kWorkerSession);
   auto& [link, index, account, pages, peers, cqs, srqs, domain, failed, active, last_active, pace,
-         operations, ops, notes, done_ahead, counts, listed, staging, staging_in_hand, backlogged,
-         held, packets_held, reading, staged, staged_shared, submitted, batches_submitted,
-         batches_collected, late_replies] = session;
+         operations, ops, notes, done_ahead, counts, listed, engine, staging, staging_in_hand,
+         backlogged, held, packets_held, reading, staged, staged_shared, submitted,
+         batches_submitted, batches_collected, late_replies] = session;
   // Links, what the control thread sends, and staged carriers, which are handed over apart.
   (void)link, (void)index, (void)pages, (void)peers, (void)domain, (void)staged;
   (void)staged_shared;
@@ -179,9 +180,9 @@ void HandOver(StateStream& state, WorkerSession& session, CompletionEvents& even
   // All memory operations are done (Worker::Rest).
   (void)notes, (void)done_ahead, (void)counts, (void)listed, (void)staging, (void)staging_in_hand;
   (void)backlogged, (void)packets_held, (void)batches_submitted, (void)batches_collected;
-  state.Require(
-      ops.empty() && held.empty() && reading.empty() && submitted.empty() && late_replies.empty(),
-      "memory operations are outstanding");
+  state.Require(ops.empty() && engine.ops.empty() && held.empty() && reading.empty() &&
+                    submitted.empty() && late_replies.empty(),
+                "memory operations are outstanding");
   state(failed);
   HandOverLinked(state, cqs, "completion queues differ",
                  [&](std::unique_ptr<verbs::CompletionQueue>& cq) {

@@ -21,13 +21,16 @@ constexpr size_t kMostInHand = size_t{1} << 20;
 
 }  // namespace
 
+MemoryExecutor::MemoryExecutor(const Uses& uses)
+    : uses_(uses), engine_(uses.engine, uses.counters) {}
+
 void MemoryExecutor::AddSession(WorkerSession& session) {
   if (session.link.copier != nullptr) with_copier_.push_back(&session);
 }
 
 void MemoryExecutor::UseCopier(WorkerSession& session, memory::Copier& copier) {
   // Operations of queue pairs that were unlinked may be left.
-  while (!session.ops.empty()) FlushTrusted(session);
+  while (session.HasOps()) FlushTrusted(session);
   session.link.copier = &copier;
   with_copier_.push_back(&session);
 }
@@ -36,7 +39,7 @@ void MemoryExecutor::RemoveSession(WorkerSession& session) {
   // The last frames of its queue pairs may have been queued in this round. A packet whose payload
   // was not read must not leave with what is in its buffer: Flush voids it.
   if (session.link.copier == nullptr)
-    while (!session.ops.empty()) FlushTrusted(session);
+    while (session.HasOps()) FlushTrusted(session);
   std::erase(with_ops_, &session);
   std::erase(with_copier_, &session);
   for (const CopierBatch& batch : session.submitted)
@@ -48,13 +51,15 @@ void MemoryExecutor::RemoveSession(WorkerSession& session) {
 void MemoryExecutor::Access(WorkerSession& session, const memory::MemoryOp& op,
                             const transport::AccessTag& tag, port::TxPacket* fills) {
   List(session);
+  if (session.link.copier == nullptr && session.ops.empty() && engine_.Take(session, op, tag))
+    return;
   session.ops.push_back(op);
   session.notes.push_back({.tag = tag, .fills = fills, .destination = op.buffer});
   if (session.link.copier == nullptr) {
     // A read of shared pages needs no system call: executing it at once is a tenth faster than in a
     // batch. Writes are not faster (measured: bench_loop). Only if all earlier operations are done,
     // to keep the order.
-    if (op.kind == memory::OpKind::kRead && op.direct != nullptr &&
+    if (op.kind == memory::OpKind::kRead && op.direct != nullptr && session.engine.ops.empty() &&
         session.done_ahead + 1 == session.ops.size() &&
         session.link.space->Execute({&session.ops.back(), 1}, session.counts) == 1) {
       ++session.done_ahead;
@@ -95,6 +100,7 @@ void MemoryExecutor::List(WorkerSession& session) {
 }
 
 FlushedMemory MemoryExecutor::Flush() {
+  engine_.BeginBurst(0);
   uses_.scheduler.Mark();
   // Reporting may queue further operations of the same session.
   for (size_t i = 0; i < with_ops_.size(); ++i) {
@@ -103,7 +109,7 @@ FlushedMemory MemoryExecutor::Flush() {
     if (session.link.copier != nullptr) {
       SubmitToCopier(session);
     } else {
-      while (!session.ops.empty()) FlushTrusted(session);
+      while (session.HasOps()) FlushTrusted(session);
     }
     uses_.scheduler.ChargeTo(*session.account);
   }
@@ -112,7 +118,28 @@ FlushedMemory MemoryExecutor::Flush() {
   return {};
 }
 
+void MemoryExecutor::FlushEngine(WorkerSession& session) {
+  engine_.Finish(session);
+  EngineOps done;
+  std::swap(done, session.engine);
+  // As in FlushTrusted: nothing is acknowledged for a program that was killed.
+  if (session.link.space->Gone()) {
+    for (AccessNote& note : done.notes) ReportFault(session, note);
+  } else {
+    Report(done.notes, {});
+  }
+  if (!session.engine.ops.empty()) return;
+  // Keeps the capacity for the next burst.
+  done.ops.clear();
+  done.notes.clear();
+  done.heads.clear();
+  std::swap(done, session.engine);
+}
+
 void MemoryExecutor::FlushTrusted(WorkerSession& session) {
+  // What is reported may queue operations, which must not overtake the others.
+  engine_.BeginBurst(0);
+  if (!session.engine.ops.empty()) FlushEngine(session);
   std::vector<memory::MemoryOp> ops;
   std::vector<AccessNote> notes;
   ops.swap(session.ops);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory operations of a worker's sessions: executed here for trusted sessions, by the session's
-// copier thread for others, and in both cases reported to their queue pairs in order. Packets and
-// frames that the operations fill wait for them here. Belongs to one worker.
+// Memory operations of a worker's sessions: executed here or by a copy engine for trusted sessions,
+// by the session's copier thread for others, and always reported to their queue pairs in order.
+// Packets and frames that the operations fill wait for them here. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/worker/control/control_sender.h"
+#include "gateway/worker/memory/engine_copies.h"
 #include "gateway/worker/memory/flushed_memory.h"
 #include "gateway/worker/objects/qp_activity.h"
 #include "gateway/worker/objects/session_table.h"
@@ -31,14 +32,20 @@ class MemoryExecutor {
     ControlSender& control;
     transport::Outbox& outbox;  // for queue pairs, when their operations are done
     metrics::WorkerCounters& counters;
+    memory::CopySettings engine;
   };
-  explicit MemoryExecutor(const Uses& uses) : uses_(uses) {}
+  explicit MemoryExecutor(const Uses& uses);
 
   void AddSession(WorkerSession& session);
   // Executes the operations of a trusted session without queue pairs by a copier from now on.
   void UseCopier(WorkerSession& session, memory::Copier& copier);
   // Releases what waits for operations of the session, and answers the late replies.
   void RemoveSession(WorkerSession& session);
+
+  // Begins a burst of at most so many datagrams, which ends with Flush, and notes that the next one
+  // is being processed. Only bursts use the copy engine.
+  void BeginBurst(size_t datagrams) { engine_.BeginBurst(static_cast<uint32_t>(datagrams)); }
+  void NextDatagram() { engine_.NextDatagram(); }
 
   // Queues an operation (transport::Outbox::Access).
   void Access(WorkerSession& session, const memory::MemoryOp& op, const transport::AccessTag& tag,
@@ -63,6 +70,7 @@ class MemoryExecutor {
  private:
   void List(WorkerSession& session);
   void FlushTrusted(WorkerSession& session);
+  void FlushEngine(WorkerSession& session);
   void SubmitToCopier(WorkerSession& session);
   bool Collect(WorkerSession& session);
   void CollectBatch(WorkerSession& session, memory::Batch& batch);
@@ -71,6 +79,7 @@ class MemoryExecutor {
   void Count(const memory::MemoryCounts& counts);
 
   const Uses uses_;
+  EngineCopies engine_;
   std::vector<WorkerSession*> with_ops_;
   std::vector<WorkerSession*> with_copier_;
 };

@@ -40,6 +40,19 @@ struct CopierBatch {
   std::vector<channel::StagedFrame*> frames;
 };
 
+// Direct writes of a burst that uses a copy engine, in their order. By index: the operation, its
+// note, and the state of all its bytes but the last ones (memory::WriteTail).
+struct EngineOps {
+  enum class Head : uint8_t { kInFlight, kWritten, kFailed };
+  std::vector<memory::MemoryOp> ops;
+  std::vector<AccessNote> notes;
+  std::vector<Head> heads;
+  uint32_t in_flight = 0;
+  // Range of addresses that holds all destinations.
+  const uint8_t* begin = nullptr;
+  const uint8_t* end = nullptr;
+};
+
 struct DoorbellPage {
   rocegw_doorbell_page* memory = nullptr;
   std::vector<SlotHandle> by_bit;
@@ -50,6 +63,9 @@ struct WorkerSession {
   bool MustWait() const {
     return !ops.empty() || !held.empty() || !reading.empty() || !submitted.empty();
   }
+
+  // Returns true if the burst has operations that a trusted session has not reported yet.
+  bool HasOps() const { return !ops.empty() || !engine.ops.empty(); }
 
   LinkSession link;
   SessionIndex index;          // in the worker's table
@@ -74,6 +90,7 @@ struct WorkerSession {
   size_t done_ahead = 0;  // number of operations executed already
   memory::MemoryCounts counts;
   bool listed = false;  // in the worker's list of sessions with operations
+  EngineOps engine;     // operations before those of `ops`
 
   // Untrusted sessions only:
   std::vector<uint8_t> staging;

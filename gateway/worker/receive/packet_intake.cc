@@ -48,6 +48,7 @@ size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> b
                                   TimePoint now) {
   uses_.scheduler.Mark();
   const size_t count = uses_.ports[device]->Receive(burst);
+  uses_.memory.BeginBurst(count);
   if (count > 1 && uses_.qps.outgrows_caches()) {
     QpBurst ahead(uses_.qps);
     for (const wire::RxDatagram& datagram : burst.first(count))
@@ -113,8 +114,10 @@ bool PacketIntake::TakeWaiting(TimePoint now, bool all) {
 uint32_t PacketIntake::TakeSome(HandoffRing& datagrams, uint32_t most, TimePoint now) {
   const uint32_t count = std::min(datagrams.size(), most);
   uses_.scheduler.Mark();
+  uses_.memory.BeginBurst(count);
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t device = 0;
+    uses_.memory.NextDatagram();
     const wire::RxDatagram datagram = datagrams.At(i, device);
     uses_.demultiplexer.OnDatagram(device, datagram, now);
   }
@@ -157,6 +160,7 @@ void PacketIntake::TakeByPool(uint32_t device, std::span<const wire::RxDatagram>
 }
 
 void PacketIntake::Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
+  uses_.memory.NextDatagram();
   uses_.counters.rx_packets.Add();
   uses_.counters.rx_bytes.Add(datagram.bytes.size());
   const Qpn qpn = port::DestinationQpn(datagram.bytes);

@@ -65,6 +65,7 @@ struct Account {
   bool active = false;               // competes for the worker's time
   TimePoint closed_until;            // its rate is used up until then
   TimePoint reported_at{INT64_MIN};  // time of the last report of that
+  uint32_t engine_copies = 0;        // copies with the worker's copy engine
   // Sent since the rates were last charged.
   uint64_t unpaid_bytes = 0;
   uint64_t unpaid_packets = 0;

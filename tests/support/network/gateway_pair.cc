@@ -118,6 +118,7 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
     settings.congestion = settings.channel_congestion = options.congestion;
     settings.start = now_;
     settings.clock = options.clock;
+    if (w == 0) settings.engine = options.engines[side_index];
     if (threads_) {
       auto thread = worker::WorkerThread::Start(settings, options.waiting, -1);
       ASSERT_TRUE(thread.ok()) << thread.status().text();

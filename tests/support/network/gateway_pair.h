@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/memory/atomic_locks.h"
+#include "gateway/memory/copy_engine.h"
 #include "gateway/port/pair_port.h"
 #include "gateway/wire/gateway_mad.h"
 #include "gateway/worker/worker_thread.h"
@@ -38,6 +39,8 @@ struct GatewayPairOptions {
   std::vector<tenant::Share*> shares[2];
   // By side and session: copier that accesses the memory for the worker; nullptr: the worker does.
   std::vector<memory::Copier*> copiers[2];
+  // By side: the first worker's copy engine.
+  memory::CopySettings engines[2];
   worker::Scheduler::Clock clock = nullptr;
   // RC queue pairs use channels.
   bool channels = false;

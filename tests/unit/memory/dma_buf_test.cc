@@ -18,7 +18,7 @@ namespace rocegw::memory {
 namespace {
 
 constexpr uint64_t kAddress = 0x7F0000000000;
-constexpr uint64_t kLength = 4 * 4096;
+constexpr uint64_t kBufferLength = 4 * 4096;
 
 UniqueFd Memfd(uint64_t length) {
   UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -38,7 +38,7 @@ TEST(DmaBuf, Exporter_IsThatOfTheKernelsLine_NotOfTheName) {
 TEST(DmaBuf, OtherDescriptors_AreNotDmaBufs) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const UniqueFd files[] = {UniqueFd(ends[0]), UniqueFd(ends[1]), Memfd(kLength),
+  const UniqueFd files[] = {UniqueFd(ends[0]), UniqueFd(ends[1]), Memfd(kBufferLength),
                             UniqueFd(::epoll_create1(EPOLL_CLOEXEC)),
                             UniqueFd(::open("/proc/self/mem", O_RDWR | O_CLOEXEC))};
   for (const UniqueFd& file : files) {
@@ -51,36 +51,38 @@ TEST(DmaBuf, OtherDescriptors_AreNotDmaBufs) {
 
 TEST(DmaBuf, Import_OnlyBuffersThatKeepTheirPages_AndOnlyTheirBytes) {
   const auto import = [](const char* exporter, uint64_t length, uint64_t address = kAddress) {
-    auto made = Region::Import(Memfd(kLength), {exporter, kLength}, address, length);
+    auto made = Region::Import(Memfd(kBufferLength), {exporter, kBufferLength}, address, length);
     return made.ok() ? 0 : made.status().error();
   };
-  EXPECT_EQ(import("udmabuf", kLength), 0);
+  EXPECT_EQ(import("udmabuf", kBufferLength), 0);
   EXPECT_EQ(import("system", 4096), 0);
-  EXPECT_EQ(import("i915", kLength), EOPNOTSUPP);
-  EXPECT_EQ(import("nv_dmabuf", kLength), EOPNOTSUPP);
-  EXPECT_EQ(import("", kLength), EOPNOTSUPP);
-  EXPECT_EQ(import("udmabuf", kLength + 4096), EINVAL) << "beyond its end";
+  EXPECT_EQ(import("i915", kBufferLength), EOPNOTSUPP);
+  EXPECT_EQ(import("nv_dmabuf", kBufferLength), EOPNOTSUPP);
+  EXPECT_EQ(import("", kBufferLength), EOPNOTSUPP);
+  EXPECT_EQ(import("udmabuf", kBufferLength + 4096), EINVAL) << "beyond its end";
   EXPECT_EQ(import("udmabuf", 100), EINVAL);
   EXPECT_EQ(import("udmabuf", 0), EINVAL);
-  EXPECT_EQ(import("udmabuf", kLength, kAddress + 1), EINVAL);
-  EXPECT_EQ(import("udmabuf", kLength, ~uint64_t{4095}), EINVAL);
+  EXPECT_EQ(import("udmabuf", kBufferLength, kAddress + 1), EINVAL);
+  EXPECT_EQ(import("udmabuf", kBufferLength, ~uint64_t{4095}), EINVAL);
 }
 
 TEST(DmaBuf, Import_OpenForReadingOnly_IsRefused) {
-  const UniqueFd memory = Memfd(kLength);
+  const UniqueFd memory = Memfd(kBufferLength);
   const std::string path = "/proc/self/fd/" + std::to_string(memory.get());
   UniqueFd reading(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(reading.valid());
-  const auto made = Region::Import(std::move(reading), {"udmabuf", kLength}, kAddress, kLength);
+  const auto made =
+      Region::Import(std::move(reading), {"udmabuf", kBufferLength}, kAddress, kBufferLength);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().error(), EACCES);
 }
 
 TEST(DmaBuf, Region_KnowsItsExporter) {
-  auto made = Region::Import(Memfd(kLength), {"udmabuf", kLength}, kAddress, kLength);
+  auto made =
+      Region::Import(Memfd(kBufferLength), {"udmabuf", kBufferLength}, kAddress, kBufferLength);
   ASSERT_TRUE(made.ok());
   EXPECT_EQ((*made)->exporter(), "udmabuf");
-  EXPECT_EQ((*Region::Create(kAddress, kLength))->exporter(), "");
+  EXPECT_EQ((*Region::Create(kAddress, kBufferLength))->exporter(), "");
 }
 
 }  // namespace

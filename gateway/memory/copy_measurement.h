@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measurement that decides which copies a copy engine makes: bursts of copies by the processor and
+// by the engine. Takes some milliseconds, once at start.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gateway/base/time.h"
+#include "gateway/memory/copy_engine.h"
+
+namespace rocegw::memory {
+
+struct CopyTimes {
+  uint32_t bytes = 0;
+  // Of one copy in a burst, from the first descriptor to the last completion.
+  Duration by_processor;
+  Duration by_engine;
+};
+
+// Lengths that are measured, which are those of RoCEv2's payloads.
+inline constexpr uint32_t kMeasuredBytes[] = {512, 1024, 2048, 4096};
+
+// Time of a copy that failed, or did not end within it. An engine with such a copy must not be
+// used: it may still have descriptors in flight.
+inline constexpr Duration kCopyLost = Seconds(1);
+
+// Measures a queue that is idle.
+std::vector<CopyTimes> MeasureCopies(CopyQueue& queue);
+
+// Returns the shortest length from which on the engine is faster; 0: it never is. `times`:
+// ascending by length.
+uint32_t ShortestWorthwhile(std::span<const CopyTimes> times);
+
+}  // namespace rocegw::memory

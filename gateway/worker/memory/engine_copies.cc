@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/worker/memory/engine_copies.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+
+#include "gateway/memory/direct_copy.h"
+
+namespace rocegw::worker {
+namespace {
+
+// One doorbell starts so many copies: it costs the processor as much as preparing several.
+constexpr uint32_t kStartTogether = 8;
+// Limit of operations of a session, which bounds the search for overlaps.
+constexpr size_t kMostOps = 256;
+
+// Waits a moment for the engine. The kernel gets the processor after a while: the engine may be a
+// thread (DPDK's skeleton driver).
+void Pause(uint32_t round) {
+  constexpr uint32_t kSpins = 256;
+  if (round >= kSpins) {
+    ::sched_yield();
+    return;
+  }
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+EngineCopies::EngineCopies(const memory::CopySettings& settings, metrics::WorkerCounters& counters)
+    : queue_(settings.queue),
+      minimum_(settings.minimum_bytes),
+      most_of_pool_(settings.most_of_pool != 0 ? settings.most_of_pool
+                    : queue_ == nullptr        ? 0
+                                               : std::max(queue_->depth() / 2, 1u)),
+      counters_(counters),
+      slots_(queue_ == nullptr ? 0 : queue_->depth()) {
+  for (uint32_t i = 0; i < slots_.size(); ++i) free_.push_back(i);
+}
+
+void EngineCopies::BeginBurst(uint32_t datagrams) {
+  if (queue_ == nullptr) return;
+  in_use_ = datagrams > kLastByProcessor && failures_ < kMostFailures;
+  left_ = datagrams;
+}
+
+bool EngineCopies::Overlaps(const EngineOps& taken, const memory::MemoryOp& op) const {
+  const uint8_t* const end = op.direct + op.length;
+  if (op.direct >= taken.end || end <= taken.begin) return false;
+  return std::ranges::any_of(taken.ops, [&](const memory::MemoryOp& earlier) {
+    return op.direct < earlier.direct + earlier.length && earlier.direct < end;
+  });
+}
+
+bool EngineCopies::Take(WorkerSession& session, const memory::MemoryOp& op,
+                        const transport::AccessTag& tag) {
+  if (!in_use_ || op.kind != memory::OpKind::kWrite || op.direct == nullptr ||
+      op.buffer == nullptr || op.length == 0) {
+    return false;
+  }
+  EngineOps& taken = session.engine;
+  if (taken.ops.size() == kMostOps || Overlaps(taken, op)) return false;
+  const bool given = GiveToEngine(session, op);
+  if (!given) {
+    memory::WriteHead(op);
+    ++session.counts.direct_operations;
+    session.counts.direct_bytes += op.length;
+  }
+  if (taken.ops.empty()) taken.begin = taken.end = op.direct;
+  taken.begin = std::min<const uint8_t*>(taken.begin, op.direct);
+  taken.end = std::max<const uint8_t*>(taken.end, op.direct + op.length);
+  taken.ops.push_back(op);
+  taken.notes.push_back({.tag = tag});
+  taken.heads.push_back(given ? EngineOps::Head::kInFlight : EngineOps::Head::kWritten);
+  return true;
+}
+
+bool EngineCopies::GiveToEngine(WorkerSession& session, const memory::MemoryOp& op) {
+  const uint32_t length = memory::HeadLength(op);
+  if (length == 0 || length < minimum_ || left_ < kLastByProcessor || failures_ >= kMostFailures)
+    return false;
+  // One pool must not take all descriptors from the others.
+  if (free_.empty() || session.account->engine_copies >= most_of_pool_ ||
+      !queue_->Add(op.direct, op.buffer, length, free_.back())) {
+    counters_.memory_engine_refused_operations.Add();
+    return false;
+  }
+  slots_[free_.back()] = {&session, static_cast<uint32_t>(session.engine.ops.size())};
+  free_.pop_back();
+  ++session.engine.in_flight;
+  ++session.account->engine_copies;
+  if (++queued_ == kStartTogether) {
+    queue_->Start();
+    queued_ = 0;
+  }
+  counters_.memory_engine_operations.Add();
+  counters_.memory_engine_bytes.Add(length);
+  return true;
+}
+
+// Takes what the engine has completed, of any session. Returns false if there was nothing.
+bool EngineCopies::Poll() {
+  std::array<memory::CopyQueue::Completion, 32> done;
+  const size_t count = queue_->Poll(done);
+  for (size_t i = 0; i < count; ++i) {
+    const Slot slot = slots_[done[i].cookie];
+    free_.push_back(done[i].cookie);
+    EngineOps& taken = slot.session->engine;
+    taken.heads[slot.op] = done[i].copied ? EngineOps::Head::kWritten : EngineOps::Head::kFailed;
+    failures_ = done[i].copied ? 0 : failures_ + 1;
+    --taken.in_flight;
+    --slot.session->account->engine_copies;
+  }
+  return count != 0;
+}
+
+void EngineCopies::Finish(WorkerSession& session) {
+  EngineOps& taken = session.engine;
+  if (taken.in_flight != 0) {
+    if (queued_ != 0) queue_->Start();
+    queued_ = 0;
+    // Without a limit of time: as long as the engine may read the packets and write to the region,
+    // neither may be used for anything else. The watchdog finds a worker that stays here.
+    for (uint32_t round = 0; taken.in_flight != 0; ++round) {
+      if (Poll()) continue;
+      if (round == 0) counters_.memory_engine_wait_events.Add();
+      Pause(round);
+    }
+  }
+  for (size_t i = 0; i < taken.ops.size(); ++i) {
+    if (taken.heads[i] == EngineOps::Head::kFailed) {
+      memory::WriteHead(taken.ops[i]);
+      taken.heads[i] = EngineOps::Head::kWritten;
+      counters_.memory_engine_failed_operations.Add();
+    }
+    memory::WriteTail(taken.ops[i]);
+  }
+}
+
+}  // namespace rocegw::worker

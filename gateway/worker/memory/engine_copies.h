@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes of a worker's bursts to remapped regions, made by a copy engine while the worker processes
+// the next datagrams of the burst. Belongs to one worker.
+//
+// Order: all copies of a session end before its next operation of another kind is executed and
+// before any of its operations is reported. The last bytes of a published write are stored by the
+// processor after all earlier writes of the session. A write that touches bytes of an earlier one
+// is not taken.
+//
+// Lifetime: no copy outlives the burst (MemoryExecutor::Flush). Source packets, regions, sessions
+// and the state for a hand-over are therefore never in use by the engine where they may be
+// released.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gateway/memory/copy_engine.h"
+#include "gateway/metrics/worker_counters.h"
+#include "gateway/worker/objects/worker_session.h"
+
+namespace rocegw::worker {
+
+class EngineCopies {
+ public:
+  // The processor copies this many datagrams at the end of a burst, while the engine completes the
+  // earlier ones. Shorter bursts do without the engine, which would only add its latency.
+  static constexpr uint32_t kLastByProcessor = 4;
+  // After so many failed copies in a row the worker does without the engine.
+  static constexpr uint32_t kMostFailures = 16;
+
+  EngineCopies(const memory::CopySettings& settings, metrics::WorkerCounters& counters);
+
+  // Begins a burst of at most so many datagrams; 0: none.
+  void BeginBurst(uint32_t datagrams);
+  // Notes that the next datagram of the burst is being processed.
+  void NextDatagram() {
+    if (left_ != 0) --left_;
+  }
+
+  // Takes a write to memory that the gateway has mapped. Returns false if the operation must wait
+  // behind those that were taken. All earlier operations of the session must have been taken.
+  bool Take(WorkerSession& session, const memory::MemoryOp& op, const transport::AccessTag& tag);
+
+  // Ends the session's copies: waits for the engine, makes copies that failed, and stores the last
+  // bytes of published writes. All its operations are executed then.
+  void Finish(WorkerSession& session);
+
+ private:
+  struct Slot {
+    WorkerSession* session = nullptr;
+    uint32_t op = 0;  // in its EngineOps
+  };
+
+  bool Overlaps(const EngineOps& taken, const memory::MemoryOp& op) const;
+  bool GiveToEngine(WorkerSession& session, const memory::MemoryOp& op);
+  bool Poll();
+
+  memory::CopyQueue* const queue_;
+  const uint32_t minimum_;
+  const uint32_t most_of_pool_;
+  metrics::WorkerCounters& counters_;
+  bool in_use_ = false;  // by the current burst
+  uint32_t left_ = 0;    // datagrams of the burst after the current one
+  uint32_t queued_ = 0;  // copies that were not started
+  uint32_t failures_ = 0;
+  std::vector<Slot> slots_;     // by cookie
+  std::vector<uint32_t> free_;  // cookies
+};
+
+}  // namespace rocegw::worker
