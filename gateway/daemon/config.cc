@@ -429,6 +429,19 @@ void ReadTop(Section& top, Config& config) {
       return text.empty() ? "an empty argument" : "";
     });
   });
+  top.Nested("copy_engine", [&](Section& section) {
+    datapath::CopyEngineConfig& engine = config.copy_engine;
+    section.Choice<CopyEngineMode>("mode",
+                                   {{"off", CopyEngineMode::kOff},
+                                    {"auto", CopyEngineMode::kAuto},
+                                    {"on", CopyEngineMode::kOn}},
+                                   engine.mode);
+    section.TextList("devices", [&](const std::string& text) -> std::string {
+      engine.devices.push_back(text);
+      return text.empty() ? "an empty name" : "";
+    });
+    section.Unsigned("minimum_bytes", 0u, 4096u, engine.minimum_bytes);
+  });
   top.Nested("congestion", [&](Section& section) {
     ReadCongestion(section, config);
     section.Bytes("window_bytes", 0, 1u << 30, config.window_bytes);

@@ -22,6 +22,7 @@ using datapath::MacAddress;
 using datapath::NeighbourConfig;
 using datapath::PoolConfig;
 using datapath::PortConfig;
+using datapath::CopyEngineMode;
 using datapath::PortMode;
 using datapath::Segmentation;
 using datapath::Steering;

@@ -90,7 +90,7 @@ grpc_socket:
 metrics:
   address: 127.0.0.1:7474
 
-# For ports of mode af_packet and vdev.
+# For ports of mode af_packet and vdev, and for the copy engine.
 dpdk:
   # auto: use huge pages, as many as it takes, when the system has memory_mb of free ones at the start; off: never.
   huge_pages: auto
@@ -98,6 +98,19 @@ dpdk:
   memory_mb: 256
   # More arguments for DPDK's environment layer.
   eal_args: []
+
+# A device that copies received payload into remapped memory (default_pool.remap) while the worker processes the next
+# packets: Intel DSA by DPDK's driver idxd. One device serves one worker. The page on copy engines says how it is set
+# up.
+copy_engine:
+  # off; auto: if it is there and faster than the processor, which is measured at start; on: in any case, and the start
+  # fails without it.
+  mode: off
+  # Names of the devices for DPDK, in the order of the workers that use them; empty: all. dma_skeleton is a thread that
+  # copies, for tests.
+  devices: []
+  # Shorter payload is copied by the processor. 0: from where on the engine was faster at start.
+  minimum_bytes: 0
 
 congestion:
   # Bytes in flight per connection; 0: derived from the receive buffer.

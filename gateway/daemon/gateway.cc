@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gateway/apply/static_config.h"
+#include "gateway/daemon/copy_engine/copies.h"
 #include "gateway/daemon/dpdk_backend.h"
 #include "gateway/daemon/gateway_facts.h"
 #include "gateway/daemon/key_file.h"
@@ -107,6 +108,9 @@ Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> des
                     return OpenDpdk(port, config_.dpdk, interface_mtu, steering);
                   },
                   [this](const session::Device& device) { UpdateSysfs(device); }, inherited_,
+                  [this](const std::vector<std::string>& devices, size_t workers) {
+                    return OpenCopyEngine(config_.dpdk, devices, workers);
+                  },
                   std::move(descriptors)}),
       sysfs_counters_(
           loop_, sysfs_.root(),

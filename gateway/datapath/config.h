@@ -115,12 +115,22 @@ struct WaitingConfig {
   bool operator==(const WaitingConfig&) const = default;
 };
 
+// Use of a copy engine (memory/copy_engine.h).
+enum class CopyEngineMode : uint8_t { kOff, kAuto, kOn };
+struct CopyEngineConfig {
+  CopyEngineMode mode = CopyEngineMode::kOff;
+  std::vector<std::string> devices;  // empty: all
+  uint32_t minimum_bytes = 0;        // 0: measured at start
+  bool operator==(const CopyEngineConfig&) const = default;
+};
+
 struct Config {
   uint32_t workers = 0;  // 0: a quarter of the processors, at least one
   bool pin_workers = false;
   WaitingConfig waiting;
   bool guest_rounds = false;  // polling threads may run a worker's rounds; in-process gateways only
   std::vector<PortConfig> ports = {PortConfig{}};
+  CopyEngineConfig copy_engine;
   uint64_t window_bytes = 0;  // limit in flight per flow; 0: derived from the port's receive buffer
   GatewaysConfig gateways;
   // FLUSH and ATOMIC WRITE, towards RDMA devices and gateways.

@@ -59,6 +59,15 @@ Status DataPath::StartWorkers() {
   return built.ok() ? RunWorkers() : built;
 }
 
+Status DataPath::BuildWorkers() {
+  Status opened = copies_.Open(config_.copy_engine, outside_.open_copy_engine,
+                               steering_.worker_count(), outside_.log);
+  // Another gateway may still hold the devices; its programs must not lose their connections.
+  if (!opened.ok() && outside_.inherited == nullptr) return opened;
+  if (!opened.ok()) outside_.log(session::Severity::kWarning, opened.text());
+  return workers_.Build(config_, steering_, *ports_, copies_);
+}
+
 void DataPath::ParkWorkers() {
   sessions_->services().workers.SetHeld(true);
   workers_.Park();

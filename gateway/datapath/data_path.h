@@ -13,6 +13,7 @@
 #include "gateway/datapath/config.h"
 #include "gateway/datapath/port_backend.h"
 #include "gateway/datapath/ports.h"
+#include "gateway/datapath/worker_copies.h"
 #include "gateway/datapath/workers.h"
 #include "gateway/loop/control_loop.h"
 #include "gateway/port/steering.h"
@@ -29,6 +30,7 @@ class DataPath {
     std::function<void(const session::Device& device)> on_device_change;
     // Sockets of another process; outlives StartPorts; nullptr: none.
     InheritedFds* inherited = nullptr;
+    CopyEngineOpener open_copy_engine;  // empty: there is none
     // Receives the descriptors that programs pass.
     std::shared_ptr<session::DescriptorReceiver> descriptors =
         std::make_shared<session::ReceiverHere>();
@@ -49,10 +51,13 @@ class DataPath {
   Status StartWorkers();
   // The same in two steps: before RunWorkers, sessions and configuration can be made, and nothing
   // is received or sent.
-  Status BuildWorkers() { return workers_.Build(config_, steering_, *ports_); }
+  Status BuildWorkers();
   // `parked`: UnparkWorkers lets them act.
   Status RunWorkers(bool parked = false) { return workers_.Run(parked); }
-  void StopWorkers() { workers_.Stop(); }
+  void StopWorkers() {
+    workers_.Stop();
+    copies_.Close();
+  }
   // Any thread, while the workers run.
   std::vector<const Heartbeat*> worker_heartbeats() const { return workers_.heartbeats(); }
   void RunGuestRound() { workers_.RunGuestRound(); }
@@ -96,6 +101,7 @@ class DataPath {
   const Outside outside_;
   const port::SteeringTable steering_;
   std::unique_ptr<Ports> ports_;
+  WorkerCopies copies_;
   Workers workers_;
   std::unique_ptr<session::SessionServer> sessions_;
   ControlLoop::WatchId monitor_watch_ = 0;

@@ -45,8 +45,8 @@ std::vector<int> Workers::AllowedProcessors() {
   return allowed;
 }
 
-Status Workers::Build(const Config& config, const port::SteeringTable& steering,
-                      const Ports& ports) {
+Status Workers::Build(const Config& config, const port::SteeringTable& steering, const Ports& ports,
+                      const WorkerCopies& copies) {
   const size_t count = steering.worker_count();
   const std::vector<int> processors = AllowedProcessors();
   if (config.pin_workers && processors.size() < count) {
@@ -68,11 +68,11 @@ Status Workers::Build(const Config& config, const port::SteeringTable& steering,
   }
   congestion_ = config.congestion;
   congestion_.link_bits_per_second = ports.LinkBytesPerSecond() * 8;
-  return Make(config, steering, ports);
+  return Make(config, steering, ports, copies);
 }
 
-Status Workers::Make(const Config& config, const port::SteeringTable& steering,
-                     const Ports& ports) {
+Status Workers::Make(const Config& config, const port::SteeringTable& steering, const Ports& ports,
+                     const WorkerCopies& copies) {
   const size_t count = workers_.size();
   const std::vector<int> processors = AllowedProcessors();
   std::vector<worker::WorkerInbox*> inboxes;
@@ -99,6 +99,7 @@ Status Workers::Make(const Config& config, const port::SteeringTable& steering,
         config.window_bytes != 0 ? static_cast<uint32_t>(config.window_bytes) : ports.SafeWindow();
     options.channel_congestion = options.congestion;
     options.channel_policy = config.channel_policy;
+    options.engine = copies.SettingsOf(i);
     options.secret = {random.Next64(), random.Next64()};
     auto thread = worker::WorkerThread::Make(std::move(options), waiting);
     if (!thread.ok()) return thread.status();

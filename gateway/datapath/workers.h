@@ -11,6 +11,7 @@
 #include "gateway/base/unique_fd.h"
 #include "gateway/datapath/config.h"
 #include "gateway/datapath/ports.h"
+#include "gateway/datapath/worker_copies.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/state/state_rows.h"
@@ -26,8 +27,9 @@ class Workers {
   ~Workers() { Stop(); }
 
   // Makes everything but the threads. Until Run the caller may use the workers and their links.
-  // ports must outlive the workers.
-  Status Build(const Config& config, const port::SteeringTable& steering, const Ports& ports);
+  // ports and copies must outlive the workers.
+  Status Build(const Config& config, const port::SteeringTable& steering, const Ports& ports,
+               const WorkerCopies& copies);
   // Starts the threads, parked if the workers may not act yet.
   Status Run(bool parked = false);
   void Stop();
@@ -62,7 +64,8 @@ class Workers {
   };
 
   static std::vector<int> AllowedProcessors();
-  Status Make(const Config& config, const port::SteeringTable& steering, const Ports& ports);
+  Status Make(const Config& config, const port::SteeringTable& steering, const Ports& ports,
+              const WorkerCopies& copies);
 
   flow::CcProfile congestion_;  // shared by all flows of all workers
   UniqueFd control_wake_fd_;

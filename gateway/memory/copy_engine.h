@@ -52,6 +52,9 @@ class CopyEngine {
 struct CopySettings {
   CopyQueue* queue = nullptr;     // not owned; nullptr: the processor makes all copies
   uint32_t minimum_bytes = 4096;  // shorter copies are made by the processor
+  // Datagrams at the end of a burst that the processor copies while the engine completes the
+  // earlier ones. Shorter bursts do without the engine, which would only add its latency.
+  uint32_t last_by_processor = 4;
   // Copies in flight of one pool; 0: half of the queue.
   uint32_t most_of_pool = 0;
 };

@@ -14,7 +14,7 @@ namespace rocegw::memory {
 
 struct CopyTimes {
   uint32_t bytes = 0;
-  // Of one copy in a burst, from the first descriptor to the last completion.
+  // Time of one copy in a burst, from the first descriptor to the last completion.
   Duration by_processor;
   Duration by_engine;
 };

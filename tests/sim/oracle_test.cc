@@ -45,6 +45,7 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
     sum.retransmitted += result.retransmitted;
     sum.channel_frames += result.channel_frames;
     sum.bundled += result.bundled;
+    sum.engine_copies += result.engine_copies;
     sum.declined += result.declined;
     sum.less_order += result.less_order;
     sum.shared += result.shared;
@@ -59,6 +60,7 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
   if (done >= kSeeds) {
     EXPECT_GT(sum.channel_frames, kPackets / 10);
     EXPECT_GT(sum.bundled, kPackets / 100);
+    EXPECT_GT(sum.engine_copies, kPackets / 50);
     EXPECT_GT(sum.declined, kSeeds / 20);
     EXPECT_GT(sum.less_order, kSeeds / 4);
     EXPECT_GT(sum.shared, kSeeds / 4);

@@ -57,7 +57,7 @@ class DmaCopyQueue final : public memory::CopyQueue {
 
   const int16_t device_;
   const uint32_t depth_;
-  std::vector<uint32_t> cookies_;  // of copies in flight, from completed_ on
+  std::vector<uint32_t> cookies_;  // by number of the copy; copies from completed_ on are in flight
   uint64_t added_ = 0;
   uint64_t completed_ = 0;
 };

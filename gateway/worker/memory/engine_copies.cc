@@ -11,7 +11,7 @@
 namespace rocegw::worker {
 namespace {
 
-// One doorbell starts so many copies: it costs the processor as much as preparing several.
+// Number of copies that a doorbell starts: it costs the processor as much as preparing several.
 constexpr uint32_t kStartTogether = 8;
 // Limit of operations of a session, which bounds the search for overlaps.
 constexpr size_t kMostOps = 256;
@@ -34,6 +34,7 @@ void Pause(uint32_t round) {
 EngineCopies::EngineCopies(const memory::CopySettings& settings, metrics::WorkerCounters& counters)
     : queue_(settings.queue),
       minimum_(settings.minimum_bytes),
+      last_by_processor_(settings.last_by_processor),
       most_of_pool_(settings.most_of_pool != 0 ? settings.most_of_pool
                     : queue_ == nullptr        ? 0
                                                : std::max(queue_->depth() / 2, 1u)),
@@ -44,7 +45,7 @@ EngineCopies::EngineCopies(const memory::CopySettings& settings, metrics::Worker
 
 void EngineCopies::BeginBurst(uint32_t datagrams) {
   if (queue_ == nullptr) return;
-  in_use_ = datagrams > kLastByProcessor && failures_ < kMostFailures;
+  in_use_ = datagrams > last_by_processor_ && failures_ < kMostFailures;
   left_ = datagrams;
 }
 
@@ -81,9 +82,9 @@ bool EngineCopies::Take(WorkerSession& session, const memory::MemoryOp& op,
 
 bool EngineCopies::GiveToEngine(WorkerSession& session, const memory::MemoryOp& op) {
   const uint32_t length = memory::HeadLength(op);
-  if (length == 0 || length < minimum_ || left_ < kLastByProcessor || failures_ >= kMostFailures)
+  if (length == 0 || length < minimum_ || left_ < last_by_processor_ || failures_ >= kMostFailures)
     return false;
-  // One pool must not take all descriptors from the others.
+  // A pool must leave descriptors to the others.
   if (free_.empty() || session.account->engine_copies >= most_of_pool_ ||
       !queue_->Add(op.direct, op.buffer, length, free_.back())) {
     counters_.memory_engine_refused_operations.Add();

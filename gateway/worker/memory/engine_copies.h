@@ -23,9 +23,6 @@ namespace rocegw::worker {
 
 class EngineCopies {
  public:
-  // The processor copies this many datagrams at the end of a burst, while the engine completes the
-  // earlier ones. Shorter bursts do without the engine, which would only add its latency.
-  static constexpr uint32_t kLastByProcessor = 4;
   // After so many failed copies in a row the worker does without the engine.
   static constexpr uint32_t kMostFailures = 16;
 
@@ -58,6 +55,7 @@ class EngineCopies {
 
   memory::CopyQueue* const queue_;
   const uint32_t minimum_;
+  const uint32_t last_by_processor_;
   const uint32_t most_of_pool_;
   metrics::WorkerCounters& counters_;
   bool in_use_ = false;  // by the current burst

@@ -137,7 +137,7 @@ void MemoryExecutor::FlushEngine(WorkerSession& session) {
 }
 
 void MemoryExecutor::FlushTrusted(WorkerSession& session) {
-  // What is reported may queue operations, which must not overtake the others.
+  // Reports may queue operations, which must not overtake the others.
   engine_.BeginBurst(0);
   if (!session.engine.ops.empty()) FlushEngine(session);
   std::vector<memory::MemoryOp> ops;

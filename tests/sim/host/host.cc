@@ -93,6 +93,10 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     workers_.push_back(std::make_unique<One>(*this, inboxes));
   for (size_t w = 0; w < config.workers; ++w) {
     One& one = *workers_[w];
+    if (config.copy_engine != 0) {
+      one.engine = std::make_unique<testing::FakeCopyQueue>(testing::FakeCopyOptions{
+          .depth = 16, .seed = config.copy_engine + w, .latest = 6, .fails = 2});
+    }
     one.worker = MakeWorker(w);
 
     const auto index = static_cast<WorkerIndex>(w);
@@ -112,6 +116,10 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
                     verbs::kAccessFlushGlobal;
     region.iova = region.address = kBase;
     region.length = memory_.size();
+    if (config.copy_engine != 0) {
+      region.direct = memory_.data();
+      region.direct_length = memory_.size();
+    }
     Must(Call(index, {0, worker::LinkRegion{region}}), "region");
     if (!config.channels) continue;
     const SecretKey secret{network.NextSeed(), network.NextSeed()};
@@ -134,6 +142,9 @@ std::unique_ptr<worker::Worker> Host::MakeWorker(size_t index) {
   options.channel_congestion = options.congestion;
   options.channel_policy = config_.channel_policy;
   options.start = network_.now();
+  // Bursts of a simulated NIC are short.
+  if (one.engine != nullptr)
+    options.engine = {.queue = one.engine.get(), .minimum_bytes = 64, .last_by_processor = 0};
   return std::make_unique<worker::Worker>(std::move(options));
 }
 

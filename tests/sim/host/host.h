@@ -24,6 +24,7 @@
 #include "tests/sim/host/late_copier.h"
 #include "tests/sim/host/sim_port.h"
 #include "tests/sim/network/topology.h"
+#include "tests/support/copy_engine/fake_copy_queue.h"
 #include "tests/support/qp/ring_end.h"
 
 namespace rocegw::sim {
@@ -50,6 +51,9 @@ struct HostConfig {
   // per worker. 0: the workers access the memory.
   Duration copier_latest;
   size_t copier_depth = 64;
+  // Trusted program whose memory is mapped: each worker has a copy engine that is late, reorders
+  // and fails as this seed says; 0: none.
+  uint64_t copy_engine = 0;
   // Share of arriving packets that reach another worker's queue than the queue pair's.
   double wrong_queue = 0;
   bool v6 = false;
@@ -166,6 +170,7 @@ class Host final : public Endpoint, public EventHandler {
     worker::WorkerInbox inbox;
     rocegw_doorbell_page page{};
     rocegw_worker_line line{};
+    std::unique_ptr<testing::FakeCopyQueue> engine;
     std::unique_ptr<worker::Worker> worker;
     std::vector<worker::ControlMessage> linked;  // messages that link a fresh worker
     bool rests = false;                          // while the workers are replaced

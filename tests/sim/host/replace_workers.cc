@@ -79,6 +79,7 @@ bool Host::Replace(size_t index) {
   StateStream in(bytes, network_.now());
   fresh->HandOver(in);
   const char* failure = out.ok() ? in.failure() : out.failure();
+  if (one.engine != nullptr && one.engine->in_flight() != 0) failure = "copies are in flight";
   if (failure == nullptr && !in.at_end()) failure = "state is longer than what was read";
   if (failure != nullptr && replacement_failure_.empty()) replacement_failure_ = failure;
   if (failure == nullptr) one.worker = std::move(fresh);

@@ -39,6 +39,7 @@ class World {
         hand_over_random_(Mix(Mix(seed) + 7)),
         policy_random_(Mix(Mix(seed) + 8)),
         bundle_random_(Mix(Mix(seed) + 9)),
+        engine_random_(Mix(Mix(seed) + 10)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage),
         hand_overs_(hand_overs) {
@@ -92,6 +93,7 @@ class World {
       result.lost += host->overflows();
       result.retransmitted += Again(*host);
       result.channel_frames += host->Count(&metrics::WorkerCounters::channel_rx_packets);
+      result.engine_copies += host->Count(&metrics::WorkerCounters::memory_engine_operations);
       result.bundled += host->Count(&metrics::WorkerCounters::channel_bundled_tx_packets);
     }
     result.declined = declined_;
@@ -166,6 +168,9 @@ class World {
         own.copier_depth = memory_random_.Below(2) == 0 ? 2 : 64;
         ++untrusted_;
       }
+      // A third of the others has a copy engine.
+      if (own.copier_latest.ns == 0 && engine_random_.Below(3) == 0)
+        own.copy_engine = engine_random_.Between(1, UINT32_MAX);
       hosts_.push_back(std::make_unique<Host>(network_, static_cast<uint32_t>(i + 1), own));
       arenas_.push_back(std::make_unique<Arena>(hosts_.back()->memory()));
       used_.push_back(0);
@@ -528,6 +533,7 @@ class World {
   Random hand_over_random_;
   Random policy_random_;
   Random bundle_random_;
+  Random engine_random_;
   Network network_;
   const Sabotage sabotage_;
   const OracleHandOvers hand_overs_;

@@ -20,6 +20,7 @@ struct OracleResult {
   uint64_t retransmitted = 0;
   uint64_t channel_frames = 0;  // delivered by channels
   uint64_t bundled = 0;         // frames and acknowledgements sent in bundles
+  uint64_t engine_copies = 0;   // writes that copy engines made
   uint64_t declined = 0;        // connections that were to have a channel and did not get one
   uint64_t shared = 0;          // connection ends that take receives from a shared queue
   uint64_t endpoint_requests = 0;

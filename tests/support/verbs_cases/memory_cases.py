@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registered memory that few hosts can spare: huge pages, messages of 2 GiB, and memory of a GPU (a fake one)."""
+"""Registered memory that few hosts can spare: huge pages, messages of 2 GiB, memory of a GPU (a fake one), and remapped
+memory with a copy engine (DPDK's skeleton of one)."""
 
 import contextlib
 import os
@@ -8,6 +9,9 @@ from netlab.huge_pages import free_huge_pages
 
 from .case import Case, expect
 from .check_cases import rdma_check
+
+# Up to 1 MiB by every verb, with flags behind data: bursts that an engine helps with, and others.
+_ENGINE_CASES = "transfer.*"
 
 
 def _huge_pages(pair):
@@ -61,6 +65,43 @@ def _device(pair):
     return f"{len(ran)} rdma_check cases"
 
 
+@contextlib.contextmanager
+def _copy_engine(pair):
+    """Gateways copy by DPDK's skeleton engine meanwhile, which is a thread."""
+    hosts = (pair.left, pair.right)
+    texts = []
+    for host in hosts:
+        with open(host.config, encoding="utf-8") as file:
+            texts.append(file.read())
+        with open(host.config, "a", encoding="utf-8") as file:
+            file.write("copy_engine: {mode: on, devices: [dma_skeleton], minimum_bytes: 1024}\n")
+        host.stop_gateway()
+        host.start_gateway()
+    try:
+        yield
+    finally:
+        for host, text in zip(hosts, texts):
+            with open(host.config, "w", encoding="utf-8") as file:
+                file.write(text)
+            host.stop_gateway()
+            host.start_gateway()
+
+
+def _by_engine(pair):
+    with _copy_engine(pair):
+        with pair.counted(at_least=2):
+            ran = rdma_check(pair, True, "cm", cases=_ENGINE_CASES, mtu=4096, remap="always")
+        pair.left.take_over()
+        with pair.counted(at_least=2):
+            ran += rdma_check(pair, False, "socket", cases=_ENGINE_CASES, mtu=4096, remap="always")
+        counts = [host.counters() for host in (pair.left, pair.right)]
+    copied = [count["rocegw_memory_engine_bytes_total"] for count in counts]
+    expect(all(copied), f"bytes written by copy engines: {copied}")
+    failed = [count["rocegw_memory_engine_failed_operations_total"] for count in counts]
+    expect(not any(failed), f"copies that failed: {failed}")
+    return f"{len(ran)} rdma_check cases"
+
+
 def memory_cases():
-    return [Case("memory.device", 4200, _device),
+    return [Case("memory.copy_engine", 4200, _by_engine), Case("memory.device", 4200, _device),
             Case("memory.huge_pages", 4200, _huge_pages), Case("memory.longest", 4200, _longest)]

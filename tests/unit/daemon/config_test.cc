@@ -78,6 +78,7 @@ attach_socket: {mode: 0666, owner: "nobody:users"}
 grpc_socket: {path: /tmp/other.sock}
 metrics: {address: ""}
 dpdk: {huge_pages: off, memory_mb: 512, eal_args: [--no-pci, "-v"]}
+copy_engine: {mode: auto, devices: [wq0.0, wq0.1], minimum_bytes: 1024}
 gateways: {discovery: enabled, channels: enabled, paths: 3, vendor_id: 06abCD, authentication: required, key_file: /k,
            protection: encrypt}
 memory_placement: enabled
@@ -129,6 +130,8 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_FALSE(config.dpdk.huge_pages);
   EXPECT_EQ(config.dpdk.memory_mb, 512u);
   EXPECT_EQ(config.dpdk.eal_args, (Lines{"--no-pci", "-v"}));
+  EXPECT_EQ(config.copy_engine,
+            (datapath::CopyEngineConfig{CopyEngineMode::kAuto, {"wq0.0", "wq0.1"}, 1024}));
   EXPECT_EQ(config.window_bytes, 256u << 10);
   EXPECT_EQ(config.gateways, (GatewaysConfig{true, true, 3, 0x06ABCD, PeerAuthentication::kRequired,
                                              "/k", FrameProtection::kEncrypt}));

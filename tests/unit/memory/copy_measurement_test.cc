@@ -22,7 +22,7 @@ TEST(CopyMeasurement, Choice_IsTheLengthFromWhichTheEngineStaysFaster) {
   const std::vector<CopyTimes> late = {Times(512, 20, 90), Times(1024, 60, 95),
                                        Times(2048, 130, 100), Times(4096, 270, 140)};
   EXPECT_EQ(ShortestWorthwhile(late), 2048u);
-  // One length that is measured as an exception does not count.
+  // A single length with an exceptional time does not count.
   const std::vector<CopyTimes> mixed = {Times(512, 99, 90), Times(1024, 60, 95),
                                         Times(2048, 90, 100), Times(4096, 270, 140)};
   EXPECT_EQ(ShortestWorthwhile(mixed), 4096u);

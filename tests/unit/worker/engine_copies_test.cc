@@ -99,7 +99,7 @@ TEST_P(EngineCopiesTest, LateCopiesInAnyOrder_DataIsThereWithTheCompletion) {
   EXPECT_GT(copies, 50u);
   EXPECT_EQ(copies, queue_->added());
   EXPECT_GT(Count(&metrics::WorkerCounters::memory_engine_bytes), copies * (kPacket - 8) - 1);
-  // One doorbell starts several.
+  // A doorbell starts several.
   EXPECT_LT(queue_->starts(), copies / 2);
 }
 
