@@ -43,6 +43,7 @@ waiting:
 ports:
   - name: port0
     # udp: kernel sockets, needs no privilege. af_packet: DPDK on an interface shared with the kernel (CAP_NET_RAW).
+    # af_xdp: AF_XDP sockets on an interface shared with the kernel (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF).
     # vdev: any DPDK virtual device.
     mode: udp
     # A network interface; auto: the one of the default route, else the only one with an address.

@@ -90,7 +90,7 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
     facts.ports.push_back(PortOf(*known, row, snapshot));
     if (known->mode == PortMode::kUdp) {
       facts.send_buffer = port::UdpPortConfig().socket_send_buffer;
-    } else {
+    } else if (known->mode != PortMode::kAfXdp) {
       facts.huge_pages = config.dpdk.huge_pages;
       facts.locked_memory = uint64_t{config.dpdk.memory_mb} << 20;
     }

@@ -22,11 +22,14 @@
 
 namespace rocegw::datapath {
 
-enum class PortMode : uint8_t { kUdp, kAfPacket, kVdev };
+enum class PortMode : uint8_t { kUdp, kAfPacket, kAfXdp, kVdev };
 enum class Segmentation : uint8_t { kAuto, kOn, kOff };
 enum class Steering : uint8_t { kQpn, kHash };
 inline constexpr std::pair<const char*, PortMode> kPortModes[] = {
-    {"udp", PortMode::kUdp}, {"af_packet", PortMode::kAfPacket}, {"vdev", PortMode::kVdev}};
+    {"udp", PortMode::kUdp},
+    {"af_packet", PortMode::kAfPacket},
+    {"af_xdp", PortMode::kAfXdp},
+    {"vdev", PortMode::kVdev}};
 
 // The steering table has 64 buckets of QPNs; a worker without a bucket would never get a packet.
 inline constexpr uint32_t kMaxWorkers = 64;

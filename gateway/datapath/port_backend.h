@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend of one configured port: kernel sockets or a DPDK device. Made and destroyed on the
-// control thread while no worker runs; each queue belongs to its worker.
+// Backend of one configured port: kernel sockets, AF_XDP sockets or a DPDK device. Made and
+// destroyed on the control thread while no worker runs; each queue belongs to its worker.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,10 @@ class PortBackend {
   // 0 and "" where the backend has no such property.
   virtual uint64_t receive_buffer_bytes() const { return 0; }
   virtual std::string segmentation() const { return ""; }
+  // Returns what makes the port slower than it could be, for display; empty: nothing.
+  virtual std::string note() const { return ""; }
+  // Returns the largest MTU of which a frame fits the port.
+  virtual size_t frame_mtu() const { return SIZE_MAX; }
   // Starts or stops receiving packets for the group. Does nothing for devices that receive every
   // group.
   virtual Status SetMembership(const wire::Gid& /*group*/, bool /*joined*/) { return OkStatus(); }
@@ -46,6 +51,9 @@ class PortBackend {
 StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
                                                const port::SteeringTable& steering,
                                                InheritedFds* inherited = nullptr);
+// Opens a port on AF_XDP sockets of the interface.
+StatusOr<std::unique_ptr<PortBackend>> OpenXdp(const PortConfig& config,
+                                               const port::SteeringTable& steering);
 // Opens a port in the other modes. interface_mtu is in bytes; 0 for a device without a netdev.
 using DpdkOpener = std::function<StatusOr<std::unique_ptr<PortBackend>>(
     const PortConfig& config, size_t interface_mtu, const port::SteeringTable& steering)>;

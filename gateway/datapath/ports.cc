@@ -144,15 +144,17 @@ Status Ports::Open(Port& port, const DpdkOpener& open_dpdk, const port::Steering
     }
   }
   const bool udp = port.config.mode == PortMode::kUdp;
-  if (!udp && !open_dpdk) {
+  const bool xdp = port.config.mode == PortMode::kAfXdp;
+  if (!udp && !xdp && !open_dpdk) {
     return {ENOTSUP, std::string("there is no mode ") + PortModeName(port.config.mode) +
                          " here; use mode udp"};
   }
-  auto backend = udp ? OpenUdp(port.config, steering, inherited)
-                     : open_dpdk(port.config, port.interface.mtu, steering);
+  auto backend = udp   ? OpenUdp(port.config, steering, inherited)
+                 : xdp ? OpenXdp(port.config, steering)
+                       : open_dpdk(port.config, port.interface.mtu, steering);
   if (!backend.ok()) return backend.status();
   port.backend = std::move(*backend);
-  return own_device ? Look(port) : OkStatus();
+  return own_device || xdp ? Look(port) : OkStatus();
 }
 
 Status Ports::Look(Port& port) {
@@ -167,6 +169,8 @@ Status Ports::Look(Port& port) {
     auto info = port::ReadInterface(port.config.interface);
     if (!info.ok()) return info.status();
     port.interface = std::move(*info);
+    if (port.backend != nullptr)
+      port.interface.mtu = std::min(port.interface.mtu, port.backend->frame_mtu());
     if (port.config.only_address) {
       std::erase_if(port.interface.addresses, [&](const port::InterfaceAddress& address) {
         return address.gid != *port.config.only_address;
@@ -324,6 +328,8 @@ session::PortRow Ports::RowOf(const Port& port) {
                std::to_string(row.receive_buffer_bytes) + " of " +
                std::to_string(port.config.receive_buffer_bytes) +
                " bytes: raise sysctl net.core.rmem_max or grant CAP_NET_ADMIN";
+  } else {
+    row.note = port.backend->note();
   }
   return row;
 }

@@ -77,6 +77,13 @@ struct DpdkPortConfig {
   size_t descriptors = 512;         // requested from the device, per queue and direction
 };
 
+struct XdpPortConfig {
+  std::string interface;  // shared with the kernel, which has its addresses, routes, neighbours
+  uint16_t udp_port = wire::kRocePort;
+  size_t packets_per_queue = 1024;  // transmit buffers
+  size_t receive_buffers = 2048;    // per worker, each of 4 KiB
+};
+
 struct DpdkEnvironment {
   bool huge_pages = true;              // used if the system has memory_mb of free ones
   size_t memory_mb = 256;              // size with ordinary pages

@@ -4,6 +4,7 @@
 
   tests/e2e/run.py                                all cases, port mode udp, one worker
   tests/e2e/run.py --port af_packet --workers 2   the same over DPDK, two workers
+  tests/e2e/run.py --port af_xdp                  the same over AF_XDP
   tests/e2e/run.py --channels disabled            plain RoCEv2 between the two
   tests/e2e/run.py --case 'gateway.*' --verbose   some of them, with the daemons' logs
   tests/e2e/run.py --programs all                 the program matrix: every program of ibverbs-utils, perftest and rdmacm-utils, pyverbs

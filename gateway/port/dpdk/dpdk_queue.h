@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
+#include "gateway/port/frame_endpoint.h"
 #include "gateway/port/link_layer.h"
-#include "gateway/port/neighbour/neighbour_cache.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/port_counters.h"
 
@@ -34,7 +34,7 @@ struct DpdkQueueConfig {
   int wake_fd = -1;  // see PacketPort
 };
 
-class DpdkQueue final : public PacketPort {
+class DpdkQueue final : public PacketPort, private FrameSink {
  public:
   explicit DpdkQueue(const DpdkQueueConfig& config);
   ~DpdkQueue() override;
@@ -57,46 +57,29 @@ class DpdkQueue final : public PacketPort {
  private:
   static constexpr size_t kBurst = 64;
   static constexpr size_t kReady = 256;
-  static constexpr size_t kParked = 256;
-  static constexpr size_t kLooped = 1024;
-  struct Slot : TxPacket {
+  struct Slot : FrameSlot {
     rte_mbuf* mbuf = nullptr;
-    uint16_t ip_id = 0;
-  };
-  struct Parked {
-    Slot* slot;
-    uint64_t deadline;  // in time stamp counter ticks
   };
 
-  static Slot* SlotOf(rte_mbuf* mbuf) { return static_cast<Slot*>(rte_mbuf_to_priv(mbuf)); }
+  static rte_mbuf* MbufOf(FrameSlot& slot) { return static_cast<Slot&>(slot).mbuf; }
   size_t ready() const { return ready_.size() - ready_head_; }
-  bool HasRoom();
-  bool Place(Slot* slot);
-  void Frame(Slot* slot, const MacAddress& destination);
-  void LoopBack(Slot* slot);
-  void Park(Slot* slot, uint64_t deadline);
-  void Unpark();
-  void Lose(Slot* slot);
+  bool HasRoom() override;
+  void TakeFrame(FrameSlot& slot, size_t headers, size_t payload) override;
+  void FreeSlot(FrameSlot& slot) override { rte_pktmbuf_free(MbufOf(slot)); }
   bool SendReady();
   void SendLinkFrames();
   bool Accept(rte_mbuf* mbuf, wire::RxDatagram& datagram);
-  size_t TakeLooped(std::span<wire::RxDatagram> into);
   void AtTimes();
 
   const DpdkQueueConfig config_;
-  NeighbourCache neighbours_;
   PortCounters counters_;
-  uint16_t next_ip_id_;
+  FrameEndpoint endpoint_;
   bool registered_ = false;
   uint64_t next_tick_ = 0;
   std::vector<rte_mbuf*> ready_;  // from ready_head_ on: complete frames, in order
   size_t ready_head_ = 0;
-  std::vector<Parked> parked_;
-  uint64_t parked_version_ = 0;  // version of the link layer at the last look at parked_
-  uint64_t parked_retry_ = 0;
-  std::vector<Slot*> looped_;  // from looped_head_ on: sent to an own address
-  size_t looped_head_ = 0;
-  std::vector<rte_mbuf*> held_;  // returned by the last Receive
+  std::vector<rte_mbuf*> held_;          // returned by the last Receive
+  std::vector<FrameSlot*> held_looped_;  // the same, of packets to own addresses
 };
 
 }  // namespace rocegw::port

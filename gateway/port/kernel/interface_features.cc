@@ -87,4 +87,12 @@ StatusOr<InterfaceFeatures> ReadFeatures(const std::string& interface) {
   return features;
 }
 
+uint32_t ReadReceiveQueues(const std::string& interface) {
+  const UniqueFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  if (!fd.valid() || !EthtoolCall(fd.get(), interface, &channels)) return 1;
+  return std::max(channels.rx_count + channels.combined_count, 1u);
+}
+
 }  // namespace rocegw::port

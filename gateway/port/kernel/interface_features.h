@@ -3,6 +3,7 @@
 // (ethtool(8), SIOCETHTOOL). Control path only.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -29,5 +30,8 @@ struct InterfaceFeatures {
 
 // Returns ENODEV if there is no such interface.
 StatusOr<InterfaceFeatures> ReadFeatures(const std::string& interface);
+
+// Returns how many receive queues the interface uses; 1 if its driver does not say.
+uint32_t ReadReceiveQueues(const std::string& interface);
 
 }  // namespace rocegw::port

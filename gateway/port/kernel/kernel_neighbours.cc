@@ -25,7 +25,8 @@ constexpr int kRetriesPerRefresh = 150;
 
 }  // namespace
 
-StatusOr<std::unique_ptr<KernelNeighbours>> KernelNeighbours::Create(const std::string& interface) {
+StatusOr<std::unique_ptr<KernelNeighbours>> KernelNeighbours::Create(const std::string& interface,
+                                                                     Watch watch) {
   // Subscribes before reading, so that no change is missed.
   auto monitor = NetlinkSocket::Open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR |
                                      RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE | RTMGRP_NEIGH);
@@ -37,18 +38,19 @@ StatusOr<std::unique_ptr<KernelNeighbours>> KernelNeighbours::Create(const std::
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid())
     return Status(errno, std::string("cannot make an eventfd: ") + strerror(errno));
-  return std::unique_ptr<KernelNeighbours>(
-      new KernelNeighbours(*info, std::move(*monitor), std::move(*tables), std::move(wake)));
+  return std::unique_ptr<KernelNeighbours>(new KernelNeighbours(
+      *info, std::move(*monitor), std::move(*tables), std::move(wake), std::move(watch)));
 }
 
 KernelNeighbours::KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor,
-                                   KernelTables tables, UniqueFd wake)
+                                   KernelTables tables, UniqueFd wake, Watch watch)
     : name_(info.name),
       interface_index_(info.index),
       mac_(info.mac),
       monitor_(std::move(monitor)),
       tables_(std::move(tables)),
-      wake_(std::move(wake)) {
+      wake_(std::move(wake)),
+      watch_(std::move(watch)) {
   ReadOwn();
   // The new thread inherits a full signal mask: the main thread handles signals.
   sigset_t all;
@@ -127,10 +129,13 @@ void KernelNeighbours::ReadOwn() {
   if (info.ok() && info->index == interface_index_) {
     for (const InterfaceAddress& address : info->addresses) own.push_back(address.gid);
   }
-  const std::lock_guard lock(mutex_);
-  if (own == own_) return;
-  own_ = std::move(own);
+  {
+    const std::lock_guard lock(mutex_);
+    if (own == own_) return;
+    own_ = own;
+  }
   Changed();
+  if (watch_) watch_(own);
 }
 
 // Looks up every destination, or only those without a neighbour.

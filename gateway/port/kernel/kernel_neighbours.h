@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,8 +25,13 @@ namespace rocegw::port {
 
 class KernelNeighbours final : public LinkLayer {
  public:
+  // Is called with the own addresses at the start and after each change; by the creating thread
+  // first, then by this object's thread.
+  using Watch = std::function<void(const std::vector<wire::Gid>& own)>;
+
   // Opens in the calling thread's network namespace.
-  static StatusOr<std::unique_ptr<KernelNeighbours>> Create(const std::string& interface);
+  static StatusOr<std::unique_ptr<KernelNeighbours>> Create(const std::string& interface,
+                                                            Watch watch = {});
   ~KernelNeighbours() override;
   KernelNeighbours(const KernelNeighbours&) = delete;
   KernelNeighbours& operator=(const KernelNeighbours&) = delete;
@@ -46,7 +52,7 @@ class KernelNeighbours final : public LinkLayer {
   };
 
   KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor, KernelTables tables,
-                   UniqueFd wake);
+                   UniqueFd wake, Watch watch);
   void Loop();
   void Wake();
   void ReadOwn();
@@ -59,6 +65,7 @@ class KernelNeighbours final : public LinkLayer {
   NetlinkSocket monitor_;  // used by the thread
   KernelTables tables_;    // used by the thread
   UniqueFd wake_;
+  const Watch watch_;
 
   std::mutex mutex_;
   std::vector<wire::Gid> own_;

@@ -314,6 +314,12 @@ TEST_F(TakeOverTest, NothingRuns_StartsAsUsual) {
   EXPECT_TRUE(Attach(AttachPath()).valid());
 }
 
+TEST_F(TakeOverTest, XdpPort_IsRefusedByName) {
+  config_ = Config("xdp", "metrics: {address: ''}", "{mode: af_xdp, interface: veth0}");
+  StartFirst();
+  ExpectRefused(config_, "a port is not on kernel sockets: port port0", "port port0");
+}
+
 #ifdef ROCEGW_WITH_DPDK
 TEST_F(TakeOverTest, DpdkPort_IsRefusedByName) {
   config_ = Config("dpdk", "metrics: {address: ''}\ndpdk: {huge_pages: off, memory_mb: 128}",

@@ -12,64 +12,43 @@
 #include <array>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gateway/port/dpdk/dpdk_environment.h"
 #include "gateway/port/dpdk/dpdk_port.h"
 #include "gateway/port/kernel/kernel_neighbours.h"
 #include "gateway/port/udp/udp_port.h"
-#include "gateway/wire/crc/icrc.h"
 #include "tests/support/network/network_namespace.h"
 #include "tests/support/network/port_fixture.h"
+#include "tests/support/network/veth_test.h"
 
 namespace rocegw::port {
 namespace {
 
-using rocegw::testing::IsTestPacket;
-using rocegw::testing::JoinByVeth;
 using rocegw::testing::NetworkNamespace;
-using rocegw::testing::PsnOf;
+using rocegw::testing::PathBetween;
 using rocegw::testing::ReceiveAll;
 using rocegw::testing::Received;
 using rocegw::testing::TestAddress;
-using rocegw::testing::WriteTestPacket;
 
-constexpr Qpn kQpn{0x12};
 constexpr size_t kMtu = 4200;
-constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kPatience = rocegw::testing::kVethPatience;
 
-wire::Path PathBetween(uint8_t from, uint8_t to, bool ipv4) {
-  return {.source = TestAddress(from, ipv4),
-          .destination = TestAddress(to, ipv4),
-          .source_port = 0xC111,
-          .traffic_class = 0x6A,
-          .hop_limit = 64};
-}
-
-// A veth pair of its own name per test: DPDK devices are known by it. The DPDK side is the first.
-class DpdkVethTest : public ::testing::TestWithParam<bool> {
+class DpdkVethTest : public rocegw::testing::VethTest {
  protected:
+  DpdkVethTest() : VethTest(kMtu) {}
+
   static void SetUpTestSuite() {
     const Status status = StartDpdk({.huge_pages = false, .memory_mb = 512});
     ASSERT_TRUE(status.ok()) << status.text();
   }
 
   void SetUp() override {
-    static int number = 0;
-    interface_ = "veth" + std::to_string(number++);
-    for (auto& space : spaces_) {
-      auto created = NetworkNamespace::Create();
-      ASSERT_TRUE(created.ok()) << created.status().text();
-      space.emplace(std::move(*created));
-    }
-    Status status = JoinByVeth(*spaces_[0], *spaces_[1], interface_, kMtu);
-    ASSERT_TRUE(status.ok()) << status.text();
+    VethTest::SetUp();
     // A packet socket sees what a veth carries, and a veth carries unsegmented sends whole; a
     // network card would have cut them.
-    status = spaces_[1]->Run("ethtool -K " + interface_ + " tx-udp-segmentation off");
+    const Status status = spaces_[1]->Run("ethtool -K " + interface_ + " tx-udp-segmentation off");
     ASSERT_TRUE(status.ok()) << status.text();
   }
 
@@ -84,63 +63,10 @@ class DpdkVethTest : public ::testing::TestWithParam<bool> {
     return group.ok() ? std::move(*group) : nullptr;
   }
 
-  std::unique_ptr<UdpPortGroup> OpenUdp() {
-    const NetworkNamespace::Inside inside(*spaces_[1]);
-    auto group = UdpPortGroup::Create({.interfaces = {interface_}}, SteeringTable(1));
-    EXPECT_TRUE(group.ok()) << group.status().text();
-    return group.ok() ? std::move(*group) : nullptr;
-  }
-
-  // In the namespace of the sender: sockets for source ports are opened on the way.
-  void Send(size_t side, PacketPort& port, const wire::Path& path, uint32_t count, size_t payload,
-            Qpn qpn = kQpn) {
-    const NetworkNamespace::Inside inside(*spaces_[side]);
-    for (uint32_t psn = 0; psn < count; ++psn) {
-      TxPacket* packet = port.Acquire();
-      ASSERT_NE(packet, nullptr);
-      packet->path = path;
-      packet->length = static_cast<uint32_t>(WriteTestPacket(qpn, psn, payload, packet->data));
-      ASSERT_EQ(port.Transmit({&packet, 1}), 1U);
-    }
-    FlushAll(port);
-  }
-
-  static void FlushAll(PacketPort& port) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (!port.Flush() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-  }
-
-  static std::vector<Received> Poll(PacketPort& port, size_t count) {
-    std::vector<Received> got;
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (got.size() < count && std::chrono::steady_clock::now() < deadline) {
-      for (auto& received : ReceiveAll(port)) got.push_back(std::move(received));
-      std::this_thread::yield();
-    }
-    return got;
-  }
-
   // A new device hears everything for a moment.
   static void TakeEarlyFrames(DpdkPortGroup& group) {
     for (size_t i = 0; i < group.queues(); ++i) ReceiveAll(group.queue(i));
   }
-
-  static void ExpectWhole(const std::vector<Received>& got, const wire::Path& path, size_t count) {
-    ASSERT_EQ(got.size(), count);
-    for (uint32_t i = 0; i < count; ++i) {
-      EXPECT_EQ(PsnOf(got[i].bytes), i);
-      EXPECT_TRUE(IsTestPacket(got[i].bytes));
-      EXPECT_EQ(got[i].meta.source, path.source);
-      EXPECT_EQ(got[i].meta.destination, path.destination);
-      EXPECT_EQ(got[i].meta.source_port, path.source_port);
-      EXPECT_EQ(got[i].meta.traffic_class, path.traffic_class);
-      uint16_t id = got[i].meta.ip_id;
-      EXPECT_TRUE(wire::VerifyIcrc(got[i].meta, got[i].bytes, &id));
-    }
-  }
-
-  std::string interface_;
-  std::optional<NetworkNamespace> spaces_[2];
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, DpdkVethTest, ::testing::Values(true, false),

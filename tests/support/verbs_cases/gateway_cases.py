@@ -205,6 +205,20 @@ def _huge_pages(pair):
     return f"{len(ran)} rdma_check cases, huge pages: {', '.join(taken)}"
 
 
+def _xdp_program(pair):
+    """The XDP program is on the interface while the daemon lives, and leaves with a daemon that is killed."""
+    def attached():
+        return "prog/xdp" in run(["ip", "link", "show", "dev", pair.left.interface], namespace=pair.left.namespace)
+    expect(attached(), "no XDP program on the interface of a running gateway")
+    pair.left.daemon.signal(signal.SIGKILL)
+    eventually("an interface without a program", lambda: not attached())
+    pair.left.start_gateway()
+    expect(attached(), "no XDP program after the restart")
+    with pair.counted(at_least=2):
+        ran = rdma_check(pair, True, "cm", cases="transfer.mixed*")
+    return f"{len(ran)} rdma_check cases after a kill"
+
+
 def _cm_misuse(pair):
     """Calls of librdmacm that cannot work fail as they do with a kernel's device."""
     def said(host):
@@ -361,4 +375,5 @@ def gateway_cases():
     ]
     return [Case(f"gateway.{name}", mtu, run, "gateway") for name, mtu, run in cases] + [
         Case("gateway.workers", 4200, _workers, "workers"),
-        Case("gateway.huge_pages", 4200, _huge_pages, "dpdk")]
+        Case("gateway.huge_pages", 4200, _huge_pages, "dpdk"),
+        Case("gateway.xdp_program", 1500, _xdp_program, "xdp")]

@@ -15,7 +15,7 @@ from . import runner
 def parser_for(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose id matches")
-    parser.add_argument("--port", choices=("udp", "af_packet"), default="udp", help="port mode of the gateways")
+    parser.add_argument("--port", choices=("udp", "af_packet", "af_xdp"), default="udp", help="port mode of the gateways")
     parser.add_argument("--workers", type=int, default=1, help="workers of each gateway")
     parser.add_argument("--channels", choices=("enabled", "disabled"), default="enabled",
                         help="channels between gateways")
@@ -42,7 +42,7 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
     if left_is_gateway and arguments.workers > 1:
         offered.add("workers")
     if left_is_gateway:
-        offered.add({"udp": "kernel_sockets", "af_packet": "dpdk"}[arguments.port])
+        offered.add({"udp": "kernel_sockets", "af_packet": "dpdk", "af_xdp": "xdp"}[arguments.port])
     if arguments.channels == "enabled":
         offered.add("channels")
     # What a gateway inside of a program is made from depends on neither the daemons' port mode nor their workers.

@@ -213,7 +213,7 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
        {"f.yaml:2: ports[0]: a mapping (key: value) is expected here",
         "f.yaml:1: ports: at least one port is needed"}},
       {"ports:\n  - mode: pci",
-       {"f.yaml:2: ports[0].mode: 'pci' is not known, use udp, af_packet or vdev"}},
+       {"f.yaml:2: ports[0].mode: 'pci' is not known, use udp, af_packet, af_xdp or vdev"}},
       {"ports:\n  - interface: a/b",
        {"f.yaml:2: ports[0].interface: 'a/b' is not a name of a network interface (see `ip "
         "link`)"}},
@@ -227,6 +227,8 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
         "from"}},
       {"ports:\n  - interface: eth0\n    vdev: net_null0",
        {"f.yaml:3: ports[0].vdev: only for mode vdev; here the interface itself is asked"}},
+      {"ports:\n  - mode: af_xdp\n    interface: eth0\n    vlan: 7",
+       {"f.yaml:4: ports[0].vlan: only for mode vdev; here the interface itself is asked"}},
       {"ports:\n  - mode: af_packet\n    interface: eth0\n    segmentation: on",
        {"f.yaml:4: ports[0].segmentation: only for mode udp"}},
       {"ports:\n  - mode: vdev\n    vdev: x\n    addresses: [192.0.2.1, 192.0.2.1/33]",

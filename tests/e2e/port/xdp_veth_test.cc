@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The af_xdp port mode on a veth pair shared with the kernel, against the udp port mode on the
+// other side. Needs root.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gateway/port/kernel/local_address.h"
+#include "gateway/port/xdp/xdp_port.h"
+#include "gateway/port/xdp/xdp_program.h"
+#include "tests/support/network/network_namespace.h"
+#include "tests/support/network/port_fixture.h"
+#include "tests/support/network/veth_test.h"
+
+namespace rocegw::port {
+namespace {
+
+using rocegw::testing::NetworkNamespace;
+using rocegw::testing::PathBetween;
+using rocegw::testing::ReceiveAll;
+using rocegw::testing::Received;
+
+constexpr size_t kXdpMtu = 4200;
+constexpr auto kXdpPatience = rocegw::testing::kVethPatience;
+constexpr int kXdpPatienceMs = std::chrono::milliseconds(kXdpPatience).count();
+
+class XdpVethTest : public rocegw::testing::VethTest {
+ protected:
+  XdpVethTest() : VethTest(kXdpMtu) {}
+
+  StatusOr<std::unique_ptr<XdpPortGroup>> TryXdp(const std::string& interface, size_t workers = 1) {
+    const NetworkNamespace::Inside inside(*spaces_[0]);
+    return XdpPortGroup::Create(
+        {.interface = interface, .packets_per_queue = 128, .receive_buffers = 512},
+        SteeringTable(workers));
+  }
+
+  std::unique_ptr<XdpPortGroup> OpenXdp(size_t workers = 1) {
+    auto group = TryXdp(interface_, workers);
+    EXPECT_TRUE(group.ok()) << group.status().text();
+    return group.ok() ? std::move(*group) : nullptr;
+  }
+
+  bool HasProgram() {
+    return spaces_[0]->Run("ip link show dev " + interface_ + " | grep -q xdp").ok();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, XdpVethTest, ::testing::Values(true, false),
+                         [](const auto& test) { return test.param ? "IPv4" : "IPv6"; });
+
+TEST_P(XdpVethTest, BothWays_WithTheKernelsNeighbours) {
+  const auto xdp = OpenXdp();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  // The kernel does not know the neighbour yet: the first packets wait. Payloads of 4096 bytes are
+  // longer than a chunk of packet memory.
+  for (const size_t payload : {64U, 1024U, 4096U}) {
+    const wire::Path there = PathBetween(1, 2, GetParam());
+    Send(0, xdp->queue(0), there, 40, payload);
+    ExpectWhole(Poll(udp->queue(0), 40), there, 40);
+    const wire::Path back = PathBetween(2, 1, GetParam());
+    Send(1, udp->queue(0), back, 30, payload);
+    const auto got = Poll(xdp->queue(0), 30);
+    ExpectWhole(got, back, 30);
+    for (const Received& received : got) EXPECT_EQ(received.meta.ip_id_known, GetParam());
+  }
+  EXPECT_EQ(xdp->queue(0).counters().tx_lost.Read(), 0U);
+  EXPECT_EQ(xdp->queue(0).counters().rx_malformed.Read(), 0U);
+}
+
+TEST_P(XdpVethTest, Buffers_AreReused) {
+  const auto xdp = OpenXdp();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  // Several times as many packets as there are buffers of either direction.
+  const wire::Path there = PathBetween(1, 2, GetParam());
+  const wire::Path back = PathBetween(2, 1, GetParam());
+  for (int round = 0; round < 20; ++round) {
+    Send(0, xdp->queue(0), there, 100, 2048);
+    ASSERT_EQ(Poll(udp->queue(0), 100).size(), 100U);
+    Send(1, udp->queue(0), back, 100, 4096);
+    ASSERT_EQ(Poll(xdp->queue(0), 100).size(), 100U);
+  }
+}
+
+TEST_P(XdpVethTest, OtherTraffic_StaysTheKernels) {
+  const auto xdp = OpenXdp();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  const std::string first = GetParam() ? "10.9.0.1" : "fd09::1";
+  // The kernel answers a SYN to a port that no program serves.
+  const Status refused =
+      spaces_[1]->Run("timeout 5 bash -c 'echo x > /dev/tcp/" + first + "/9' 2>&1");
+  EXPECT_NE(refused.text().find("refused"), std::string::npos) << refused.text();
+  // Another UDP port does not reach the queue, nor does 4791 at a foreign address.
+  const std::string foreign = GetParam() ? "10.9.0.66" : "fd09::42";
+  ASSERT_TRUE(spaces_[1]
+                  ->Run("ip neigh add " + foreign + " lladdr 02:09:00:00:00:01 dev " + interface_)
+                  .ok());
+  ASSERT_TRUE(spaces_[1]->Run("bash -c 'echo x > /dev/udp/" + first + "/4792'").ok());
+  Send(1, udp->queue(0), PathBetween(2, 66, GetParam()), 4, 64);
+  Send(1, udp->queue(0), PathBetween(2, 1, GetParam()), 5, 64);
+  EXPECT_EQ(Poll(xdp->queue(0), 5).size(), 5U);
+  EXPECT_EQ(xdp->queue(0).counters().rx_not_roce.Read(), 0U);
+}
+
+TEST_P(XdpVethTest, Frames_WakeTheirWorkerOnly) {
+  const auto xdp = OpenXdp(2);
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  ASSERT_EQ(xdp->queues(), 2U);
+  pollfd fds[] = {{xdp->queue(0).wake_fd(), POLLIN, 0}, {xdp->queue(1).wake_fd(), POLLIN, 0}};
+  EXPECT_EQ(poll(fds, 2, 0), 0);
+  // The interface has one receive queue, which belongs to the first worker.
+  Send(1, udp->queue(0), PathBetween(2, 1, GetParam()), 1, 64);
+  ASSERT_EQ(poll(fds, 2, kXdpPatienceMs), 1);
+  EXPECT_NE(fds[0].revents, 0);
+  EXPECT_EQ(Poll(xdp->queue(0), 1).size(), 1U);
+  EXPECT_EQ(poll(fds, 2, 0), 0);
+}
+
+TEST_P(XdpVethTest, MoreWorkersThanQueues_AllSend) {
+  const auto xdp = OpenXdp(3);
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  const wire::Path there = PathBetween(1, 2, GetParam());
+  for (int round = 0; round < 4; ++round) {
+    for (size_t queue = 0; queue < 3; ++queue) {
+      Send(0, xdp->queue(queue), there, 50, 4096);
+      ExpectWhole(Poll(udp->queue(0), 50), there, 50);
+    }
+  }
+}
+
+TEST_P(XdpVethTest, MoreQueuesThanWorkers_NoFrameIsMissed) {
+  // Received frames of several flows come on several queues.
+  for (size_t side = 0; side < 2; ++side)
+    ASSERT_TRUE(spaces_[side]->Run("ethtool -L " + interface_ + " rx 2 tx 2").ok());
+  const auto xdp = OpenXdp();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  for (uint16_t flow = 0; flow < 32; ++flow) {
+    wire::Path path = PathBetween(2, 1, GetParam());
+    path.source_port = static_cast<uint16_t>(0xC100 + flow);
+    Send(1, udp->queue(0), path, 2, 256);
+  }
+  EXPECT_EQ(Poll(xdp->queue(0), 64).size(), 64U);
+}
+
+TEST_P(XdpVethTest, AddressAddedLater_IsOwn) {
+  const auto xdp = OpenXdp();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  const wire::Path path = PathBetween(2, 9, GetParam());
+  const std::string address = GetParam() ? "10.9.0.9/24" : "fd09::9/64 nodad";
+  ASSERT_TRUE(spaces_[0]->Run("ip addr add " + address + " dev " + interface_).ok());
+  std::vector<Received> got;
+  const auto deadline = std::chrono::steady_clock::now() + kXdpPatience;
+  while (got.empty() && std::chrono::steady_clock::now() < deadline) {
+    Send(1, udp->queue(0), path, 1, 64);
+    got = ReceiveAll(xdp->queue(0));
+  }
+  ASSERT_FALSE(got.empty());
+  EXPECT_EQ(got[0].meta.destination, path.destination);
+}
+
+TEST_P(XdpVethTest, Program_LeavesWithItsPort) {
+  EXPECT_FALSE(HasProgram());
+  auto xdp = OpenXdp();
+  ASSERT_NE(xdp, nullptr);
+  EXPECT_TRUE(HasProgram());
+  xdp.reset();
+  EXPECT_FALSE(HasProgram());
+}
+
+TEST_P(XdpVethTest, ForeignProgram_IsRefusedByName) {
+  auto foreign = XdpProgram::Load(4790);
+  ASSERT_TRUE(foreign.ok()) << foreign.status().text();
+  {
+    const NetworkNamespace::Inside inside(*spaces_[0]);
+    auto info = ReadInterface(interface_);
+    ASSERT_TRUE(info.ok());
+    ASSERT_TRUE(foreign->Attach(interface_, info->index).ok());
+  }
+  const auto xdp = TryXdp(interface_);
+  ASSERT_FALSE(xdp.ok());
+  EXPECT_NE(xdp.status().text().find("another XDP program"), std::string::npos)
+      << xdp.status().text();
+}
+
+TEST_P(XdpVethTest, Interfaces_ThatItCannotServe) {
+  auto xdp = TryXdp("nosuch0");
+  ASSERT_FALSE(xdp.ok());
+  EXPECT_NE(xdp.status().text().find("nosuch0"), std::string::npos);
+  xdp = TryXdp("lo");
+  ASSERT_FALSE(xdp.ok());
+  EXPECT_NE(xdp.status().text().find("loopback"), std::string::npos) << xdp.status().text();
+}
+
+}  // namespace
+}  // namespace rocegw::port
