@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""10^8 forged packets at queue pairs, channels, the connection manager and discovery, in pieces. A piece is one seed; its rows go to
+tests/bench/results/forge_COMMIT.csv. Started again on the same commit it goes on behind the last seed until the rows have --packets
+together; --minutes ends a run earlier. With changes that are not committed the rows go to build/bench instead.
+
+At the end the sums of all pieces are printed. A row that does not agree with arithmetic ends the run with status 1."""
+
+import argparse
+import csv
+import os
+import secrets
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RESULTS = "tests/bench/results"
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def results_file():
+    commit = git("rev-parse", "--short=12", "HEAD")
+    if git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{RESULTS}"):
+        return os.path.join(ROOT, "build", "bench", f"forge_{commit}-dirty.csv")
+    return os.path.join(ROOT, RESULTS, f"forge_{commit}.csv")
+
+
+def rows_of(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="ascii", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def piece(binary, seed, count):
+    out = os.path.join(ROOT, "build", "bench", "forge.piece")
+    run = subprocess.run(
+        [binary, "--count", str(count), "--seed", str(seed), "--csv", out], check=False, capture_output=True, text=True
+    )
+    if run.returncode not in (0, 1):
+        sys.exit(f"forge: seed {seed}: bench_forge ended with {run.returncode}\n{run.stdout}{run.stderr}")
+    return rows_of(out), [line for line in run.stdout.splitlines() if "NOT AS EXPECTED" in line]
+
+
+def append(path, rows):
+    new = not os.path.exists(path)
+    with open(path, "a", encoding="ascii", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+def power(bits):
+    if bits == "-1":
+        return "-"
+    return {"inf": "never", "0": "1"}.get(bits, f"2^{bits}")
+
+
+def print_sums(rows):
+    sums = {}
+    for row in rows:
+        name = (row["target"], row["packet"], row["knows"], power(row["bits"]), power(row["rnic"]), power(row["tcp"]))
+        total = sums.setdefault(name, [0, 0, 0])
+        for i, figure in enumerate(("sent", "changes", "answered")):
+            total[i] += int(row[figure])
+    print("| target | packet | the attacker knows | expected | RNIC | TCP | sent | changes | answered |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, total in sums.items():
+        print(f"| {' | '.join(name)} | {' | '.join(f'{figure:,}' for figure in total)} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/bench forge --", description=__doc__)
+    parser.add_argument("--binaries", default=os.path.join(ROOT, "build/release/bin"))
+    parser.add_argument("--packets", type=float, default=1e8, help="in all rows of this commit together (1e8)")
+    parser.add_argument("--minutes", type=float, help="end this run after so many")
+    parser.add_argument("--count", type=float, default=2e5, help="packets of a row in one piece (2e5)")
+    parser.add_argument("--seed", type=int, help="of the first piece of a new file; otherwise drawn")
+    options = parser.parse_args()
+
+    path = results_file()
+    os.makedirs(os.path.join(ROOT, "build", "bench"), exist_ok=True)
+    rows = rows_of(path)
+    done = sum(int(row["sent"]) for row in rows)
+    if rows and options.seed is not None:
+        sys.exit(f"forge: {path} has seeds already, and goes on with {int(rows[-1]['seed']) + 1}")
+    seed = int(rows[-1]["seed"]) + 1 if rows else options.seed
+    if seed is None:
+        seed = secrets.randbelow(1 << 40)
+    end = time.monotonic() + options.minutes * 60 if options.minutes else None
+    print(f"forge: {os.path.relpath(path, ROOT)}, {done:.3g} of {options.packets:.3g} packets so far, on from seed {seed}", flush=True)
+    begin, cpu, now = time.monotonic(), 0.0, 0
+    wrong = []
+    while done < options.packets and not wrong and (end is None or time.monotonic() < end):
+        made, wrong = piece(os.path.join(options.binaries, "bench_forge"), seed, int(options.count))
+        append(path, made)
+        rows += made
+        sent = sum(int(row["sent"]) for row in made)
+        done, now = done + sent, now + sent
+        cpu += sum(float(row["seconds"]) for row in made)
+        seed += 1
+    print_sums(rows)
+    if cpu:
+        print(f"forge: {now / cpu / 1e6:.2f} million packets per second of processor time, {time.monotonic() - begin:.0f} s")
+    for line in wrong:
+        print(f"forge: seed {seed - 1}: {line}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
