@@ -166,8 +166,9 @@ gateways:
   # and the content is encrypted. Plain RoCEv2 is never protected. Needs key_file.
   protection: off
   # Keys of the fleet: a file of mode 0600 with 32 hexadecimal digits per line (openssl rand -hex 16). The first key
-  # makes tags, up to two more only verify them. SIGHUP reads the file again. To replace a key without a gap, add the
-  # new one below the old one on every gateway, then move it to the top everywhere, then remove the old one.
+  # makes tags, up to two more only verify them. It is read again when it changes, and on SIGHUP. To replace a key
+  # without a gap, add the new one below the old one on every gateway, then move it to the top everywhere, then remove
+  # the old one.
   # key_file: /etc/rocegw/fleet.key       # default: none
 
 # The pool of every program that attaches.

@@ -30,6 +30,7 @@ using process::Version;
 
 // Longest interval between heartbeats of the control thread.
 constexpr Duration kLoopRound = Seconds(1);
+constexpr Duration kLookAtKeysEvery = Seconds(2);
 constexpr Duration kFirstRetry = Seconds(1);
 constexpr Duration kLastRetry = Seconds(30);
 // Sessions end when the workers have released their objects, which takes microseconds.
@@ -256,6 +257,7 @@ Status Gateway::StartSessions() {
 Status Gateway::StartKeys() {
   FleetKeys keys;
   if (!config_.gateways.key_file.empty()) {
+    (void)key_file_watch_.HasChanged(config_.gateways.key_file);
     auto read = ReadKeyFile(config_.gateways.key_file);
     if (!read.ok()) return read.status();
     keys = *read;
@@ -267,8 +269,21 @@ Status Gateway::StartKeys() {
   return OkStatus();
 }
 
-Status Gateway::ReloadKeys() {
-  return config_.gateways.key_file.empty() ? OkStatus() : StartKeys();
+void Gateway::ReloadKeys() {
+  if (config_.gateways.key_file.empty()) return;
+  if (const Status keys = StartKeys(); !keys.ok())
+    spdlog::warn("{}; the keys stay as they were", keys.text());
+}
+
+void Gateway::WatchKeysLater() {
+  if (config_.gateways.key_file.empty()) return;
+  loop_.At(ControlLoop::Now() + kLookAtKeysEvery, [this] {
+    if (!IsBeingReplaced() && key_file_watch_.HasChanged(config_.gateways.key_file)) {
+      spdlog::info("{} has changed: its keys are read", config_.gateways.key_file);
+      ReloadKeys();
+    }
+    WatchKeysLater();
+  });
 }
 
 std::vector<std::string> Gateway::CheckStatic(const Config& config, const std::string& file) {
@@ -330,6 +345,7 @@ Status Gateway::StartGrpc() {
 }
 
 void Gateway::Run() {
+  WatchKeysLater();
   // A stop right behind COMMIT waits: what this process would remove may be the successor's.
   while (!stop_requested_ || take_over_server_.is_decided()) loop_.RunOnce(kLoopRound);
 }

@@ -17,6 +17,7 @@
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/config_target.h"
 #include "gateway/daemon/diagnoses.h"
+#include "gateway/daemon/key_file.h"
 #include "gateway/daemon/sysfs_counters.h"
 #include "gateway/daemon/sysfs_view.h"
 #include "gateway/daemon/take_over/quiet.h"
@@ -84,8 +85,9 @@ class Gateway final : private service::StateSource,
   // process must exit.
   bool Stop();
 
-  // Reads the key file again; does nothing without one. An error keeps the current keys.
-  Status ReloadKeys();
+  // Reads the key file again; does nothing without one. An error keeps the current keys, and is
+  // logged.
+  void ReloadKeys();
 
   ControlLoop& loop() { return loop_; }
   // Returns problems of the configuration's static objects, "FILE:LINE: text".
@@ -103,6 +105,8 @@ class Gateway final : private service::StateSource,
   void UpdateSysfs(const session::Device& device);
   Status StartSessions();
   Status StartKeys();
+  // Looks at the key file now and then, since it may be replaced.
+  void WatchKeysLater();
   Status StartConfiguration();
   // Schedules another attempt to apply rejected objects: soon, then at growing intervals, while
   // there are any.
@@ -178,6 +182,7 @@ class Gateway final : private service::StateSource,
   std::optional<ConfigTarget> target_;
   std::optional<apply::Engine> engine_;
   bool retries_ = false;
+  KeyFileWatch key_file_watch_;
   Duration retry_after_;
   Diagnoses diagnoses_;
   service::GatewayMetrics metrics_;

@@ -76,4 +76,15 @@ StatusOr<FleetKeys> ReadKeyFile(const std::string& path) {
   return keys;
 }
 
+bool KeyFileWatch::HasChanged(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return false;
+  // The time of the change, not that of the modification, which copies keep.
+  const Stamp now{info.st_dev, info.st_ino, info.st_size,
+                  info.st_ctim.tv_sec * 1'000'000'000 + info.st_ctim.tv_nsec};
+  if (now == seen_) return false;
+  seen_ = now;
+  return true;
+}
+
 }  // namespace rocegw::daemon

@@ -292,8 +292,7 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
     if (info.ssi_signo == SIGHUP) {
       manager.Reloading();
       Reload(arguments);
-      if (const Status keys = gateway.ReloadKeys(); !keys.ok())
-        spdlog::warn("{}; the keys stay as they were", keys.text());
+      gateway.ReloadKeys();
       manager.Ready(gateway.Summary());
     } else if (info.ssi_signo == SIGUSR2) {
       Spawn(invocation, gateway.loop());

@@ -69,5 +69,20 @@ TEST_F(KeyFileTest, WhatIsNoFile_IsRefused) {
   ExpectRefused(ReadKeyFile(path), "not a regular file");
 }
 
+TEST_F(KeyFileTest, AReplacedFile_HasChangedOnce) {
+  ASSERT_TRUE(Read(kOne).ok());
+  KeyFileWatch watch;
+  EXPECT_TRUE(watch.HasChanged(path)) << "not seen before";
+  EXPECT_FALSE(watch.HasChanged(path));
+  // Same length, in the same tick of the file system's clock: the inode tells.
+  const std::string fresh = path + ".new";
+  std::ofstream(fresh) << kTwo;
+  ASSERT_EQ(::rename(fresh.c_str(), path.c_str()), 0);
+  EXPECT_TRUE(watch.HasChanged(path));
+  EXPECT_FALSE(watch.HasChanged(path));
+  ::unlink(path.c_str());
+  EXPECT_FALSE(watch.HasChanged(path)) << "the keys stay when the file is gone";
+}
+
 }  // namespace
 }  // namespace rocegw::daemon
