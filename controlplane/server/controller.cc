@@ -55,7 +55,7 @@
 #include "controlplane/sync/connection_keeper.h"
 #include "controlplane/sync/operation_keeper.h"
 #include "controlplane/sync/presence.h"
-#include "gateway/base/heartbeat.h"
+#include "gateway/base/timing/heartbeat.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/disk/durable_file.h"
 #include "gateway/process/http/metrics_server.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gateway/base/secret_sequence.h"
-#include "gateway/base/token_bucket.h"
+#include "gateway/base/timing/token_bucket.h"
 
 namespace rocegw {
 

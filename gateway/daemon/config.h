@@ -15,6 +15,7 @@
 
 namespace rocegw::daemon {
 
+using datapath::CopyEngineMode;
 using datapath::GatewaysConfig;
 using datapath::InterfaceAddress;
 using datapath::LimitsConfig;
@@ -22,7 +23,6 @@ using datapath::MacAddress;
 using datapath::NeighbourConfig;
 using datapath::PoolConfig;
 using datapath::PortConfig;
-using datapath::CopyEngineMode;
 using datapath::PortMode;
 using datapath::Segmentation;
 using datapath::Steering;

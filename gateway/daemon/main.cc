@@ -19,7 +19,7 @@
 #include <string>
 #include <utility>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/gateway.h"
 #include "gateway/daemon/key_file.h"
@@ -33,7 +33,7 @@
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
 #include "gateway/process/stop_deadline.h"
-#include "gateway/session/attach/receiver_process.h"
+#include "gateway/session/descriptors/receiver_process.h"
 
 namespace rocegw::daemon {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "gateway/base/fleet_keys.h"
 #include "gateway/base/memory_placement.h"
-#include "gateway/base/wait_policy.h"
+#include "gateway/base/timing/wait_policy.h"
 #include "gateway/flow/cc_profile.h"
 #include "gateway/flow/cc_selector.h"
 #include "gateway/wire/gateway_mad.h"
@@ -106,7 +106,7 @@ struct GatewaysConfig {
   bool operator==(const GatewaysConfig&) const = default;
 };
 
-// How workers wait for work and are scheduled (base/wait_policy.h,
+// How workers wait for work and are scheduled (base/timing/wait_policy.h,
 // worker/schedule/thread_scheduling.h).
 struct WaitingConfig {
   WaitMode mode = WaitMode::kAdaptive;

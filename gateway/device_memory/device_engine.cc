@@ -9,7 +9,7 @@
 #include <ctime>
 #include <string>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/memory/direct_copy.h"
 
 namespace rocegw::device_memory {

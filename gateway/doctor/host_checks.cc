@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "gateway/base/silence.h"
+#include "gateway/base/timing/silence.h"
 
 namespace rocegw::doctor {
 namespace {

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "gateway/base/containers/kept_nodes.h"
-#include "gateway/base/heartbeat.h"
-#include "gateway/base/late_yields.h"
-#include "gateway/base/monotonic_clock.h"
 #include "gateway/base/status.h"
 #include "gateway/base/time.h"
+#include "gateway/base/timing/heartbeat.h"
+#include "gateway/base/timing/late_yields.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/base/unique_fd.h"
 
 struct epoll_event;

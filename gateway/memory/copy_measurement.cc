@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 
 namespace rocegw::memory {
 namespace {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "gateway/base/heartbeat.h"
 #include "gateway/base/time.h"
+#include "gateway/base/timing/heartbeat.h"
 
 namespace rocegw::process {
 

@@ -12,7 +12,7 @@
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/attach/client_call_queue.h"
-#include "gateway/session/attach/descriptor_receiver.h"
+#include "gateway/session/descriptors/descriptor_receiver.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/heap_return.h"
 #include "gateway/session/objects/multicast_groups.h"

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/worker/schedule/cycle_clock.h"
 
 namespace rocegw::worker {

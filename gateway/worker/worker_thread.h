@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thread of a worker: clock, rounds, and what it does between rounds, which base/wait_policy.h
-// decides. It sleeps on one epoll set of ports, sessions' eventfds and its own wake descriptor.
+// Thread of a worker: clock, rounds, and what it does between rounds, which
+// base/timing/wait_policy.h decides. It sleeps on one epoll set of ports, sessions' eventfds and
+// its own wake descriptor.
 //
 // With WorkerWaiting::guests, other threads of the process may run rounds instead, one at a time
 // (docs/user/in_process.md). While guests run rounds, the worker's own thread only checks now and
@@ -15,9 +16,9 @@
 #include <thread>
 #include <unordered_set>
 
-#include "gateway/base/heartbeat.h"
 #include "gateway/base/status.h"
-#include "gateway/base/wait_policy.h"
+#include "gateway/base/timing/heartbeat.h"
+#include "gateway/base/timing/wait_policy.h"
 #include "gateway/worker/schedule/thread_scheduling.h"
 #include "gateway/worker/worker.h"
 

@@ -11,7 +11,7 @@
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
 #include "controlplane/model/timestamp.h"
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 
 namespace rocegw::api {

@@ -16,7 +16,7 @@
 #include "controlplane/kubeapi/api_server.h"
 #include "gateway/base/source_limits.h"
 #include "gateway/base/time.h"
-#include "gateway/base/token_bucket.h"
+#include "gateway/base/timing/token_bucket.h"
 
 namespace rocegw::api {
 

@@ -37,8 +37,8 @@
 #include "controlplane/server/front/front_limits.h"
 #include "controlplane/server/front/hand_off_slots.h"
 #include "controlplane/server/front/heap_return.h"
-#include "gateway/base/heartbeat.h"
 #include "gateway/base/status.h"
+#include "gateway/base/timing/heartbeat.h"
 #include "gateway/base/unique_fd.h"
 
 namespace rocegw::server {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "gateway/base/token_bucket.h"
+#include "gateway/base/timing/token_bucket.h"
 #include "gateway/channel/acceptor/open_cookies.h"
 #include "gateway/channel/channel.h"
 

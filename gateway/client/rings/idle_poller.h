@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "gateway/base/wait_policy.h"
+#include "gateway/base/timing/wait_policy.h"
 
 namespace rocegw::client {
 

@@ -24,7 +24,7 @@
 #include "gateway/base/ids.h"
 #include "gateway/base/source_limits.h"
 #include "gateway/base/time.h"
-#include "gateway/base/token_bucket.h"
+#include "gateway/base/timing/token_bucket.h"
 #include "gateway/cm/cm_action.h"
 #include "gateway/cm/cm_config.h"
 #include "gateway/metrics/drop_reason.h"

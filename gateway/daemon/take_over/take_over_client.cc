@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/take_over/descriptors.h"
 
 namespace rocegw::daemon {

@@ -16,7 +16,7 @@
 #include <limits>
 #include <utility>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/wire/link_local.h"
 
 namespace rocegw::port {

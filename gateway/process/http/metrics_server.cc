@@ -16,7 +16,7 @@
 #include <cstring>
 #include <utility>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 
 namespace rocegw::process {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "gateway/base/unique_fd.h"
 #include "gateway/session/attach/client_call_queue.h"
-#include "gateway/session/attach/descriptor_receiver.h"
+#include "gateway/session/descriptors/descriptor_receiver.h"
 
 namespace rocegw::session {
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "gateway/base/silence.h"
+#include "gateway/base/timing/silence.h"
 #include "gateway/session/commands/link_configs.h"
 #include "gateway/session/session_server.h"
 

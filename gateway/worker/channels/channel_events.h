@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "gateway/base/timer_wheel.h"
+#include "gateway/base/timing/timer_wheel.h"
 #include "gateway/channel/owner.h"
 #include "gateway/worker/channels/channel_bindings.h"
 #include "gateway/worker/objects/group_table.h"

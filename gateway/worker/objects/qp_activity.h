@@ -3,7 +3,7 @@
 // deadlines into the timer wheel. Belongs to one worker.
 #pragma once
 
-#include "gateway/base/timer_wheel.h"
+#include "gateway/base/timing/timer_wheel.h"
 #include "gateway/flow/carrier.h"
 #include "gateway/flow/frame_ref.h"
 #include "gateway/worker/objects/qp_table.h"

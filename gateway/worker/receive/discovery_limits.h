@@ -6,7 +6,7 @@
 #include <set>
 
 #include "gateway/base/source_limits.h"
-#include "gateway/base/token_bucket.h"
+#include "gateway/base/timing/token_bucket.h"
 #include "gateway/wire/datagram.h"
 
 namespace rocegw::hand_over {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/worker/schedule/cycle_clock.h"
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "tests/support/network/network_namespace.h"
 
 namespace rocegw::port::waits {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/base/late_yields.h"
+#include "gateway/base/timing/late_yields.h"
 
 #include <gtest/gtest.h>
 

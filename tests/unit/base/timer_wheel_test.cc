@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timer wheel, compared with a list of deadlines.
-#include "gateway/base/timer_wheel.h"
+#include "gateway/base/timing/timer_wheel.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps between turns: each mode of the policy, and what late yields change. The last tests check
 // random schedules against what each mode promises.
-#include "gateway/base/wait_policy.h"
+#include "gateway/base/timing/wait_policy.h"
 
 #include <gtest/gtest.h>
 

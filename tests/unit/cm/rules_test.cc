@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "gateway/base/token_bucket.h"
+#include "gateway/base/timing/token_bucket.h"
 #include "gateway/cm/connection/cm_time.h"
 #include "gateway/cm/connection/negotiation.h"
 #include "gateway/cm/connection/state_table.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "gateway/base/monotonic_clock.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {

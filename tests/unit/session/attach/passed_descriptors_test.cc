@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "gateway/base/descriptor_message.h"
-#include "gateway/session/attach/descriptor_receiver.h"
 #include "gateway/session/attach/message_socket.h"
+#include "gateway/session/descriptors/descriptor_receiver.h"
 
 namespace rocegw::session {
 namespace {

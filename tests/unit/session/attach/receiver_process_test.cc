@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process that receives descriptors: what it gives to the daemon, and when it ends. The test
 // has no threads, as the daemon has none when it starts the process.
-#include "gateway/session/attach/receiver_process.h"
+#include "gateway/session/descriptors/receiver_process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

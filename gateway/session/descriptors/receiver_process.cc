@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/attach/receiver_process.h"
+#include "gateway/session/descriptors/receiver_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "gateway/base/descriptor_message.h"
-#include "gateway/session/attach/threadless_process.h"
+#include "gateway/session/descriptors/threadless_process.h"
 #include "gateway/session/object_bytes.h"
 
 namespace rocegw::session {

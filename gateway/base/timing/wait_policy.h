@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "gateway/base/late_yields.h"
 #include "gateway/base/time.h"
+#include "gateway/base/timing/late_yields.h"
 
 namespace rocegw {
 

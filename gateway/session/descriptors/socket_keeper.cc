@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/attach/socket_keeper.h"
+#include "gateway/session/descriptors/socket_keeper.h"
 
 #include <poll.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "gateway/base/descriptor_message.h"
-#include "gateway/session/attach/threadless_process.h"
+#include "gateway/session/descriptors/threadless_process.h"
 #include "gateway/session/object_bytes.h"
 #include "gateway/session/socket_cookie.h"
 

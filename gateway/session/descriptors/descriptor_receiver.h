@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/attach/passed_descriptor.h"
+#include "gateway/session/descriptors/passed_descriptor.h"
 
 namespace rocegw::session {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/base/timer_wheel.h"
+#include "gateway/base/timing/timer_wheel.h"
 
 #include <algorithm>
 #include <bit>

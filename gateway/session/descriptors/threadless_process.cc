@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/attach/threadless_process.h"
+#include "gateway/session/descriptors/threadless_process.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>

@@ -15,8 +15,8 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/session/attach/descriptor_receiver.h"
-#include "gateway/session/attach/socket_keeper.h"
+#include "gateway/session/descriptors/descriptor_receiver.h"
+#include "gateway/session/descriptors/socket_keeper.h"
 
 namespace rocegw::session {
 

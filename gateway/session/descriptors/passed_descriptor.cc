@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/attach/passed_descriptor.h"
+#include "gateway/session/descriptors/passed_descriptor.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
