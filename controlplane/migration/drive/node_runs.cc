@@ -119,6 +119,11 @@ void NodeRuns::AskAgain(NodeRecord& node) const {
   if (node.activity == Activity::kUndo && StepOf(node) == Step::kCordon) --node.step;
 }
 
+void NodeRuns::AskAgainBeforeCordon(uint32_t index) {
+  if (!plan_.flag_day || record_.nodes[index].pending.has_value()) return;
+  AskAgain(writer_.Touch(index));
+}
+
 void NodeRuns::OnLost(uint32_t index) {
   NodeRecord& node = writer_.Touch(index);
   if (!node.reachable) return;
@@ -292,6 +297,9 @@ NodeRuns::Barrier NodeRuns::BarrierNow() const {
   Barrier barrier;
   if (!plan_.flag_day) return barrier;
   const auto rules = ForwardSteps(plan_.restarts);
+  // The first node that is cordoned makes the clients of all nodes wait: a node that is blocked or
+  // lost keeps it from that.
+  const size_t cordoning = IndexOf(rules, Step::kCordon);
   // The first node that stops may take the storage's quorum along, which cordon and drain need.
   const size_t stopping = IndexOf(rules, Step::kStop);
   const size_t switching = IndexOf(rules, Step::kSwitch);
@@ -299,6 +307,8 @@ NodeRuns::Barrier NodeRuns::BarrierNow() const {
   for (const NodeRecord& node : record_.nodes) {
     if (node.state == NodeState::kSkipped) continue;
     const bool forward = node.activity == Activity::kForward;
+    const bool ready = forward && node.reachable && node.state != NodeState::kQuarantined;
+    barrier.may_cordon = barrier.may_cordon && ready && node.step >= cordoning;
     barrier.may_stop = barrier.may_stop && forward && node.step >= stopping;
     barrier.may_switch = barrier.may_switch && forward && node.step >= switching;
     barrier.may_start = barrier.may_start && forward && node.step >= starting;
@@ -320,6 +330,7 @@ NodeRuns::Barrier NodeRuns::BarrierNow() const {
 bool NodeRuns::Passes(const Barrier& barrier, const NodeRecord& node) const {
   const Step step = StepOf(node);
   if (node.activity == Activity::kForward) {
+    if (step == Step::kCordon) return barrier.may_cordon;
     if (step == Step::kStop) return barrier.may_stop;
     if (step == Step::kSwitch) return barrier.may_switch;
     return step != Step::kStart || barrier.may_start;

@@ -42,6 +42,9 @@ class NodeRuns {
   void Skip(uint32_t node, const std::string& reason);
   // Forgets a failed or rolled-back run.
   void Reset(uint32_t node);
+  // Asks the storage again, where the node waits for the other nodes of a flag day: its answer may
+  // be days old.
+  void AskAgainBeforeCordon(uint32_t node);
   // Sends the commands without result again, for a new epoch.
   void SendAgain();
 
@@ -51,6 +54,7 @@ class NodeRuns {
  private:
   // Points that all nodes of a flag day have reached.
   struct Barrier {
+    bool may_cordon = true;
     bool may_stop = true;
     bool may_switch = true;
     bool may_start = true;

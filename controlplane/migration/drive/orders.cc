@@ -110,7 +110,12 @@ std::string Orders::ResumeByOrder() {
 
 void Orders::Resume(const std::string& reason) {
   for (uint32_t i = 0; i < record_.nodes.size(); ++i) {
-    if (record_.nodes[i].held && IsInHand(record_.nodes[i])) runs_.Continue(i);
+    if (!IsInHand(record_.nodes[i])) continue;
+    if (record_.nodes[i].held) {
+      runs_.Continue(i);
+    } else if (record_.resumes_to == S::kRunning) {
+      runs_.AskAgainBeforeCordon(i);
+    }
   }
   record_.gate_pending = false;
   if (record_.resumes_to == S::kRunning) {

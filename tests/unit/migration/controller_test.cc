@@ -528,7 +528,15 @@ class FlagDayTest : public ControllerTest {
  protected:
   FlagDayTest() : ControllerTest(FlagDay(3)) {}
 
+  // All nodes are about to be cordoned.
+  void ReadyAll() {
+    for (const uint32_t node : {0U, 1U, 2U}) {
+      Until(node, Step::kOkToStop);
+      On(Answer(node));
+    }
+  }
   void DrainAll() {
+    ReadyAll();
     for (const uint32_t node : {0U, 1U, 2U}) {
       Until(node, Step::kDrain);
       On(Answer(node));
@@ -536,8 +544,59 @@ class FlagDayTest : public ControllerTest {
   }
 };
 
+TEST_F(FlagDayTest, NoNodeIsCordonedBeforeAllAreReady) {
+  BringTo(S::kRunning);
+  for (const uint32_t node : {0U, 1U}) {
+    Until(node, Step::kOkToStop);
+    On(Answer(node));
+    EXPECT_FALSE(record_.nodes[node].pending.has_value());
+  }
+  Until(2, Step::kOkToStop);
+  On(Answer(2));
+  for (const uint32_t node : {0U, 1U, 2U}) EXPECT_EQ(sent_.at(node).step, Step::kCordon);
+}
+
+TEST_F(FlagDayTest, ABlockedNodeLeavesTheOthersInService) {
+  BringTo(S::kRunning);
+  for (const uint32_t node : {0U, 1U}) {
+    Until(node, Step::kOkToStop);
+    On(Answer(node));
+  }
+  On(Answer(2, Outcome::kFailed));
+  EXPECT_EQ(record_.pause_reason, PauseReason::kNodeBlocked);
+  On(Tick{}, 100'000);
+  for (const uint32_t node : {0U, 1U}) {
+    EXPECT_EQ(record_.nodes[node].state, NodeState::kReady);
+    EXPECT_FALSE(record_.nodes[node].pending.has_value());
+  }
+  EXPECT_EQ(Give(Verb::kRetry, 2), "");
+  EXPECT_EQ(Give(Verb::kResume), "");
+  for (const uint32_t node : {0U, 1U})
+    EXPECT_EQ(sent_.at(node).step, Step::kOkToStop) << "the answer is a day old";
+  ReadyAll();
+  for (const uint32_t node : {0U, 1U, 2U}) EXPECT_EQ(sent_.at(node).step, Step::kCordon);
+}
+
+TEST_F(FlagDayTest, ANodeThatIsLostWhenItIsReadyLeavesTheOthersInService) {
+  BringTo(S::kRunning);
+  for (const uint32_t node : {0U, 1U}) {
+    Until(node, Step::kOkToStop);
+    On(Answer(node));
+  }
+  On(NodeLost{0});
+  Until(2, Step::kOkToStop);
+  On(Answer(2));
+  for (const uint32_t node : {1U, 2U}) EXPECT_FALSE(record_.nodes[node].pending.has_value());
+  On(Tick{}, plan_.knobs.lost_after);
+  EXPECT_EQ(record_.nodes[0].state, NodeState::kQuarantined);
+  for (const uint32_t node : {1U, 2U}) EXPECT_FALSE(record_.nodes[node].pending.has_value());
+  EXPECT_EQ(Give(Verb::kAbort), "");
+  EXPECT_EQ(record_.state, S::kAborted) << "nothing was changed";
+}
+
 TEST_F(FlagDayTest, NoNodeStopsBeforeAllAreDrained) {
   BringTo(S::kRunning);
+  ReadyAll();
   Until(0, Step::kDrain);
   On(Answer(0));
   EXPECT_FALSE(record_.nodes[0].pending.has_value());
@@ -551,6 +610,7 @@ TEST_F(FlagDayTest, NoNodeStopsBeforeAllAreDrained) {
 
 TEST_F(FlagDayTest, OnTheWayBackNoNodeStopsBeforeAllAreDrained) {
   BringTo(S::kRunning);
+  ReadyAll();
   for (const Step step : {Step::kDrain, Step::kStop, Step::kSwitch, Step::kStart}) {
     for (const uint32_t node : {0U, 1U, 2U}) {
       Until(node, step);

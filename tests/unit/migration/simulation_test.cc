@@ -172,6 +172,12 @@ std::vector<Case> Cases() {
                    S::kRolledBack,
                    P::kNone,
                    N::kRolledBack});
+  cases.push_back({"flag_day_waits_for_a_blocked_node",
+                   FlagDay(6),
+                   {"node=n2,step=ok-to-stop,kind=fail"},
+                   S::kPaused,
+                   P::kNodeBlocked,
+                   N::kBlocked});
   cases.push_back({"flag_day_loses_a_node",
                    FlagDay(6),
                    {"node=n2,step=switch,kind=lost"},
