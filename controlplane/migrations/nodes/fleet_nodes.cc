@@ -48,7 +48,9 @@ void FleetNodes::TestPath(const std::string& from, const std::string& to,
   request.set_bulk_bytes(kPathBulkBytes);
   const auto answered = [done =
                              std::move(done)](const admin::v1::TestConnectivityResponse& result) {
-    NodeAnswer answer{.median_ns = result.connectivity().round_trip_median_ns()};
+    NodeAnswer answer{.median_ns = result.connectivity().round_trip_median_ns(),
+                      .p99_ns = result.connectivity().round_trip_p99_ns(),
+                      .bytes_per_second = result.connectivity().bulk_bytes_per_second()};
     if (result.fault() != types::v1::CONNECTIVITY_FAULT_UNSPECIFIED) {
       answer.code = grpc::StatusCode::FAILED_PRECONDITION;
       answer.message = types::v1::ConnectivityFault_Name(result.fault()) + " at " +

@@ -16,8 +16,10 @@ struct NodeAnswer {
   int code = 0;
   std::string message;
   fleet::v1::MigrationReport report;
-  // Median round trip of a path test, nanoseconds.
+  // Of a path test: median round trip, its 99th percentile, and the rate at full speed.
   uint64_t median_ns = 0;
+  uint64_t p99_ns = 0;
+  uint64_t bytes_per_second = 0;
 };
 
 class NodeAccess {

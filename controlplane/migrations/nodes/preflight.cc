@@ -68,9 +68,16 @@ void Preflight::OnAnswer(const Arrived& arrived) {
   const NodeAnswer& answer = arrived.answer;
   const std::string& name = plan_.nodes[arrived.node].name;
   if (arrived.purpose == Purpose::kPath) {
-    slowest_ns_ = std::max(slowest_ns_, answer.median_ns);
-    if (answer.code == 0) return;
     const std::string& peer = plan_.nodes[(arrived.node + 1) % paths()].name;
+    if (answer.code == 0) {
+      slowest_ns_ = std::max(slowest_ns_, answer.median_ns);
+      slowest_p99_ns_ = std::max(slowest_p99_ns_, answer.p99_ns);
+      if (answer.bytes_per_second < lowest_rate_) {
+        lowest_rate_ = answer.bytes_per_second;
+        lowest_rate_path_ = name + " to " + peer;
+      }
+      return;
+    }
     return Complain(name + " to " + peer, ForeignText(answer.message.substr(0, 256)));
   }
   if (arrived.purpose == Purpose::kPreflightGate) {
@@ -108,7 +115,9 @@ std::optional<migration::PreflightResult> Preflight::Result() const {
   std::string text = std::to_string(plan_.nodes.size()) + " nodes answered";
   if (paths() != 0) {
     text += ", " + std::to_string(paths()) + " paths carry whole packets (median at most " +
-            std::to_string(slowest_ns_ / 1000) + " us)";
+            std::to_string(slowest_ns_ / 1000) + " us, p99 " +
+            std::to_string(slowest_p99_ns_ / 1000) + " us; slowest " + lowest_rate_path_ + ", " +
+            std::to_string(lowest_rate_ / 1'000'000) + " MB/s)";
   }
   if (!undecided_.empty()) text += ", undecided: " + undecided_;
   return migration::PreflightResult{.passed = true,

@@ -45,7 +45,11 @@ class Preflight {
   uint32_t next_ = 0;
   uint32_t next_path_ = 0;
   size_t in_flight_ = 0;
-  uint64_t slowest_ns_ = 0;  // median round trip of the slowest path
+  // Worst values of all paths, and the path whose rate is the lowest.
+  uint64_t slowest_ns_ = 0;  // median round trip
+  uint64_t slowest_p99_ns_ = 0;
+  uint64_t lowest_rate_ = UINT64_MAX;  // bytes per second
+  std::string lowest_rate_path_;
   bool gates_asked_ = false;
   std::string undecided_;  // why a gate has no answer yet
   bool inventory_asked_ = false;

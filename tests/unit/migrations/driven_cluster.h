@@ -52,7 +52,11 @@ class SimulatedNodes final : public NodeAccess {
 
   void TestPath(const std::string& from, const std::string& to, std::chrono::seconds,
                 std::function<void(NodeAnswer)> done) override {
-    NodeAnswer answer{.median_ns = 40'000};
+    // One path is slower than the others.
+    const bool slow = from == "n2";
+    NodeAnswer answer{.median_ns = slow ? 40'000U : 30'000U,
+                      .p99_ns = slow ? 90'000U : 50'000U,
+                      .bytes_per_second = slow ? 200'000'000U : 600'000'000U};
     {
       const std::lock_guard lock(mutex_);
       if (blocked_ == from + " to " + to) {

@@ -152,9 +152,11 @@ TEST(MigrationDriver, APreflightFindsAPathThatCarriesNoWholePackets) {
   cluster.nodes().Block("");
   EXPECT_EQ(cluster.Give({.verb = Verb::kPreflight}), "");
   ASSERT_TRUE(cluster.AwaitState(MigrationState::kPreflighted));
-  EXPECT_EQ(cluster.Stored().record.reason,
-            "3 nodes answered, 3 paths carry whole packets (median at most 40 us), the inventory "
-            "is the planned one");
+  EXPECT_EQ(
+      cluster.Stored().record.reason,
+      "3 nodes answered, 3 paths carry whole packets (median at most 40 us, p99 90 us; slowest "
+      "n2 to n3, 200 MB/s), the inventory "
+      "is the planned one");
 }
 
 migration::PlanShape Gated() {
