@@ -84,6 +84,11 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
   facts.runtime_dir = config.runtime_dir;
   facts.sockets = {{config.attach_socket.path, config.attach_socket.mode, true},
                    {config.grpc_socket.path, config.grpc_socket.mode, false}};
+  const auto expect_dpdk = [&] {
+    facts.huge_pages = config.dpdk.huge_pages;
+    facts.locked_memory = uint64_t{config.dpdk.memory_mb} << 20;
+  };
+  if (config.copy_engine.mode != CopyEngineMode::kOff) expect_dpdk();
   for (const session::PortRow& row : snapshot.ports) {
     const auto known = std::ranges::find(config.ports, row.name, &PortConfig::name);
     if (known == config.ports.end()) continue;
@@ -91,8 +96,7 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
     if (known->mode == PortMode::kUdp) {
       facts.send_buffer = port::UdpPortConfig().socket_send_buffer;
     } else if (known->mode != PortMode::kAfXdp) {
-      facts.huge_pages = config.dpdk.huge_pages;
-      facts.locked_memory = uint64_t{config.dpdk.memory_mb} << 20;
+      expect_dpdk();
     }
     if (known->mode != PortMode::kVdev) facts.wants_udp_port = true;
   }

@@ -43,12 +43,6 @@ EngineCopies::EngineCopies(const memory::CopySettings& settings, metrics::Worker
   for (uint32_t i = 0; i < slots_.size(); ++i) free_.push_back(i);
 }
 
-void EngineCopies::BeginBurst(uint32_t datagrams) {
-  if (queue_ == nullptr) return;
-  in_use_ = datagrams > last_by_processor_ && failures_ < kMostFailures;
-  left_ = datagrams;
-}
-
 bool EngineCopies::Overlaps(const EngineOps& taken, const memory::MemoryOp& op) const {
   const uint8_t* const end = op.direct + op.length;
   if (op.direct >= taken.end || end <= taken.begin) return false;
@@ -57,10 +51,10 @@ bool EngineCopies::Overlaps(const EngineOps& taken, const memory::MemoryOp& op) 
   });
 }
 
-bool EngineCopies::Take(WorkerSession& session, const memory::MemoryOp& op,
-                        const transport::AccessTag& tag) {
-  if (!in_use_ || op.kind != memory::OpKind::kWrite || op.direct == nullptr ||
-      op.buffer == nullptr || op.length == 0) {
+bool EngineCopies::TakeWrite(WorkerSession& session, const memory::MemoryOp& op,
+                             const transport::AccessTag& tag) {
+  if (op.kind != memory::OpKind::kWrite || op.direct == nullptr || op.buffer == nullptr ||
+      op.length == 0) {
     return false;
   }
   EngineOps& taken = session.engine;

@@ -29,7 +29,10 @@ class EngineCopies {
   EngineCopies(const memory::CopySettings& settings, metrics::WorkerCounters& counters);
 
   // Begins a burst of at most so many datagrams; 0: none.
-  void BeginBurst(uint32_t datagrams);
+  void BeginBurst(uint32_t datagrams) {
+    in_use_ = queue_ != nullptr && datagrams > last_by_processor_ && failures_ < kMostFailures;
+    left_ = datagrams;
+  }
   // Notes that the next datagram of the burst is being processed.
   void NextDatagram() {
     if (left_ != 0) --left_;
@@ -37,7 +40,9 @@ class EngineCopies {
 
   // Takes a write to memory that the gateway has mapped. Returns false if the operation must wait
   // behind those that were taken. All earlier operations of the session must have been taken.
-  bool Take(WorkerSession& session, const memory::MemoryOp& op, const transport::AccessTag& tag);
+  bool Take(WorkerSession& session, const memory::MemoryOp& op, const transport::AccessTag& tag) {
+    return in_use_ && TakeWrite(session, op, tag);
+  }
 
   // Ends the session's copies: waits for the engine, makes copies that failed, and stores the last
   // bytes of published writes. All its operations are executed then.
@@ -49,6 +54,8 @@ class EngineCopies {
     uint32_t op = 0;  // in its EngineOps
   };
 
+  bool TakeWrite(WorkerSession& session, const memory::MemoryOp& op,
+                 const transport::AccessTag& tag);
   bool Overlaps(const EngineOps& taken, const memory::MemoryOp& op) const;
   bool GiveToEngine(WorkerSession& session, const memory::MemoryOp& op);
   bool Poll();
