@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <set>
 
 #include "gateway/flow/congestion.h"
@@ -159,7 +160,23 @@ std::string ReadInterfaceAddress(const std::string& text, InterfaceAddress& valu
   return "";
 }
 
-void ReadVdevKeys(Section& section, PortConfig& port) {
+// Returns the problem of a text that is not a PCI address with its domain, as lspci -D prints it.
+std::string CheckPciAddress(const std::string& text) {
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned device = 0;
+  unsigned function = 0;
+  int end = 0;
+  const int fields =
+      std::sscanf(text.c_str(), "%4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end);
+  if (fields == 4 && static_cast<size_t>(end) == text.size() && text.size() == 12 && device < 32 &&
+      function < 8)
+    return "";
+  return "'" + text + "' is not a PCI address (like 0000:03:00.0; `lspci -D` lists them)";
+}
+
+void ReadDeviceKeys(Section& section, PortConfig& port) {
+  section.Text("pci", CheckPciAddress, port.pci);
   section.Text(
       "vdev",
       [](const std::string& text) {
@@ -220,19 +237,25 @@ void ReadPort(Section& section, size_t index, PortConfig& port) {
   section.Choice<Steering>("steering", {{"qpn", Steering::kQpn}, {"hash", Steering::kHash}},
                            port.steering);
   section.Bytes("receive_buffer_bytes", 64u << 10, 1u << 30, port.receive_buffer_bytes);
-  ReadVdevKeys(section, port);
+  ReadDeviceKeys(section, port);
 
-  if (port.mode == PortMode::kVdev) {
-    if (!section.Has("vdev")) section.Problem("mode vdev needs the key 'vdev'");
+  const bool pci = port.mode == PortMode::kPci;
+  if (datapath::HasNoNetdev(port.mode)) {
+    const std::string mode = std::string("mode ") + datapath::PortModeName(port.mode);
+    const std::string device = pci ? "pci" : "vdev";
+    const std::string other = pci ? "vdev" : "pci";
+    if (!section.Has(device)) section.Problem(mode + " needs the key '" + device + "'");
+    if (section.Has(other)) section.ProblemAt(other, "only for mode " + other);
     if (port.addresses.empty()) {
-      section.Problem("mode vdev needs 'addresses': the device has no netdev to take them from");
+      section.Problem(mode + " needs 'addresses': the device has no netdev to take them from");
     }
     if (section.Has("interface")) {
-      section.ProblemAt("interface", "mode vdev has no netdev, remove this key");
+      section.ProblemAt("interface", mode + " has no netdev, remove this key");
     } else {
       port.interface.clear();
     }
   } else {
+    if (section.Has("pci")) section.ProblemAt("pci", "only for mode pci");
     for (const char* key : {"vdev", "mtu", "vlan", "mac", "addresses", "routers", "neighbours"}) {
       if (section.Has(key)) {
         section.ProblemAt(key, "only for mode vdev; here the interface itself is asked");

@@ -44,7 +44,7 @@ ports:
   - name: port0
     # udp: kernel sockets, needs no privilege. af_packet: DPDK on an interface shared with the kernel (CAP_NET_RAW).
     # af_xdp: AF_XDP sockets on an interface shared with the kernel (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF).
-    # vdev: any DPDK virtual device.
+    # pci: a network card that DPDK drives, without a kernel interface. vdev: any DPDK virtual device.
     mode: udp
     # A network interface; auto: the one of the default route, else the only one with an address.
     interface: auto
@@ -56,7 +56,7 @@ ports:
     steering: qpn
     # Mode udp: asked of the kernel for each receiving socket; more than net.core.rmem_max needs CAP_NET_ADMIN.
     receive_buffer_bytes: 8MiB
-  # A port of mode vdev has no interface to ask, so it is told what the kernel would know:
+  # A port of mode pci (pci: 0000:03:00.0) or vdev has no interface to ask, so it is told what the kernel would know:
   # - name: port1
   #   mode: vdev
   #   vdev: net_memif0,role=server,socket=/run/rocegw/memif.sock
@@ -91,7 +91,7 @@ grpc_socket:
 metrics:
   address: 127.0.0.1:7474
 
-# For ports of mode af_packet and vdev, and for the copy engine.
+# For ports of mode af_packet, pci and vdev, and for the copy engine.
 dpdk:
   # auto: use huge pages, as many as it takes, when the system has memory_mb of free ones at the start; off: never.
   huge_pages: auto

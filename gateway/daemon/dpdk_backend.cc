@@ -32,10 +32,14 @@ class DpdkBackend final : public datapath::PortBackend {
 StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
                                                           const DpdkConfig& environment,
                                                           size_t interface_mtu,
-                                                          const port::SteeringTable& steering) {
+                                                          const port::SteeringTable& steering,
+                                                          bool pci) {
   static std::FILE* const kLog = process::ForeignStream("DPDK");
-  const Status started =
-      port::StartDpdk({environment.huge_pages, environment.memory_mb, environment.eal_args}, kLog);
+  const Status started = port::StartDpdk({.huge_pages = environment.huge_pages,
+                                          .memory_mb = environment.memory_mb,
+                                          .pci = pci,
+                                          .arguments = environment.eal_args},
+                                         kLog);
   if (!started.ok()) return started;
   port::DpdkPortConfig dpdk;
   if (config.mode == PortMode::kAfPacket) {
@@ -43,7 +47,7 @@ StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& conf
     dpdk.device = port::AfPacketDevice(config.interface, steering.worker_count(), interface_mtu);
     dpdk.mtu = interface_mtu;
   } else {
-    dpdk.device = config.vdev;
+    dpdk.device = config.mode == PortMode::kPci ? config.pci : config.vdev;
     dpdk.mtu = config.mtu;
     dpdk.vlan = static_cast<uint16_t>(config.vlan);
     dpdk.mac = config.mac;

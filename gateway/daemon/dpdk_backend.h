@@ -12,10 +12,12 @@
 
 namespace rocegw::daemon {
 
-// Returns ENOTSUP if this build has no DPDK.
+// Returns ENOTSUP if this build has no DPDK. `pci`: the gateway has ports of mode pci; the first
+// call starts DPDK for all ports.
 StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
                                                           const DpdkConfig& environment,
                                                           size_t interface_mtu,
-                                                          const port::SteeringTable& steering);
+                                                          const port::SteeringTable& steering,
+                                                          bool pci);
 
 }  // namespace rocegw::daemon

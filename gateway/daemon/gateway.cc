@@ -106,7 +106,10 @@ Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> des
                  {LogSessionLine,
                   [this](const PortConfig& port, size_t interface_mtu,
                          const port::SteeringTable& steering) {
-                    return OpenDpdk(port, config_.dpdk, interface_mtu, steering);
+                    const bool pci = std::ranges::any_of(config_.ports, [](const auto& one) {
+                      return one.mode == datapath::PortMode::kPci;
+                    });
+                    return OpenDpdk(port, config_.dpdk, interface_mtu, steering, pci);
                   },
                   [this](const session::Device& device) { UpdateSysfs(device); }, inherited_,
                   [this](const std::vector<std::string>& devices, size_t workers) {

@@ -98,7 +98,7 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
     } else if (known->mode != PortMode::kAfXdp) {
       expect_dpdk();
     }
-    if (known->mode != PortMode::kVdev) facts.wants_udp_port = true;
+    if (!datapath::HasNoNetdev(known->mode)) facts.wants_udp_port = true;
   }
   facts.library_minor = ROCEGW_ABI_MINOR;
   for (const session::SessionRow& session : snapshot.sessions)

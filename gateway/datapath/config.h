@@ -22,14 +22,19 @@
 
 namespace rocegw::datapath {
 
-enum class PortMode : uint8_t { kUdp, kAfPacket, kAfXdp, kVdev };
+enum class PortMode : uint8_t { kUdp, kAfPacket, kAfXdp, kPci, kVdev };
 enum class Segmentation : uint8_t { kAuto, kOn, kOff };
 enum class Steering : uint8_t { kQpn, kHash };
 inline constexpr std::pair<const char*, PortMode> kPortModes[] = {
     {"udp", PortMode::kUdp},
     {"af_packet", PortMode::kAfPacket},
     {"af_xdp", PortMode::kAfXdp},
+    {"pci", PortMode::kPci},
     {"vdev", PortMode::kVdev}};
+// Returns true if the device has no netdev, so the configuration gives addresses and MTU.
+constexpr bool HasNoNetdev(PortMode mode) {
+  return mode == PortMode::kPci || mode == PortMode::kVdev;
+}
 
 // The steering table has 64 buckets of QPNs; a worker without a bucket would never get a packet.
 inline constexpr uint32_t kMaxWorkers = 64;
@@ -58,9 +63,10 @@ struct PortConfig {
   // Mode udp with one worker: use only this address of the interface; other processes may use the
   // others.
   std::optional<wire::Gid> only_address;
-  // Mode vdev only: a DPDK device without a netdev, so the file gives what the kernel would
+  // Modes pci and vdev: a DPDK device without a netdev, so the file gives what the kernel would
   // otherwise know.
-  std::string vdev;  // "net_memif0,role=server"
+  std::string pci;   // mode pci: "0000:03:00.0"
+  std::string vdev;  // mode vdev: "net_memif0,role=server"
   uint32_t mtu = 1500;
   uint32_t vlan = 0;  // 0: untagged frames
   MacAddress mac{};   // all zero: the device's own

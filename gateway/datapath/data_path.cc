@@ -143,12 +143,14 @@ void DataPath::StartSessions(session::Options options) {
     return ports_->MembershipLimit(device, ipv4);
   };
   sessions_->captures().SetQueues(ports_->taps(), ports_->RecordingQueues());
-  monitor_watch_ =
-      loop_.Watch(ports_->monitor_fd(), EPOLLIN, [this](uint32_t) { OnAddressChange(); });
+  monitor_watch_ = loop_.Watch(ports_->monitor_fd(), EPOLLIN,
+                               [this](uint32_t) { OnDeviceChange(ports_->Refresh()); });
+  if (ports_->HasOwnDevices()) WatchOwnDevices();
 }
 
 bool DataPath::StopSessions(Duration within, Duration farewell) {
   loop_.Unwatch(std::exchange(monitor_watch_, 0));
+  if (own_device_timer_ != 0) loop_.Cancel(std::exchange(own_device_timer_, 0));
   sessions_ended_ = false;
   sessions_->Shutdown([this] { sessions_ended_ = true; });
   loop_.Post([] {});  // starts the first round at once
@@ -179,8 +181,16 @@ void DataPath::AddRows(session::StateSnapshot& snapshot) const {
   workers_.AddRows(snapshot);
 }
 
-void DataPath::OnAddressChange() {
-  for (const size_t index : ports_->Refresh()) {
+// Queries the links of devices without a netdev every second: they report no change themselves.
+void DataPath::WatchOwnDevices() {
+  own_device_timer_ = loop_.At(ControlLoop::Now() + Seconds(1), [this] {
+    OnDeviceChange(ports_->RefreshOwnDevices());
+    WatchOwnDevices();
+  });
+}
+
+void DataPath::OnDeviceChange(const std::vector<size_t>& changed) {
+  for (const size_t index : changed) {
     const session::Device& device = ports_->device(index);
     outside_.log(
         session::Severity::kInfo,

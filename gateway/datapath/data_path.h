@@ -92,7 +92,8 @@ class DataPath {
   void AddRows(session::StateSnapshot& snapshot) const;
 
  private:
-  void OnAddressChange();
+  void OnDeviceChange(const std::vector<size_t>& changed);
+  void WatchOwnDevices();
   void ApplyLinks();
   bool PeersKnow() const;
 
@@ -105,6 +106,7 @@ class DataPath {
   Workers workers_;
   std::unique_ptr<session::SessionServer> sessions_;
   ControlLoop::WatchId monitor_watch_ = 0;
+  ControlLoop::TimerId own_device_timer_ = 0;
   bool sessions_ended_ = true;
 };
 

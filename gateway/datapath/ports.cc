@@ -130,7 +130,7 @@ std::string Ports::Offer(OfferedFds& fds) const {
 
 Status Ports::Open(Port& port, const DpdkOpener& open_dpdk, const port::SteeringTable& steering,
                    InheritedFds* inherited) {
-  const bool own_device = port.config.mode == PortMode::kVdev;
+  const bool own_device = HasNoNetdev(port.config.mode);
   if (!own_device) {
     auto interface = ResolveInterface(port.config);
     if (!interface.ok()) return interface.status();
@@ -158,7 +158,7 @@ Status Ports::Open(Port& port, const DpdkOpener& open_dpdk, const port::Steering
 }
 
 Status Ports::Look(Port& port) {
-  if (port.config.mode == PortMode::kVdev) {
+  if (HasNoNetdev(port.config.mode)) {
     port.backend->Describe(port.interface);
     port.interface.addresses.clear();
     for (const InterfaceAddress& address : port.config.addresses) {
@@ -217,10 +217,21 @@ std::vector<std::string> Ports::QueueNames() const {
 }
 
 std::vector<size_t> Ports::Refresh() {
+  return monitor_->Drain() ? LookAgain(false) : std::vector<size_t>();
+}
+
+bool Ports::HasOwnDevices() const {
+  return std::ranges::any_of(ports_,
+                             [](const Port& port) { return HasNoNetdev(port.config.mode); });
+}
+
+std::vector<size_t> Ports::RefreshOwnDevices() { return LookAgain(true); }
+
+std::vector<size_t> Ports::LookAgain(bool own_devices_only) {
   std::vector<size_t> changed;
-  if (!monitor_->Drain()) return changed;
   for (size_t i = 0; i < ports_.size(); ++i) {
     Port& port = ports_[i];
+    if (own_devices_only && !HasNoNetdev(port.config.mode)) continue;
     const session::Device before = port.device;
     if (!Look(port).ok()) {
       // The interface does not exist now; its GIDs keep their indices for its return.
@@ -249,7 +260,7 @@ void Ports::HandOverGids(hand_over::StateStream& state) {
 StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t interface_index) const {
   bool kernel_knows = false;
   for (const Port& port : ports_) {
-    if (port.config.mode != PortMode::kVdev) {
+    if (!HasNoNetdev(port.config.mode)) {
       kernel_knows = true;
       continue;
     }

@@ -61,6 +61,10 @@ class Ports {
   int monitor_fd() const { return monitor_->fd(); }
   // Queries the system again and returns the indices of changed devices.
   std::vector<size_t> Refresh();
+  // Returns true if a device has no netdev: nothing becomes readable when its link changes.
+  bool HasOwnDevices() const;
+  // Queries the links of devices without a netdev and returns the indices of changed devices.
+  std::vector<size_t> RefreshOwnDevices();
 
   // Returns the local address for packets to a destination: from a device without a netdev if one
   // of its prefixes covers the destination, else from the kernel, else from a device with a router.
@@ -102,6 +106,7 @@ class Ports {
   static Status Open(Port& port, const DpdkOpener& open_dpdk, const port::SteeringTable& steering,
                      InheritedFds* inherited);
   static Status Look(Port& port);
+  std::vector<size_t> LookAgain(bool own_devices_only);
   wire::Gid InsteadOf(const wire::Gid& source) const;
   static session::PortRow RowOf(const Port& port);
 

@@ -20,7 +20,7 @@ namespace rocegw::doctor {
 // Verbs device.
 struct PortFacts {
   std::string name;       // name in the configuration
-  std::string mode;       // "udp", "af_packet", "af_xdp", "vdev"
+  std::string mode;       // "udp", "af_packet", "af_xdp", "pci", "vdev"
   std::string interface;  // empty: a device without a kernel interface
   bool up = false;
   std::string note;  // degradation and its remedy; empty: none

@@ -87,6 +87,7 @@ struct XdpPortConfig {
 struct DpdkEnvironment {
   bool huge_pages = true;              // used if the system has memory_mb of free ones
   size_t memory_mb = 256;              // size with ordinary pages
+  bool pci = false;                    // ports may open PCI devices, each by its address
   std::vector<std::string> arguments;  // appended to DPDK's arguments
 };
 

@@ -18,6 +18,9 @@
 namespace rocegw::port {
 namespace {
 
+// Address that no machine gives to a device.
+constexpr char kNoPciDevice[] = "ffff:ff:1f.7";
+
 uint64_t ReadNumber(const std::string& path) {
   FILE* file = std::fopen(path.c_str(), "re");
   if (file == nullptr) return 0;
@@ -50,8 +53,14 @@ Status Start(const DpdkEnvironment& environment, std::FILE* log) {
   int first = 0;
   while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &affinity)) ++first;
 
-  std::vector<std::string> arguments = {
-      "rocegwd", "--no-telemetry", "--no-pci", "--log-level=*:error", "-l", std::to_string(first)};
+  std::vector<std::string> arguments = {"rocegwd", "--no-telemetry", "--log-level=*:error", "-l",
+                                        std::to_string(first)};
+  // With an allowlist DPDK opens no PCI device by itself; a port adds its own device later.
+  if (environment.pci) {
+    arguments.insert(arguments.end(), {"-a", kNoPciDevice});
+  } else {
+    arguments.emplace_back("--no-pci");
+  }
   // In both cases nothing is shared with other DPDK processes and no file remains. With too few
   // huge pages the start would fail later, when DPDK cannot fall back to normal pages.
   const bool huge_pages =

@@ -42,14 +42,32 @@ Status Failed(const std::string& what, int result) {
 
 std::string DeviceName(const std::string& device) { return device.substr(0, device.find(',')); }
 
-StatusOr<rte_mempool*> MakePool(size_t count, size_t private_bytes, size_t frame_bytes) {
+// Returns true for a device that is named by its PCI address.
+bool IsPci(const std::string& name) { return name.find(':') != std::string::npos; }
+
+std::string DeviceRemedy(const std::string& name) {
+  if (!IsPci(name)) return "is its name right, are its rights there: CAP_NET_RAW for af_packet?";
+  return "is it there (`lspci -D`), has DPDK a driver for it (packages librte-net-*), and is it "
+         "bound "
+         "to vfio-pci: `driverctl set-override " +
+         name + " vfio-pci`?";
+}
+
+// Takes memory of the NUMA node of the device, or any where that node has none.
+StatusOr<rte_mempool*> MakePool(size_t count, size_t private_bytes, size_t frame_bytes,
+                                int numa_node) {
   // The kernel may preempt a thread inside a ring operation; these rings let the other threads
   // continue.
   static std::atomic<unsigned> made = 0;
   const std::string name = "rocegw" + std::to_string(made++);
-  rte_mempool* pool = rte_pktmbuf_pool_create_by_ops(
-      name.c_str(), static_cast<unsigned>(count), kPoolCache, static_cast<uint16_t>(private_bytes),
-      static_cast<uint16_t>(frame_bytes + RTE_PKTMBUF_HEADROOM), SOCKET_ID_ANY, "ring_mt_rts");
+  const auto make = [&](int node) {
+    return rte_pktmbuf_pool_create_by_ops(name.c_str(), static_cast<unsigned>(count), kPoolCache,
+                                          static_cast<uint16_t>(private_bytes),
+                                          static_cast<uint16_t>(frame_bytes + RTE_PKTMBUF_HEADROOM),
+                                          node, "ring_mt_rts");
+  };
+  rte_mempool* pool = make(numa_node);
+  if (pool == nullptr && numa_node != SOCKET_ID_ANY) pool = make(SOCKET_ID_ANY);
   if (pool == nullptr) {
     return Failed("no memory for " + std::to_string(count) + " packet buffers of " +
                       std::to_string(frame_bytes) + " bytes; raise memory_mb under dpdk, or " +
@@ -73,6 +91,7 @@ struct DpdkPortGroup::State {
   Status SetUpQueues(const DpdkPortConfig& config);
   Status MakeQueues(const DpdkPortConfig& config, size_t workers);
   Status ReadMac(const MacAddress& wanted);
+  int numa_node() const { return rte_eth_dev_socket_id(device); }
 
   std::shared_ptr<void> silence;
   std::unique_ptr<LinkLayer> link;
@@ -116,8 +135,7 @@ Status DpdkPortGroup::State::Probe(const std::string& device_string) {
   }
   const int result = rte_dev_probe(device_string.c_str());
   if (result < 0 || rte_eth_dev_get_port_by_name(name.c_str(), &device) != 0) {
-    return Failed("DPDK cannot open device " + device_string +
-                      " (is its name right, are its rights there: CAP_NET_RAW for af_packet?)",
+    return Failed("DPDK cannot open device " + device_string + " (" + DeviceRemedy(name) + ")",
                   result < 0 ? result : -ENODEV);
   }
   probed = true;
@@ -174,18 +192,18 @@ Status DpdkPortGroup::State::SetUpQueues(const DpdkPortConfig& config) {
   const size_t frame_bytes = FrameBytes(mtu);
   for (uint16_t i = 0; i < receive_queues; ++i) {
     auto pool = MakePool(std::max<size_t>(config.receive_buffers, receive_descriptors + 256U), 0,
-                         frame_bytes);
+                         frame_bytes, numa_node());
     if (!pool.ok()) return pool.status();
     pools.push_back(*pool);
-    if (const int result =
-            rte_eth_rx_queue_setup(device, i, receive_descriptors, SOCKET_ID_ANY, nullptr, *pool);
+    if (const int result = rte_eth_rx_queue_setup(
+            device, i, receive_descriptors, static_cast<unsigned>(numa_node()), nullptr, *pool);
         result != 0) {
       return Failed("device " + name + " refuses a receive queue", result);
     }
   }
   for (uint16_t i = 0; i < transmit_queues; ++i) {
-    if (const int result =
-            rte_eth_tx_queue_setup(device, i, transmit_descriptors, SOCKET_ID_ANY, nullptr);
+    if (const int result = rte_eth_tx_queue_setup(device, i, transmit_descriptors,
+                                                  static_cast<unsigned>(numa_node()), nullptr);
         result != 0) {
       return Failed("device " + name + " refuses a transmit queue", result);
     }
@@ -198,7 +216,7 @@ Status DpdkPortGroup::State::MakeQueues(const DpdkPortConfig& config, size_t wor
   transmit_locks = std::vector<std::mutex>(shared ? transmit_queues : 0);
   for (size_t i = 0; i < workers; ++i) {
     auto pool = MakePool(std::max<size_t>(config.packets_per_queue, 64), DpdkQueue::private_bytes(),
-                         FrameBytes(mtu));
+                         FrameBytes(mtu), numa_node());
     if (!pool.ok()) return pool.status();
     pools.push_back(*pool);
     const bool receives = i < receive_queues;

@@ -152,7 +152,7 @@ struct SrqRow {
 struct PortRow {
   std::string device;     // "rocegw0"
   std::string name;       // name in the configuration
-  std::string mode;       // "udp", "af_packet", "af_xdp", "vdev"
+  std::string mode;       // "udp", "af_packet", "af_xdp", "pci", "vdev"
   std::string interface;  // netdev; empty: none
   bool up = false;
   uint32_t interface_mtu = 0;          // bytes

@@ -182,12 +182,44 @@ TEST_F(RocegwdTest, DpdkModes_ServeBothKindsOfDevice) {
   EXPECT_EQ(daemon.WaitExit(), 0) << daemon.Log();
 }
 
+// The other end of a memif link comes after its first end was opened.
+TEST_F(RocegwdTest, DpdkModes_LinkThatComesLater_IsSeen) {
+  const std::string socket = ",socket=" + File("memif.sock") + ",socket-abstract=no";
+  DaemonProcess daemon =
+      Start(Config("metrics: {address: ''}\ndpdk: {huge_pages: off, memory_mb: 128}\nports:\n"
+                   "  - {name: first, mode: vdev, vdev: 'net_memif0,role=server" +
+                   socket +
+                   "', addresses: ['192.0.2.1/24']}\n"
+                   "  - {name: second, mode: vdev, vdev: 'net_memif1,role=client" +
+                   socket + "', addresses: ['192.0.2.2/24']}"));
+  ASSERT_TRUE(daemon.WaitReady()) << daemon.Log();
+  cli::Rpc rpc({.what = "gateway", .socket = File("run/grpc.sock")}, std::chrono::seconds(10));
+  ASSERT_TRUE(rpc.Connect().ok());
+  cli::StateClient client(rpc, "");
+  types::v1::GatewayStatus status;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  do {
+    ASSERT_TRUE(client.GetStatus(status).ok());
+    ASSERT_EQ(status.ports_size(), 2);
+  } while (!(status.ports(0).up() && status.ports(1).up()) &&
+           std::chrono::steady_clock::now() < deadline);
+  EXPECT_TRUE(status.ports(0).up() && status.ports(1).up()) << daemon.Log();
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.WaitExit(), 0) << daemon.Log();
+}
+
 TEST_F(RocegwdTest, DpdkModes_WrongDeviceOrNoRight_OneLineWithRemedy) {
   DaemonProcess daemon =
       Start(Config("ports: [{mode: vdev, vdev: net_nonsense0, addresses: "
                    "['192.0.2.1/24']}]"));
   EXPECT_EQ(daemon.WaitExit(), 3);
   EXPECT_NE(daemon.Log().find("error: port port0: "), std::string::npos) << daemon.Log();
+  DaemonProcess absent = Start(Config(
+      "dpdk: {huge_pages: off, memory_mb: 64}\nports: [{mode: pci, pci: 'fffe:ff:1f.7', addresses: "
+      "['192.0.2.1/24']}]",
+      "absent"));
+  EXPECT_EQ(absent.WaitExit(), 3);
+  EXPECT_NE(absent.Log().find("lspci -D"), std::string::npos) << absent.Log();
   DaemonProcess nobody =
       Start(Config("ports: [{mode: af_packet, interface: veth0}]", "other"), kNobody);
   EXPECT_EQ(nobody.WaitExit(), 3);

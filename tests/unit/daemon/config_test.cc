@@ -212,8 +212,20 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
       {"ports:\n  - udp",
        {"f.yaml:2: ports[0]: a mapping (key: value) is expected here",
         "f.yaml:1: ports: at least one port is needed"}},
+      {"ports:\n  - mode: mlx5",
+       {"f.yaml:2: ports[0].mode: 'mlx5' is not known, use udp, af_packet, af_xdp, pci or vdev"}},
       {"ports:\n  - mode: pci",
-       {"f.yaml:2: ports[0].mode: 'pci' is not known, use udp, af_packet, af_xdp or vdev"}},
+       {"f.yaml:2: ports[0]: mode pci needs the key 'pci'",
+        "f.yaml:2: ports[0]: mode pci needs 'addresses': the device has no netdev to take them "
+        "from"}},
+      {"ports:\n  - mode: pci\n    pci: 03:00.0\n    addresses: [192.0.2.1/24]",
+       {"f.yaml:3: ports[0].pci: '03:00.0' is not a PCI address (like 0000:03:00.0; `lspci -D` "
+        "lists them)"}},
+      {"ports:\n  - mode: pci\n    pci: 0000:03:20.0\n    addresses: [192.0.2.1/24]",
+       {"f.yaml:3: ports[0].pci: '0000:03:20.0' is not a PCI address (like 0000:03:00.0; `lspci "
+        "-D` lists them)"}},
+      {"ports:\n  - mode: udp\n    pci: 0000:03:00.0",
+       {"f.yaml:3: ports[0].pci: only for mode pci"}},
       {"ports:\n  - interface: a/b",
        {"f.yaml:2: ports[0].interface: 'a/b' is not a name of a network interface (see `ip "
         "link`)"}},
