@@ -6,6 +6,9 @@
 
 #include <set>
 
+#include "rocegw/gateway/v1/debug.pb.h"
+#include "rocegw/gateway/v1/state.pb.h"
+
 namespace rocegw {
 namespace {
 
@@ -43,6 +46,33 @@ TEST(TunnelCalls, EveryQuestionForTheGateway_HasACall) {
     const bool other = of_the_agent_or_streams.contains(std::string(field->name()));
     EXPECT_EQ(tunnel::CallOf(question) == nullptr, other) << field->name();
   }
+}
+
+// A call is found by the types of its messages, so two calls must not share one.
+TEST(TunnelCalls, NoTwoCalls_ShareAMessageType) {
+  std::set<const google::protobuf::Descriptor*> of_fields;
+  for (const auto* const oneof : {TunnelQuestion::descriptor()->FindOneofByName("question"),
+                                  TunnelAnswer::descriptor()->FindOneofByName("answer")}) {
+    ASSERT_NE(oneof, nullptr);
+    for (int i = 0; i < oneof->field_count(); ++i) {
+      const auto* const type = oneof->field(i)->message_type();
+      EXPECT_TRUE(type == nullptr || of_fields.insert(type).second) << oneof->field(i)->full_name();
+    }
+  }
+  std::set<const google::protobuf::Descriptor*> of_methods;
+  for (const auto* const file : {gateway::v1::GetStatusRequest::descriptor()->file(),
+                                 gateway::v1::ExplainRequest::descriptor()->file()}) {
+    for (int s = 0; s < file->service_count(); ++s) {
+      for (int m = 0; m < file->service(s)->method_count(); ++m) {
+        const auto* const method = file->service(s)->method(m);
+        for (const auto* const type : {method->input_type(), method->output_type()}) {
+          EXPECT_TRUE(!of_fields.contains(type) || of_methods.insert(type).second)
+              << method->full_name();
+        }
+      }
+    }
+  }
+  EXPECT_GE(of_methods.size(), 26u) << "requests and responses of the calls";
 }
 
 TEST(TunnelCalls, AQuestionOfANewerController_HasNone) {
