@@ -39,7 +39,10 @@ Agent::Agent(ControlLoop& loop, NodeIdentity& identity, GatewayPort& gateway, Ag
       options_(std::move(options)),
       core_(identity.gateway(), options_.version, *this),
       probes_(loop, gateway, options_.program_folder),
-      adapter_calls_(loop, options_.adapters) {
+      adapter_calls_(loop, options_.adapters),
+      fleet_key_file_(
+          loop, options_.fleet_keys_file, identity.gateway(), [this] { return Channel(); },
+          [this](int64_t seconds) { counters_.fleet_keys_taken = seconds; }) {
   Restore();
   Connect();
   Probe();

@@ -15,6 +15,7 @@
 #include "agent/reconcile/agent_core.h"
 #include "agent/reconcile/gateway_port.h"
 #include "agent/sync/controller_link.h"
+#include "agent/sync/fleet_key_file.h"
 #include "controlplane/identity/clock_watch.h"
 #include "gateway/loop/control_loop.h"
 
@@ -29,6 +30,7 @@ struct AgentCounters {
   std::atomic<int64_t> desired_revision{0};
   std::atomic<int64_t> applied_revision{0};
   std::atomic<int64_t> certificate_expires{0};  // seconds since 1970
+  std::atomic<int64_t> fleet_keys_taken{0};     // seconds since 1970; 0: never
   std::atomic<uint64_t> rejections{0};
   std::atomic<uint64_t> pushes{0};
   std::atomic<uint64_t> applies{0};
@@ -42,6 +44,8 @@ struct AgentOptions {
   std::string version;
   // File of the last good configuration; empty: none.
   std::string state_file;
+  // File for the keys of the fleet; empty: the agent takes none.
+  std::string fleet_keys_file;
   Duration probe_every = Seconds(2);
   // Directory of programs that the agent starts: rocegw-run, rocegw-probe.
   std::string program_folder;
@@ -95,6 +99,7 @@ class Agent final : private AgentActions {
   AdapterCalls adapter_calls_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ControllerLink> link_;
+  FleetKeyFile fleet_key_file_;
   uint64_t tunnel_ = 0;    // counts the tunnels, so that answers go to their own tunnel
   size_t controller_ = 0;  // index of the current controller
   int64_t gateway_started_ns_ = 0;

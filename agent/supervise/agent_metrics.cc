@@ -43,6 +43,9 @@ std::vector<MetricFamily> AgentMetrics::Collect() const {
   gauge("rocegw_certificate_expiry_timestamp_seconds",
         "when the certificate of this node ends, since 1970",
         static_cast<double>(counters_.certificate_expires));
+  gauge("rocegw_agent_fleet_keys_taken_timestamp_seconds",
+        "when a controller last gave the keys of the fleet, since 1970; 0: never",
+        static_cast<double>(counters_.fleet_keys_taken));
   counter("rocegw_agent_pushes_total", "pushes received, parts counted singly", counters_.pushes);
   counter("rocegw_agent_applies_total", "configurations handed to the gateway", counters_.applies);
   counter("rocegw_agent_failed_applies_total", "of these, not answered by the gateway",

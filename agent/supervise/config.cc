@@ -86,6 +86,7 @@ void ReadDra(Section& section, KubernetesSettings& kubernetes) {
 void ReadTop(Section& top, Config& config) {
   top.Text("state_dir", CheckAbsolutePath, config.state_dir);
   top.Text("gateway_socket", CheckAbsolutePath, config.gateway_socket);
+  top.Text("fleet_keys_file", CheckOptionalPath, config.fleet_keys_file);
   top.Choice("log_level", process::LogLevels(), config.log_level);
   top.Text("name", CheckName, config.name);
   top.Text("join_file", CheckOptionalPath, config.join_file);
@@ -135,6 +136,10 @@ state_dir: /var/lib/rocegw-agent
 
 # Where the gateway of this host listens (grpc_socket of its configuration).
 gateway_socket: /run/rocegw/grpc.sock
+
+# File for the keys by which the gateways of the fleet know one another: the agent asks the controller for them and
+# replaces the file when they change. The gateway reads it as its gateways.key_file. Empty: keys are not asked for.
+fleet_keys_file: ""
 
 # trace, debug, info, warn, error. SIGHUP reads this key again.
 log_level: info

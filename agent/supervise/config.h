@@ -16,6 +16,7 @@ namespace rocegw::agent {
 struct Config {
   std::string state_dir = "/var/lib/rocegw-agent";
   std::string gateway_socket = "/run/rocegw/grpc.sock";
+  std::string fleet_keys_file;                     // for the gateway; empty: keys are not asked for
   std::string metrics_address = "127.0.0.1:7473";  // empty: no metrics
   process::LogLevel log_level = process::LogLevel::kInfo;
   std::string

@@ -2,6 +2,8 @@
 #include "controlplane/identity/certificate_authority.h"
 
 #include <arpa/inet.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +21,7 @@ constexpr std::chrono::years kAuthorityLifetime(10);
 // Clocks before this program was written are wrong.
 constexpr std::chrono::sys_days kEarliest(std::chrono::year(2025) / 1 / 1);
 constexpr std::string_view kScheme = "spiffe://";
+constexpr int kScalarLength = 32;  // P-256
 
 bool SetTimes(X509& certificate, TimePoint begin, TimePoint end) {
   const auto seconds = [](TimePoint time) {
@@ -242,6 +245,20 @@ StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open(
 
 bool CertificateAuthority::Trusts(const std::string& fingerprint) const {
   return std::ranges::count(trusted_, fingerprint) != 0;
+}
+
+StatusOr<std::string> CertificateAuthority::DerivedSecret(const std::string& purpose) const {
+  BIGNUM* number = nullptr;
+  if (EVP_PKEY_get_bn_param(key_.get(), OSSL_PKEY_PARAM_PRIV_KEY, &number) != 1)
+    return OpensslError("cannot read the authority's key");
+  const std::unique_ptr<BIGNUM, FreedBy<BN_clear_free>> scalar(number);
+  std::string bytes(kScalarLength, '\0');
+  if (BN_bn2binpad(scalar.get(), reinterpret_cast<unsigned char*>(bytes.data()), kScalarLength) !=
+      kScalarLength)
+    return OpensslError("cannot read the authority's key");
+  std::string secret = HmacSha256(bytes, "rocegw " + purpose);
+  OPENSSL_cleanse(bytes.data(), bytes.size());
+  return secret;
 }
 
 bool CertificateAuthority::Signed(X509& certificate) const {

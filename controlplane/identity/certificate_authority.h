@@ -46,6 +46,9 @@ class CertificateAuthority {
   StatusOr<Issued> IssueServer(EVP_PKEY& key, const std::vector<std::string>& names,
                                std::chrono::seconds lifetime, const std::string& serial) const;
 
+  // Returns a secret that only holders of the authority's key can compute, for one purpose.
+  StatusOr<std::string> DerivedSecret(const std::string& purpose) const;
+
   // Returns true if the authority's own key signed the certificate.
   bool Signed(X509& certificate) const;
 

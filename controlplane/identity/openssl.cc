@@ -2,6 +2,7 @@
 #include "controlplane/identity/openssl.h"
 
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
@@ -104,6 +105,18 @@ std::string Sha256(std::string_view bytes) {
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
          reinterpret_cast<unsigned char*>(digest.data()));
   return digest;
+}
+
+std::string HmacSha256(std::string_view key, std::string_view bytes) {
+  std::string out(EVP_MAX_MD_SIZE, '\0');
+  unsigned length = 0;
+  const auto* const result =
+      HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+           reinterpret_cast<unsigned char*>(out.data()), &length);
+  if (result == nullptr) std::abort();
+  out.resize(length);
+  return out;
 }
 
 std::string Hex(std::string_view bytes) {

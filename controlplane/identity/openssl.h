@@ -46,6 +46,7 @@ StatusOr<std::vector<X509Certificate>> CertificatesFromPem(std::string_view pem)
 StatusOr<std::string> NewCertificateRequest(EVP_PKEY& key);
 
 std::string Sha256(std::string_view bytes);
+std::string HmacSha256(std::string_view key, std::string_view bytes);
 std::string Hex(std::string_view bytes);
 // Returns `size` unpredictable bytes.
 std::string RandomBytes(size_t size);

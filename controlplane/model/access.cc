@@ -42,7 +42,7 @@ constexpr std::array kRoles = {
     RoleRow{types::v1::ADMIN,
             "tenants.* pools.* ccPolicies.* gateways.* roleBindings.* operations.* audit.* "
             "migrations.*"},
-    RoleRow{types::v1::NODE, "nodes.renew nodes.sync nodes.tunnel"},
+    RoleRow{types::v1::NODE, "nodes.renew nodes.keys nodes.sync nodes.tunnel"},
 };
 
 bool Covers(std::string_view pattern, std::string_view permission) {

@@ -59,6 +59,7 @@ struct Config {
   PrometheusConfig prometheus;
   std::chrono::seconds node_lifetime = std::chrono::hours(24);
   std::chrono::seconds server_lifetime = std::chrono::hours(24 * 90);
+  std::chrono::seconds fleet_key_period = std::chrono::hours(24);
   std::chrono::seconds keep_history = std::chrono::hours(1);
   std::chrono::seconds seal_interval{60};
   bool operator==(const Config&) const = default;

@@ -33,6 +33,7 @@
 #include "controlplane/api/services/tenants_service.h"
 #include "controlplane/identity/certificate_authority.h"
 #include "controlplane/identity/clock_watch.h"
+#include "controlplane/identity/fleet_key_schedule.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/identity/revocations.h"
 #include "controlplane/identity/server_certificate.h"
@@ -127,8 +128,8 @@ std::string ReplicaId() { return HostName() + "-" + store::RandomUuid().substr(0
 struct Fleet {
   Fleet(store::Store& store, const std::string& id, std::unique_ptr<sync::FleetFollower> f,
         std::unique_ptr<identity::Revocations> r, const identity::CertificateAuthority& authority,
-        api::EnrollmentOptions options, api::Replicas::ChannelTo channel_to,
-        migrations::PrometheusSettings prometheus)
+        api::EnrollmentOptions options, identity::FleetKeySchedule key_schedule,
+        api::Replicas::ChannelTo channel_to, migrations::PrometheusSettings prometheus)
       : follower(std::move(f)),
         revocations(std::move(r)),
         writer(store, *follower),
@@ -140,6 +141,7 @@ struct Fleet {
         other_controllers(*follower, id, std::move(channel_to)),
         router(tunnels, other_controllers),
         enrollment(store, *follower, authority, std::move(options)),
+        keys(std::move(key_schedule)),
         tenants(backend),
         pools(backend, router),
         cc_policies(backend),
@@ -151,7 +153,8 @@ struct Fleet {
         migrations(backend, gates),
         migration_nodes(*follower, router),
         nodes(enrollment,
-              {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}),
+              {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations},
+              keys),
         replicas(*follower, tunnels, hub) {
     backend.usage = &hub.usage();
   }
@@ -173,6 +176,7 @@ struct Fleet {
   api::Replicas other_controllers;
   api::QuestionRouter router;
   api::Enrollment enrollment;
+  const identity::FleetKeySchedule keys;
   api::TenantsService tenants;
   api::PoolsService pools;
   api::CcPoliciesService cc_policies;
@@ -353,11 +357,14 @@ Status Controller::Parts::StartFleet() {
   auto revocations = identity::Revocations::Start(*store);
   if (!revocations.ok()) return revocations.status();
   if (Status opened = OpenApiServer(); !opened.ok()) return opened;
+  auto secret = authority->DerivedSecret("keys of the fleet");
+  if (!secret.ok()) return secret.status();
   fleet = std::make_unique<Fleet>(
       *store, id, std::move(*follower), std::move(*revocations), *authority,
       api::EnrollmentOptions{.node_lifetime = config.node_lifetime,
                              .controllers = ReachableAt(config, named),
                              .pods = pod_review.get()},
+      identity::FleetKeySchedule(std::move(*secret), config.fleet_key_period),
       [this](const std::string& address) { return ChannelTo(address); },
       migrations::PrometheusSettings{.url = config.prometheus.url,
                                      .ca_file = config.prometheus.ca_file,

@@ -168,7 +168,7 @@ gateways:
   # Keys of the fleet: a file of mode 0600 with 32 hexadecimal digits per line (openssl rand -hex 16). The first key
   # makes tags, up to two more only verify them. It is read again when it changes, and on SIGHUP. To replace a key
   # without a gap, add the new one below the old one on every gateway, then move it to the top everywhere, then remove
-  # the old one.
+  # the old one. Or name the file that the host's agent keeps (its fleet_keys_file).
   # key_file: /etc/rocegw/fleet.key       # default: none
 
 # The pool of every program that attaches.

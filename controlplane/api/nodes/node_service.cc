@@ -58,4 +58,16 @@ grpc::ServerUnaryReactor* NodeService::Renew(grpc::CallbackServerContext* contex
   return WhenAdmitted(*context, *request, follower_, serve);
 }
 
+grpc::ServerUnaryReactor* NodeService::GetFleetKeys(grpc::CallbackServerContext* context,
+                                                    const fleet::v1::GetFleetKeysRequest* request,
+                                                    fleet::v1::GetFleetKeysResponse* response) {
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+    const identity::FleetKeySchedule::Keys found = keys_.At(identity::Now());
+    for (const std::string& key : found.keys) response->add_keys(key);
+    response->mutable_refresh_after()->set_seconds(found.refresh_after.count());
+    reactor->Finish(grpc::Status::OK);
+  };
+  return WhenAdmitted(*context, *request, follower_, serve);
+}
+
 }  // namespace rocegw::api

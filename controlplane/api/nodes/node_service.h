@@ -6,6 +6,7 @@
 
 #include "controlplane/api/nodes/enrollment.h"
 #include "controlplane/api/nodes/node_streams.h"
+#include "controlplane/identity/fleet_key_schedule.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "rocegw/fleet/v1/node.grpc.pb.h"
 
@@ -14,8 +15,12 @@ namespace rocegw::api {
 class NodeService final : public fleet::v1::NodeService::CallbackService {
  public:
   // All arguments outlive it.
-  NodeService(Enrollment& enrollment, const NodeStreams& streams)
-      : follower_(streams.backend.follower), enrollment_(enrollment), streams_(streams) {}
+  NodeService(Enrollment& enrollment, const NodeStreams& streams,
+              const identity::FleetKeySchedule& keys)
+      : follower_(streams.backend.follower),
+        enrollment_(enrollment),
+        streams_(streams),
+        keys_(keys) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const fleet::v1::JoinRequest* request,
@@ -23,6 +28,9 @@ class NodeService final : public fleet::v1::NodeService::CallbackService {
   grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* context,
                                   const fleet::v1::RenewRequest* request,
                                   fleet::v1::RenewResponse* response) override;
+  grpc::ServerUnaryReactor* GetFleetKeys(grpc::CallbackServerContext* context,
+                                         const fleet::v1::GetFleetKeysRequest* request,
+                                         fleet::v1::GetFleetKeysResponse* response) override;
   grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse>* Sync(
       grpc::CallbackServerContext* context) override {
     return NewSyncStream(context, streams_);
@@ -37,6 +45,7 @@ class NodeService final : public fleet::v1::NodeService::CallbackService {
   sync::FleetFollower& follower_;
   Enrollment& enrollment_;
   const NodeStreams streams_;
+  const identity::FleetKeySchedule& keys_;
 };
 
 }  // namespace rocegw::api

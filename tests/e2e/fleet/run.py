@@ -16,16 +16,17 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 from capture_steps import CaptureSteps  # noqa: E402
 from diagnosis_steps import DiagnosisSteps  # noqa: E402
+from key_steps import KeySteps  # noqa: E402
 from loss_steps import LossSteps  # noqa: E402
 from netlab.job import LabError  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from tenant_steps import TenantSteps  # noqa: E402
 
 STEPS = ("join", "pool", "quota", "explain", "doctor", "connectivity", "capture", "drain", "rate", "identity", "refused", "kill_controller", "kill_agent",
-         "kill_gateway", "lost_store", "audit", "dump")
+         "kill_gateway", "lost_store", "keys", "audit", "dump")
 
 
-class Tour(TenantSteps, DiagnosisSteps, CaptureSteps, LossSteps):
+class Tour(TenantSteps, DiagnosisSteps, CaptureSteps, LossSteps, KeySteps):
     """All steps, each a method whose docstring is its line of the report."""
 
 

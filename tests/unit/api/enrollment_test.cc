@@ -257,7 +257,8 @@ TEST_F(EnrollmentTest, Service_ChecksRequestsAndSaysWhatIsWrong) {
   sync::NodeHub hub(*follower_, statuses, store_->uuid());
   sync::TunnelHub tunnels;
   const auto revocations = std::move(*identity::Revocations::Start(*store_));
-  api::NodeService service(enrollment_, {backend, hub, tunnels, *revocations});
+  const identity::FleetKeySchedule keys("secret", std::chrono::hours(24));
+  api::NodeService service(enrollment_, {backend, hub, tunnels, *revocations}, keys);
   const std::string socket =
       "unix:" + ::testing::TempDir() + "rocegw-node-" + std::to_string(getpid()) + ".sock";
   grpc::ServerBuilder builder;

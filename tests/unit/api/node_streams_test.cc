@@ -163,7 +163,8 @@ class NodeStreamsTest : public ::testing::Test {
   sync::TunnelHub tunnels_;
   std::unique_ptr<identity::Revocations> revocations_ =
       std::move(*identity::Revocations::Start(store_));
-  api::NodeService service_{enrollment_, {backend_, hub_, tunnels_, *revocations_}};
+  const identity::FleetKeySchedule keys_{"secret", std::chrono::hours(24)};
+  api::NodeService service_{enrollment_, {backend_, hub_, tunnels_, *revocations_}, keys_};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<fleet::v1::NodeService::Stub> stub_;
 };
