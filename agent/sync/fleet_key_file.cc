@@ -64,7 +64,8 @@ void FleetKeyFile::Ask() {
   struct Keep {
     std::unique_ptr<fleet::v1::NodeService::Stub> stub;
   };
-  auto keep = std::make_shared<Keep>(fleet::v1::NodeService::NewStub(channel_()));
+  auto keep = std::make_shared<Keep>();
+  keep->stub = fleet::v1::NodeService::NewStub(channel_());
   auto* const stub = keep->stub.get();
   fleet::v1::GetFleetKeysRequest request;
   request.set_gateway(gateway_);

@@ -120,20 +120,20 @@ class NativeVictim {
   template <typename Make>
   Outcome Send(uint64_t count, size_t burst, const Make& make) {
     Outcome outcome;
-    const uint64_t answers = port_.sent();
+    const uint64_t answers = port_->sent();
     while (outcome.sent < count) {
       const size_t now = std::min<uint64_t>(burst, count - outcome.sent);
-      for (size_t i = 0; i < now; ++i) make(port_.Next());
+      for (size_t i = 0; i < now; ++i) make(port_->Next());
       // Unanswered requests must not time out, so time stands still for them.
       if (requests_ == 0) gateways_->Step(Microseconds(10));
-      for (int i = 0; i < 3 || !port_.Clear(); ++i)
+      for (int i = 0; i < 3 || !port_->Clear(); ++i)
         gateways_->RunWorker(kVictim, 0, gateways_->now());
       gateways_->TakeNotices();
       gateways_->notices.clear();
       outcome.sent += now;
       Compare(outcome);
     }
-    outcome.answered = port_.sent() - answers;
+    outcome.answered = port_->sent() - answers;
     return outcome;
   }
 
@@ -183,7 +183,7 @@ class NativeVictim {
     ring.qpn = static_cast<uint32_t>(random_.Between(0x100, 0xFFFF00));
     victim_ = &gateways_->AddQp(kVictim, ring);
     gateways_->Connect(*peer_, *victim_);
-    if (gateways_->Call(kVictim, 0, {0, worker::UsePorts{{&port_}}}).error != 0) std::abort();
+    if (gateways_->Call(kVictim, 0, {0, worker::UsePorts{{port_.get()}}}).error != 0) std::abort();
     Request();
   }
 
@@ -207,13 +207,14 @@ class NativeVictim {
   }
 
   Random& random_;
-  AttackedPort port_;
-  std::optional<GatewayPair> gateways_;
+  // Outlives the gateways, whose worker uses it.
+  const std::unique_ptr<AttackedPort> port_ = std::make_unique<AttackedPort>();
   RingEnd* peer_ = nullptr;
   RingEnd* victim_ = nullptr;
-  uint32_t requests_ = 0;
-  worker::QpSnapshot before_;
   uint64_t notices_ = 0;
+  uint32_t requests_ = 0;
+  std::optional<GatewayPair> gateways_;
+  worker::QpSnapshot before_;
 };
 
 // A wrong key ends the queue pair, so that the attacker need not know the key. QPNs of RNICs
