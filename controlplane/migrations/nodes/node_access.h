@@ -16,7 +16,7 @@ struct NodeAnswer {
   int code = 0;
   std::string message;
   fleet::v1::MigrationReport report;
-  // Of a path test: median round trip, its 99th percentile, and the rate at full speed.
+  // Figures of a path test: median round trip, its 99th percentile, and the rate at full speed.
   uint64_t median_ns = 0;
   uint64_t p99_ns = 0;
   uint64_t bytes_per_second = 0;

@@ -52,7 +52,7 @@ class SimulatedNodes final : public NodeAccess {
 
   void TestPath(const std::string& from, const std::string& to, std::chrono::seconds,
                 std::function<void(NodeAnswer)> done) override {
-    // One path is slower than the others.
+    // The paths of n2 are slower than the others.
     const bool slow = from == "n2";
     NodeAnswer answer{.median_ns = slow ? 40'000U : 30'000U,
                       .p99_ns = slow ? 90'000U : 50'000U,
