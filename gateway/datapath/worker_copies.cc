@@ -54,12 +54,17 @@ Status WorkerCopies::Open(const CopyEngineConfig& config, const CopyEngineOpener
   for (size_t w = 0; w < engine_->queues(); ++w) {
     std::string measured;
     settings_.push_back(Choose(config, *engine_->queue(w), measured));
-    const std::string choice =
-        settings_.back().queue == nullptr
-            ? " copies nothing by it"
-            : " copies " + std::to_string(settings_.back().minimum_bytes) + " bytes and more by it";
-    log(session::Severity::kInfo, "copy engine " + engine_->devices() + ": worker " +
-                                      std::to_string(w) + choice + "; " + measured);
+    const memory::CopySettings& chosen = settings_.back();
+    std::string line = "copy engine " + engine_->devices() + ": worker ";
+    line += std::to_string(w);
+    if (chosen.queue == nullptr) {
+      line += " copies nothing by it; ";
+    } else {
+      line += " copies ";
+      line += std::to_string(chosen.minimum_bytes);
+      line += " bytes and more by it; ";
+    }
+    log(session::Severity::kInfo, line + measured);
   }
   return OkStatus();
 }
