@@ -100,6 +100,7 @@ Status Workers::Make(const Config& config, const port::SteeringTable& steering, 
     options.channel_congestion = options.congestion;
     options.channel_policy = config.channel_policy;
     options.engine = copies.SettingsOf(i);
+    one.engine_minimum = options.engine.queue == nullptr ? 0 : options.engine.minimum_bytes;
     options.secret = {random.Next64(), random.Next64()};
     auto thread = worker::WorkerThread::Make(std::move(options), waiting);
     if (!thread.ok()) return thread.status();
@@ -152,6 +153,7 @@ void Workers::AddRows(session::StateSnapshot& snapshot) const {
     session::WorkerRow row;
     row.index = static_cast<uint16_t>(i);
     row.cpu = one.cpu;
+    row.engine_minimum = one.engine_minimum;
     row.qps = i < snapshot.qps_by_worker.size() ? snapshot.qps_by_worker[i] : 0;
     if (i < snapshot.silent_by_worker.size()) row.silent = snapshot.silent_by_worker[i];
     // Closes are read first, so that every close read has its open counted: the difference is never

@@ -61,6 +61,7 @@ class Workers {
     std::unique_ptr<worker::WorkerThread> thread;
     UniqueFd wake_fd;
     int cpu = -1;
+    uint32_t engine_minimum = 0;
   };
 
   static std::vector<int> AllowedProcessors();

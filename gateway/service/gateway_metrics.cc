@@ -104,6 +104,13 @@ void AddGauges(std::vector<MetricFamily>& families, const session::StateSnapshot
     AddValue(silent, {{"worker", std::to_string(row.index)}},
              static_cast<double>(row.silent.ns) / 1e9);
   }
+  MetricFamily& engine =
+      AddFamily(families, "rocegw_worker_copy_engine_minimum_bytes",
+                "shortest payload that a worker gives to its copy engine; 0: it uses none",
+                MetricType::Gauge);
+  for (const auto& row : snapshot.workers) {
+    AddValue(engine, {{"worker", std::to_string(row.index)}}, row.engine_minimum);
+  }
   MetricFamily& ports =
       AddFamily(families, "rocegw_port_up", "1: the port can send and receive", MetricType::Gauge);
   for (const auto& row : snapshot.ports) {

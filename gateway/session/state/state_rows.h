@@ -176,6 +176,7 @@ struct WorkerRow {
   int32_t cpu = -1;  // pinned CPU, -1: not pinned
   uint32_t qps = 0;
   uint32_t channels = 0;           // channels to other gateways
+  uint32_t engine_minimum = 0;     // shortest payload for its copy engine; 0: it uses none
   Duration silent;                 // how long it has not answered, while it owes an answer
   std::vector<uint64_t> counters;  // in the order of metrics::AllCounters()
   std::vector<uint64_t> drops;     // by metrics::DropReason, kNone first

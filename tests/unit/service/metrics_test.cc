@@ -240,10 +240,13 @@ TEST_F(MetricsTest, Page_PeersByTheirNamesInTheFleet) {
 TEST_F(MetricsTest, Page_WithoutAnswersOfWorkers_HasTheRest) {
   source_.answers_about_peers = false;
   source_.state.workers[1].silent = Milliseconds(400);
+  source_.state.workers[1].engine_minimum = 2048;
   const auto samples = Samples();
   EXPECT_TRUE(samples.contains("rocegw_sessions"));
   EXPECT_EQ(samples.at("rocegw_worker_silent_seconds{worker=\"0\"}"), "0");
   EXPECT_EQ(samples.at("rocegw_worker_silent_seconds{worker=\"1\"}"), "0.4");
+  EXPECT_EQ(samples.at("rocegw_worker_copy_engine_minimum_bytes{worker=\"0\"}"), "0");
+  EXPECT_EQ(samples.at("rocegw_worker_copy_engine_minimum_bytes{worker=\"1\"}"), "2048");
 }
 
 TEST_F(MetricsTest, Page_LabelsAreBounded) {
