@@ -298,6 +298,10 @@ void DrivenMigration::RunPreflight(int64_t now) {
       preflight_->OnUnreachable(question->node);
       continue;
     }
+    if (question->purpose == Purpose::kHello) {
+      const std::string problem = context_.nodes.Problem(stored_.plan.nodes[question->node].name);
+      if (!problem.empty()) preflight_->OnProblem(question->node, problem);
+    }
     if (question->purpose == Purpose::kPath) {
       TestPath(question->node, question->peer);
       continue;

@@ -15,6 +15,8 @@ constexpr uint32_t kPathMessageBytes = 8192;
 constexpr uint32_t kPathRoundTrips = 100;
 constexpr uint64_t kPathBulkBytes = 4 << 20;
 constexpr char kProbePool[] = "tenants/default/pools/default";
+// A node renews its certificate of a day at half of that.
+constexpr std::chrono::hours kShortestCertificate(6);
 
 }  // namespace
 
@@ -23,6 +25,26 @@ bool FleetNodes::IsReachable(const std::string& node) {
     const auto known = fleet.view.gateways.find("gateways/" + node);
     return known != fleet.view.gateways.end() && known->second.object.status().connected();
   });
+}
+
+std::string FleetNodes::Problem(const std::string& node) {
+  return follower_.Read([&](const sync::Fleet& fleet) -> std::string {
+    const auto known = fleet.view.gateways.find("gateways/" + node);
+    if (known == fleet.view.gateways.end()) return {};
+    return CertificateProblem(known->second.object.status(), std::chrono::system_clock::now());
+  });
+}
+
+std::string CertificateProblem(const types::v1::GatewayState& status,
+                               std::chrono::system_clock::time_point now) {
+  if (!status.has_certificate_expire_time()) return {};
+  const auto end =
+      std::chrono::system_clock::from_time_t(status.certificate_expire_time().seconds());
+  if (end >= now + kShortestCertificate) return {};
+  const auto left = std::chrono::duration_cast<std::chrono::minutes>(end - now).count();
+  return (left > 0 ? "its certificate ends in " + std::to_string(left) + " minutes"
+                   : std::string("its certificate has ended")) +
+         ": the agent's renewal fails";
 }
 
 void FleetNodes::Call(const std::string& node, const fleet::v1::MigrationCall& call,

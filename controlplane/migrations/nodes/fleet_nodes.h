@@ -3,11 +3,13 @@
 // thread; follower and router outlive it.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "controlplane/api/questions/question_router.h"
 #include "controlplane/migrations/nodes/node_access.h"
 #include "controlplane/sync/fleet_follower.h"
+#include "rocegw/types/v1/gateway.pb.h"
 
 namespace rocegw::migrations {
 
@@ -17,6 +19,7 @@ class FleetNodes final : public NodeAccess {
       : follower_(follower), router_(router) {}
 
   bool IsReachable(const std::string& node) override;
+  std::string Problem(const std::string& node) override;
   void Call(const std::string& node, const fleet::v1::MigrationCall& call,
             std::chrono::seconds limit, std::function<void(NodeAnswer)> done) override;
   void TestPath(const std::string& from, const std::string& to, std::chrono::seconds limit,
@@ -26,5 +29,10 @@ class FleetNodes final : public NodeAccess {
   sync::FleetFollower& follower_;
   api::QuestionRouter& router_;
 };
+
+// Returns why a node's certificate may end while a migration runs, or an empty text. A status
+// without an end is of a fleet without certificates.
+std::string CertificateProblem(const types::v1::GatewayState& status,
+                               std::chrono::system_clock::time_point now);
 
 }  // namespace rocegw::migrations

@@ -16,7 +16,7 @@ struct NodeAnswer {
   int code = 0;
   std::string message;
   fleet::v1::MigrationReport report;
-  // Figures of a path test: median round trip, its 99th percentile, and the rate at full speed.
+  // Results of a path test: median round trip, its 99th percentile, and the rate at full speed.
   uint64_t median_ns = 0;
   uint64_t p99_ns = 0;
   uint64_t bytes_per_second = 0;
@@ -27,6 +27,8 @@ class NodeAccess {
   virtual ~NodeAccess() = default;
   // Returns true if the node's agent is connected to a controller.
   virtual bool IsReachable(const std::string& node) = 0;
+  // Returns what the controller itself knows against a migration of the node now, or an empty text.
+  virtual std::string Problem(const std::string& node) = 0;
   // Calls `done` once, on any thread, at the latest soon after `limit`.
   virtual void Call(const std::string& node, const fleet::v1::MigrationCall& call,
                     std::chrono::seconds limit, std::function<void(NodeAnswer)> done) = 0;

@@ -63,6 +63,10 @@ void Preflight::OnUnreachable(uint32_t node) {
   Complain(plan_.nodes[node].name, "there is no connected gateway of this name");
 }
 
+void Preflight::OnProblem(uint32_t node, const std::string& problem) {
+  Complain(plan_.nodes[node].name, problem);
+}
+
 void Preflight::OnAnswer(const Arrived& arrived) {
   --in_flight_;
   const NodeAnswer& answer = arrived.answer;

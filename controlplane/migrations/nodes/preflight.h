@@ -33,6 +33,8 @@ class Preflight {
   std::optional<Question> Next();
   void OnAnswer(const Arrived& arrived);
   void OnUnreachable(uint32_t node);
+  // `problem`: what the controller knows against the node; the node itself is still asked.
+  void OnProblem(uint32_t node, const std::string& problem);
   // Returns the result once every answer is there.
   std::optional<migration::PreflightResult> Result() const;
 

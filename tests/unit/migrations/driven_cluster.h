@@ -32,6 +32,11 @@ class SimulatedNodes final : public NodeAccess {
     const std::lock_guard lock(mutex_);
     return !away_.contains(node);
   }
+  std::string Problem(const std::string& node) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = problems_.find(node);
+    return found == problems_.end() ? std::string() : found->second;
+  }
   void Call(const std::string& node, const fleet::v1::MigrationCall& call, std::chrono::seconds,
             std::function<void(NodeAnswer)> done) override {
     NodeAnswer answer;
@@ -52,7 +57,7 @@ class SimulatedNodes final : public NodeAccess {
 
   void TestPath(const std::string& from, const std::string& to, std::chrono::seconds,
                 std::function<void(NodeAnswer)> done) override {
-    // The paths of n2 are slower than the others.
+    // The path from n2 is slower than the others.
     const bool slow = from == "n2";
     NodeAnswer answer{.median_ns = slow ? 40'000U : 30'000U,
                       .p99_ns = slow ? 90'000U : 50'000U,
@@ -71,6 +76,10 @@ class SimulatedNodes final : public NodeAccess {
   void Block(const std::string& path) {
     const std::lock_guard lock(mutex_);
     blocked_ = path;
+  }
+  void SetProblem(const std::string& node, const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    problems_[node] = text;
   }
   void SetAway(const std::string& node, bool away) {
     const std::lock_guard lock(mutex_);
@@ -145,6 +154,7 @@ class SimulatedNodes final : public NodeAccess {
   std::string inventory_;
   bool without_calls_ = false;
   std::string blocked_;
+  std::map<std::string, std::string> problems_;  // by node
   uint64_t commands_ = 0;
   uint64_t lose_answer_ = 0;
   std::function<void()> on_lost_;

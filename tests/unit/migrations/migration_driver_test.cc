@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "controlplane/migrations/nodes/fleet_nodes.h"
 #include "rocegw/admin/v1/operations.pb.h"
 #include "tests/unit/migrations/driven_cluster.h"
 
@@ -150,6 +151,11 @@ TEST(MigrationDriver, APreflightFindsAPathThatCarriesNoWholePackets) {
   ASSERT_TRUE(cluster.Await([](const Record& record) { return !record.preflight_wanted; }));
   EXPECT_EQ(cluster.Stored().record.reason, "n3 to n1: TIMED_OUT at gateways/n3: no answer");
   cluster.nodes().Block("");
+  cluster.nodes().SetProblem("n2", "its certificate has ended");
+  EXPECT_EQ(cluster.Give({.verb = Verb::kPreflight}), "");
+  ASSERT_TRUE(cluster.Await([](const Record& record) { return !record.preflight_wanted; }));
+  EXPECT_EQ(cluster.Stored().record.reason, "n2: its certificate has ended");
+  cluster.nodes().SetProblem("n2", "");
   EXPECT_EQ(cluster.Give({.verb = Verb::kPreflight}), "");
   ASSERT_TRUE(cluster.AwaitState(MigrationState::kPreflighted));
   EXPECT_EQ(
@@ -269,6 +275,21 @@ TEST(MigrationDriver, ADamagedRowIsNotDrivenAndHarmsNoOther) {
   const auto driver = cluster.NewDriver();
   cluster.Start();
   EXPECT_TRUE(cluster.AwaitState(MigrationState::kCompleted));
+}
+
+TEST(FleetNodes, ACertificateThatShouldHaveBeenRenewedIsAProblem) {
+  const auto now = std::chrono::system_clock::from_time_t(1'000'000);
+  types::v1::GatewayState status;
+  EXPECT_EQ(CertificateProblem(status, now), "");
+  const std::vector<std::pair<int64_t, std::string>> rows = {
+      {12 * 3600, ""},
+      {6 * 3600, ""},
+      {6 * 3600 - 1, "its certificate ends in 359 minutes: the agent's renewal fails"},
+      {-1, "its certificate has ended: the agent's renewal fails"}};
+  for (const auto& [left, problem] : rows) {
+    status.mutable_certificate_expire_time()->set_seconds(1'000'000 + left);
+    EXPECT_EQ(CertificateProblem(status, now), problem) << left;
+  }
 }
 
 }  // namespace
