@@ -18,8 +18,7 @@ std::vector<std::string> CallsFor(const migration::Plan& plan) {
     calls.emplace_back(WordOf(step));
   calls.emplace_back(WordOf(Step::kRemoveOld));
   std::ranges::sort(calls);
-  const auto again = std::ranges::unique(calls);
-  calls.erase(again.begin(), again.end());
+  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
   return calls;
 }
 
