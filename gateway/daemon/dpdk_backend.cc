@@ -30,16 +30,11 @@ class DpdkBackend final : public datapath::PortBackend {
 }  // namespace
 
 StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
-                                                          const DpdkConfig& environment,
+                                                          const port::DpdkEnvironment& environment,
                                                           size_t interface_mtu,
-                                                          const port::SteeringTable& steering,
-                                                          bool pci) {
+                                                          const port::SteeringTable& steering) {
   static std::FILE* const kLog = process::ForeignStream("DPDK");
-  const Status started = port::StartDpdk({.huge_pages = environment.huge_pages,
-                                          .memory_mb = environment.memory_mb,
-                                          .pci = pci,
-                                          .arguments = environment.eal_args},
-                                         kLog);
+  const Status started = port::StartDpdk(environment, kLog);
   if (!started.ok()) return started;
   port::DpdkPortConfig dpdk;
   if (config.mode == PortMode::kAfPacket) {

@@ -8,16 +8,15 @@
 #include "gateway/base/status.h"
 #include "gateway/daemon/config.h"
 #include "gateway/datapath/port_backend.h"
+#include "gateway/port/port_config.h"
 #include "gateway/port/steering.h"
 
 namespace rocegw::daemon {
 
-// Returns ENOTSUP if this build has no DPDK. `pci`: the gateway has ports of mode pci; the first
-// call starts DPDK for all ports.
+// Returns ENOTSUP if this build has no DPDK. The first call starts DPDK for all ports.
 StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
-                                                          const DpdkConfig& environment,
+                                                          const port::DpdkEnvironment& environment,
                                                           size_t interface_mtu,
-                                                          const port::SteeringTable& steering,
-                                                          bool pci);
+                                                          const port::SteeringTable& steering);
 
 }  // namespace rocegw::daemon

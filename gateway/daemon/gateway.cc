@@ -94,6 +94,16 @@ void LogSessionLine(session::Severity severity, const std::string& line) {
   }
 }
 
+// Returns the environment that all users of DPDK in this process share: the first one starts it.
+port::DpdkEnvironment EnvironmentOf(const Config& config) {
+  const bool pci = std::ranges::any_of(
+      config.ports, [](const auto& one) { return one.mode == datapath::PortMode::kPci; });
+  return {.huge_pages = config.dpdk.huge_pages,
+          .memory_mb = config.dpdk.memory_mb,
+          .pci = pci,
+          .arguments = config.dpdk.eal_args};
+}
+
 }  // namespace
 
 Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> descriptors,
@@ -106,14 +116,11 @@ Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> des
                  {LogSessionLine,
                   [this](const PortConfig& port, size_t interface_mtu,
                          const port::SteeringTable& steering) {
-                    const bool pci = std::ranges::any_of(config_.ports, [](const auto& one) {
-                      return one.mode == datapath::PortMode::kPci;
-                    });
-                    return OpenDpdk(port, config_.dpdk, interface_mtu, steering, pci);
+                    return OpenDpdk(port, EnvironmentOf(config_), interface_mtu, steering);
                   },
                   [this](const session::Device& device) { UpdateSysfs(device); }, inherited_,
                   [this](const std::vector<std::string>& devices, size_t workers) {
-                    return OpenCopyEngine(config_.dpdk, devices, workers);
+                    return OpenCopyEngine(EnvironmentOf(config_), devices, workers);
                   },
                   std::move(descriptors)}),
       sysfs_counters_(

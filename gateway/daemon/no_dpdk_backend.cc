@@ -7,8 +7,8 @@
 namespace rocegw::daemon {
 
 StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
-                                                          const DpdkConfig&, size_t,
-                                                          const port::SteeringTable&, bool) {
+                                                          const port::DpdkEnvironment&, size_t,
+                                                          const port::SteeringTable&) {
   return Status(ENOTSUP, std::string("mode ") + datapath::PortModeName(config.mode) +
                              " needs DPDK, which this rocegwd was built without "
                              "(ROCEGW_WITH_DPDK); use mode udp");

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "gateway/base/status.h"
-#include "gateway/daemon/config.h"
 #include "gateway/memory/copy_engine.h"
+#include "gateway/port/port_config.h"
 
 namespace rocegw::daemon {
 
 // Starts DPDK if no port has, and opens the devices (port/dpdk/dma_copy_engine.h). ENOTSUP: this
 // build has no DPDK.
 StatusOr<std::unique_ptr<memory::CopyEngine>> OpenCopyEngine(
-    const DpdkConfig& environment, const std::vector<std::string>& devices, size_t workers);
+    const port::DpdkEnvironment& environment, const std::vector<std::string>& devices,
+    size_t workers);
 
 }  // namespace rocegw::daemon

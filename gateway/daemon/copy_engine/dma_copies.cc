@@ -9,10 +9,10 @@
 namespace rocegw::daemon {
 
 StatusOr<std::unique_ptr<memory::CopyEngine>> OpenCopyEngine(
-    const DpdkConfig& environment, const std::vector<std::string>& devices, size_t workers) {
+    const port::DpdkEnvironment& environment, const std::vector<std::string>& devices,
+    size_t workers) {
   static std::FILE* const kLines = process::ForeignStream("DPDK");
-  const Status started = port::StartDpdk(
-      {environment.huge_pages, environment.memory_mb, environment.eal_args}, kLines);
+  const Status started = port::StartDpdk(environment, kLines);
   if (!started.ok()) return started;
   return port::OpenDmaCopyEngine(devices, workers);
 }

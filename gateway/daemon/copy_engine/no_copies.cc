@@ -5,7 +5,7 @@
 
 namespace rocegw::daemon {
 
-StatusOr<std::unique_ptr<memory::CopyEngine>> OpenCopyEngine(const DpdkConfig&,
+StatusOr<std::unique_ptr<memory::CopyEngine>> OpenCopyEngine(const port::DpdkEnvironment&,
                                                              const std::vector<std::string>&,
                                                              size_t) {
   return Status(ENOTSUP,
