@@ -32,9 +32,12 @@ XdpQueue::XdpQueue(const XdpQueueConfig& config)
   }
   ready_.reserve(kReady * config_.chunks_per_packet);
   sent_.reserve(slots_.size() * config_.chunks_per_packet);
-  held_.reserve(2 * kBurst * config_.chunks_per_packet);
+  held_.reserve(2 * kBurst * (config_.chunks_per_packet + 1));
   held_looped_.reserve(kBurst);
-  if (config_.chunks_per_packet > 1) assembled_.resize(kBurst * LongestFrame(config_.max_datagram));
+  // A chunk holds less of a received frame than of a packet to send: the kernel's headroom takes a
+  // part.
+  if (LongestFrame(config_.max_datagram) > kXdpChunk - kXdpHeadroom)
+    assembled_.resize(kBurst * LongestFrame(config_.max_datagram));
   for (const XdpReceiver& receiver : config_.receivers) {
     for (size_t i = 0; i < receiver.chunks; ++i)
       receiver.socket->rings().fill.Put(receiver.first_chunk + i * kXdpChunk);

@@ -19,10 +19,12 @@
 namespace rocegw::port {
 namespace {
 
+using rocegw::testing::kTestHeader;
 using rocegw::testing::NetworkNamespace;
 using rocegw::testing::PathBetween;
 using rocegw::testing::ReceiveAll;
 using rocegw::testing::Received;
+using rocegw::testing::TestAddress;
 
 constexpr size_t kXdpMtu = 4200;
 constexpr auto kXdpPatience = rocegw::testing::kVethPatience;
@@ -70,6 +72,23 @@ TEST_P(XdpVethTest, BothWays_WithTheKernelsNeighbours) {
     for (const Received& received : got) EXPECT_EQ(received.meta.ip_id_known, GetParam());
   }
   EXPECT_EQ(xdp->queue(0).counters().tx_lost.Read(), 0U);
+  EXPECT_EQ(xdp->queue(0).counters().rx_malformed.Read(), 0U);
+}
+
+TEST_P(XdpVethTest, Frames_OfOneChunkToSendAndTwoToReceive) {
+  for (auto& space : spaces_)
+    ASSERT_TRUE(space->Run("ip link set dev " + interface_ + " mtu 3900").ok());
+  const auto xdp = OpenXdp();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  // The longest payload: full frames of this MTU.
+  const size_t payload = 3900 - IpUdpLength(TestAddress(1, GetParam())) - kTestHeader - 4;
+  const wire::Path there = PathBetween(1, 2, GetParam());
+  Send(0, xdp->queue(0), there, 40, payload);
+  ExpectWhole(Poll(udp->queue(0), 40), there, 40);
+  const wire::Path back = PathBetween(2, 1, GetParam());
+  Send(1, udp->queue(0), back, 40, payload);
+  ExpectWhole(Poll(xdp->queue(0), 40), back, 40);
   EXPECT_EQ(xdp->queue(0).counters().rx_malformed.Read(), 0U);
 }
 
