@@ -2,6 +2,7 @@
 #include "gateway/port/kernel/interface_features.h"
 
 #include <linux/ethtool.h>
+#include <linux/if_link.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -10,9 +11,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
+#include "gateway/port/kernel/netlink.h"
 
 namespace rocegw::port {
 namespace {
@@ -67,6 +70,22 @@ void ReadAll(int fd, const std::string& interface, InterfaceFeatures& out) {
   }
 }
 
+// sysfs would say how many of them are used, but it may show another network namespace.
+uint32_t AllocatedReceiveQueues(const std::string& interface) {
+  auto netlink = NetlinkSocket::Open();
+  if (!netlink.ok()) return 1;
+  ifinfomsg header{};
+  header.ifi_index = static_cast<int>(if_nametoindex(interface.c_str()));
+  uint32_t queues = 1;
+  (void)netlink->Exchange(
+      NetlinkRequest(RTM_GETLINK, 0, header), [&](const NetlinkMessage& message) {
+        message.Attributes(sizeof header, [&](uint16_t type, std::span<const uint8_t> value) {
+          if (type == IFLA_NUM_RX_QUEUES) queues = std::max(AttributeU32(value), 1u);
+        });
+      });
+  return queues;
+}
+
 }  // namespace
 
 StatusOr<InterfaceFeatures> ReadFeatures(const std::string& interface) {
@@ -87,12 +106,15 @@ StatusOr<InterfaceFeatures> ReadFeatures(const std::string& interface) {
   return features;
 }
 
-uint32_t ReadReceiveQueues(const std::string& interface) {
+InterfaceQueues ReadQueues(const std::string& interface) {
   const UniqueFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
-  if (!fd.valid() || !EthtoolCall(fd.get(), interface, &channels)) return 1;
-  return std::max(channels.rx_count + channels.combined_count, 1u);
+  if (fd.valid() && EthtoolCall(fd.get(), interface, &channels)) {
+    return {.receive = std::max(channels.rx_count + channels.combined_count, 1u),
+            .transmit = std::max(channels.tx_count + channels.combined_count, 1u)};
+  }
+  return {.receive = AllocatedReceiveQueues(interface), .allocated = true};
 }
 
 }  // namespace rocegw::port

@@ -31,7 +31,15 @@ struct InterfaceFeatures {
 // Returns ENODEV if there is no such interface.
 StatusOr<InterfaceFeatures> ReadFeatures(const std::string& interface);
 
-// Returns how many receive queues the interface uses; 1 if its driver does not say.
-uint32_t ReadReceiveQueues(const std::string& interface);
+struct InterfaceQueues {
+  uint32_t receive = 1;
+  uint32_t transmit = 1;
+  // True: the driver does not say how many queues it uses. `receive` counts the queues that the
+  // kernel allocated, some of which may be unused, and `transmit` is 1.
+  bool allocated = false;
+};
+
+// Returns the numbers of queues that the interface uses, as `ethtool -l` shows them.
+InterfaceQueues ReadQueues(const std::string& interface);
 
 }  // namespace rocegw::port

@@ -55,11 +55,16 @@ struct XdpPortGroup::State {
   struct Layout {
     size_t workers = 0;
     size_t sockets = 0;
+    size_t transmitters = 0;    // the first sockets
     size_t receive_chunks = 0;  // per socket
     size_t packets = 0;         // per worker
     size_t chunks_per_packet = 1;
 
     size_t transmit_chunks() const { return packets * chunks_per_packet; }  // per worker
+    size_t transmit_chunks_of(size_t socket) const {
+      if (socket >= transmitters) return 0;
+      return transmit_chunks() * ((workers + transmitters - 1) / transmitters);
+    }
     size_t bytes() const {
       return (sockets * receive_chunks + workers * transmit_chunks()) * kXdpChunk;
     }
@@ -71,11 +76,13 @@ struct XdpPortGroup::State {
 
   Status Open(const XdpPortConfig& config, size_t workers);
   Status Look(const XdpPortConfig& config);
-  Status OpenSockets(const XdpPortConfig& config, size_t workers, bool several_chunks);
+  Status OpenSockets(const XdpPortConfig& config, size_t workers);
+  Status TryOpenSockets(const XdpPortConfig& config, size_t workers, bool several_chunks);
   Status MakeQueues();
 
   std::shared_ptr<void> silence;
   InterfaceInfo interface;
+  InterfaceQueues interface_queues;
   std::unique_ptr<XdpProgram> program;
   Layout layout;
   size_t mtu = 0;
@@ -103,17 +110,42 @@ Status XdpPortGroup::State::Look(const XdpPortConfig& config) {
             "interface " + config.interface +
                 " is the loopback interface, which carries no Ethernet frames; use mode udp"};
   }
+  interface_queues = ReadQueues(config.interface);
   return OkStatus();
 }
 
-// Without frames of several chunks the port takes frames of one chunk only.
-Status XdpPortGroup::State::OpenSockets(const XdpPortConfig& config, size_t workers,
-                                        bool several_chunks) {
+Status XdpPortGroup::State::OpenSockets(const XdpPortConfig& config, size_t workers) {
+  bool several_chunks = true;
+  Status first;
+  while (true) {
+    Status status = TryOpenSockets(config, workers, several_chunks);
+    if (status.ok()) return status;
+    if (first.ok()) first = status;
+    if (status.error() != EINVAL || sockets.empty()) return first;
+    if (sockets.size() == 1) {
+      // A kernel before Linux 6.6 refuses the flag for frames of several chunks.
+      if (!several_chunks) return first;
+      several_chunks = false;
+    } else {
+      // The kernel refuses queues that the driver does not use.
+      if (!interface_queues.allocated) return first;
+      interface_queues.receive = static_cast<uint32_t>(sockets.size() - 1);
+      first = OkStatus();
+    }
+  }
+}
+
+// Without frames of several chunks the port takes frames of one chunk only. On failure the last of
+// `sockets` is the one that the kernel refused to bind, if it got that far.
+Status XdpPortGroup::State::TryOpenSockets(const XdpPortConfig& config, size_t workers,
+                                           bool several_chunks) {
   sockets.clear();
   mtu = std::min(interface.mtu, several_chunks ? kLargestXdpMtu : kChunkMtu);
-  const size_t queues_of_interface = ReadReceiveQueues(config.interface);
+  const size_t queues_of_interface = interface_queues.receive;
   layout = {.workers = workers,
             .sockets = queues_of_interface,
+            // The kernel sends nothing from a socket whose queue number no transmit queue has.
+            .transmitters = std::min<size_t>(queues_of_interface, interface_queues.transmit),
             .receive_chunks = std::max(config.receive_buffers * workers / queues_of_interface,
                                        kLeastReceiveChunks),
             .packets = std::max<size_t>(config.packets_per_queue, 64),
@@ -129,8 +161,7 @@ Status XdpPortGroup::State::OpenSockets(const XdpPortConfig& config, size_t work
         .memory = &memory,
         .shared_with = i == 0 ? -1 : sockets[0]->fd(),
         .receive_chunks = static_cast<uint32_t>(layout.receive_chunks),
-        .transmit_chunks = static_cast<uint32_t>(layout.transmit_chunks() *
-                                                 ((workers + layout.sockets - 1) / layout.sockets)),
+        .transmit_chunks = static_cast<uint32_t>(layout.transmit_chunks_of(i)),
         .several_chunks = several_chunks};
     auto socket = XdpSocket::Open(socket_config);
     if (!socket.ok()) return socket.status();
@@ -141,16 +172,16 @@ Status XdpPortGroup::State::OpenSockets(const XdpPortConfig& config, size_t work
 }
 
 Status XdpPortGroup::State::MakeQueues() {
-  const bool shared = layout.workers > layout.sockets;
+  const bool shared = layout.workers > layout.transmitters;
   const XdpTransmitLayout transmit{.begin = layout.transmit_begin(0),
                                    .bytes_per_worker = layout.transmit_chunks() * kXdpChunk,
                                    .workers = layout.workers};
-  for (const auto& socket : sockets)
-    transmitters.push_back(std::make_unique<XdpTransmitter>(*socket, transmit, shared));
+  for (size_t i = 0; i < layout.transmitters; ++i)
+    transmitters.push_back(std::make_unique<XdpTransmitter>(*sockets[i], transmit, shared));
   for (size_t worker = 0; worker < layout.workers; ++worker) {
     XdpQueueConfig queue{.worker = worker,
                          .memory = &memory,
-                         .transmitter = transmitters[worker % sockets.size()].get(),
+                         .transmitter = transmitters[worker % transmitters.size()].get(),
                          .first_packet = layout.transmit_begin(worker),
                          .packets = layout.packets,
                          .chunks_per_packet = layout.chunks_per_packet,
@@ -179,9 +210,7 @@ Status XdpPortGroup::State::Open(const XdpPortConfig& config, size_t workers) {
       config.interface, [this](const std::vector<wire::Gid>& own) { program->SetAddresses(own); });
   if (!neighbours.ok()) return neighbours.status();
   link = std::move(*neighbours);
-  Status opened = OpenSockets(config, workers, true);
-  if (opened.error() == EINVAL) opened = OpenSockets(config, workers, false);
-  if (!opened.ok()) return opened;
+  if (Status status = OpenSockets(config, workers); !status.ok()) return status;
   if (Status status = MakeQueues(); !status.ok()) return status;
   for (size_t i = 0; i < sockets.size(); ++i) {
     if (Status status = program->AddSocket(static_cast<uint32_t>(i), sockets[i]->fd());

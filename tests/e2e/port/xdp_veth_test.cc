@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/port/kernel/interface_features.h"
 #include "gateway/port/kernel/local_address.h"
 #include "gateway/port/xdp/xdp_port.h"
 #include "gateway/port/xdp/xdp_program.h"
@@ -169,6 +170,31 @@ TEST_P(XdpVethTest, MoreQueuesThanWorkers_NoFrameIsMissed) {
     Send(1, udp->queue(0), path, 2, 256);
   }
   EXPECT_EQ(Poll(xdp->queue(0), 64).size(), 64U);
+}
+
+TEST_P(XdpVethTest, MoreReceiveThanTransmitQueues_AllWorkersSend) {
+  ASSERT_TRUE(spaces_[0]->Run("ethtool -L " + interface_ + " rx 2 tx 1").ok());
+  const auto xdp = OpenXdp(2);
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  const wire::Path there = PathBetween(1, 2, GetParam());
+  for (size_t queue = 0; queue < 2; ++queue) {
+    Send(0, xdp->queue(queue), there, 20, 1024);
+    ExpectWhole(Poll(udp->queue(0), 20), there, 20);
+  }
+}
+
+TEST_P(XdpVethTest, DriverWithoutChannels_EveryQueueIsServed) {
+  ASSERT_TRUE(spaces_[0]->Run("ip link add mute0 up numrxqueues 4 numtxqueues 4 type bridge").ok());
+  {
+    const NetworkNamespace::Inside inside(*spaces_[0]);
+    const InterfaceQueues queues = ReadQueues("mute0");
+    EXPECT_TRUE(queues.allocated);
+    EXPECT_EQ(queues.receive, 4U);
+    EXPECT_EQ(queues.transmit, 1U);
+  }
+  const auto xdp = TryXdp("mute0", 2);
+  EXPECT_TRUE(xdp.ok()) << xdp.status().text();
 }
 
 TEST_P(XdpVethTest, AddressAddedLater_IsOwn) {
