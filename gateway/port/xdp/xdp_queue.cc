@@ -53,6 +53,12 @@ PortLimits XdpQueue::limits() const {
 
 TxPacket* XdpQueue::Acquire() {
   if (free_.empty()) Reclaim();
+  if (free_.empty()) {
+    // All packets may lie in the ring since the interface was down: without a packet the worker has
+    // no reason to flush.
+    (void)config_.transmitter->Kick();
+    Reclaim();
+  }
   if (free_.empty()) return nullptr;
   Slot* slot = free_.back();
   free_.pop_back();

@@ -7,12 +7,17 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gateway/port/kernel/interface_features.h"
 #include "gateway/port/kernel/local_address.h"
+#include "gateway/port/neighbour/own_neighbours.h"
 #include "gateway/port/xdp/xdp_port.h"
 #include "gateway/port/xdp/xdp_program.h"
+#include "gateway/port/xdp/xdp_queue.h"
+#include "gateway/port/xdp/xdp_socket.h"
+#include "gateway/port/xdp/xdp_transmitter.h"
 #include "tests/support/network/network_namespace.h"
 #include "tests/support/network/port_fixture.h"
 #include "tests/support/network/veth_test.h"
@@ -195,6 +200,65 @@ TEST_P(XdpVethTest, DriverWithoutChannels_EveryQueueIsServed) {
   }
   const auto xdp = TryXdp("mute0", 2);
   EXPECT_TRUE(xdp.ok()) << xdp.status().text();
+}
+
+// The neighbours are fixed: the kernel's are forgotten when the interface goes down.
+TEST_P(XdpVethTest, InterfaceDownWithAFullRing_SendsWhenItIsUp) {
+  constexpr size_t kPackets = 64;
+  const auto udp = OpenUdp();
+  ASSERT_NE(udp, nullptr);
+  InterfaceInfo sides[2];
+  for (size_t side = 0; side < 2; ++side) {
+    const NetworkNamespace::Inside inside(*spaces_[side]);
+    auto info = ReadInterface(interface_);
+    ASSERT_TRUE(info.ok());
+    sides[side] = std::move(*info);
+  }
+  const auto own = TestAddress(1, GetParam());
+  OwnNeighbours link(sides[0].mac,
+                     {.addresses = {{own, static_cast<uint8_t>(GetParam() ? 24 : 64), false}},
+                      .router_ipv4 = {},
+                      .router_ipv6 = {},
+                      .neighbours = {{TestAddress(2, GetParam()), sides[1].mac}}});
+  auto memory = XdpMemory::Map(kPackets * kXdpChunk);
+  ASSERT_TRUE(memory.ok());
+  const XdpSocketConfig config{.interface_index = sides[0].index,
+                               .interface = interface_,
+                               .memory = &*memory,
+                               .transmit_chunks = kPackets};
+  std::unique_ptr<XdpSocket> socket;
+  {
+    const NetworkNamespace::Inside inside(*spaces_[0]);
+    auto opened = XdpSocket::Open(config);
+    ASSERT_TRUE(opened.ok()) << opened.status().text();
+    socket = std::move(*opened);
+    const Status bound = socket->Bind(config);
+    ASSERT_TRUE(bound.ok()) << bound.text();
+  }
+  XdpTransmitter transmitter(*socket,
+                             {.begin = 0, .bytes_per_worker = memory->size(), .workers = 1}, false);
+  XdpQueue queue({.memory = &*memory,
+                  .receivers = {},
+                  .transmitter = &transmitter,
+                  .packets = kPackets,
+                  .max_datagram = 1024,
+                  .link = &link});
+  ASSERT_TRUE(spaces_[0]->Run("ip link set dev " + interface_ + " down").ok());
+  const wire::Path there = PathBetween(1, 2, GetParam());
+  Send(0, queue, there, kPackets, 64);
+  EXPECT_EQ(queue.Acquire(), nullptr);
+  ASSERT_TRUE(spaces_[0]->Run("ip link set dev " + interface_ + " up").ok());
+  const auto deadline = std::chrono::steady_clock::now() + kXdpPatience;
+  std::vector<Received> got;
+  while (got.size() < 2 * kPackets && std::chrono::steady_clock::now() < deadline) {
+    TxPacket* const packet = queue.Acquire();
+    if (packet != nullptr) {
+      queue.Release(packet);
+      Send(0, queue, there, 1, 64);
+    }
+    for (auto& received : ReceiveAll(udp->queue(0))) got.push_back(std::move(received));
+  }
+  EXPECT_GE(got.size(), 2 * kPackets);
 }
 
 TEST_P(XdpVethTest, AddressAddedLater_IsOwn) {
