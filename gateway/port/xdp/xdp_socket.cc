@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace rocegw::port {
@@ -16,6 +18,10 @@ namespace {
 
 constexpr uint16_t kUseSeveralChunks = 1 << 4;  // XDP_USE_SG of Linux 6.6
 constexpr uint32_t kLeastRingEntries = 64;
+// The kernel frees the queue of a closed socket in the background, after a restart perhaps later
+// than the new process binds its own.
+constexpr std::chrono::seconds kBindPatience{2};
+constexpr std::chrono::milliseconds kBindInterval{20};
 
 Status SocketFailed(const XdpSocketConfig& config, const std::string& what, int error) {
   std::string text = "interface " + config.interface + ", receive queue " +
@@ -127,9 +133,16 @@ Status XdpSocket::Bind(const XdpSocketConfig& config) {
     address.sxdp_flags = XDP_USE_NEED_WAKEUP;
     if (config.several_chunks) address.sxdp_flags |= kUseSeveralChunks;
   }
-  if (::bind(fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-    return OkStatus();
-  return SocketFailed(config, "cannot bind an AF_XDP socket", errno);
+  const auto deadline = std::chrono::steady_clock::now() + kBindPatience;
+  int error = EBUSY;
+  while (error == EBUSY) {
+    if (::bind(fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+      return OkStatus();
+    error = errno;
+    if (std::chrono::steady_clock::now() > deadline) break;
+    if (error == EBUSY) std::this_thread::sleep_for(kBindInterval);
+  }
+  return SocketFailed(config, "cannot bind an AF_XDP socket", error);
 }
 
 bool XdpSocket::zero_copy() const {

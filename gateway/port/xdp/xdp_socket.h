@@ -68,7 +68,8 @@ class XdpSocket {
  public:
   // Opens the socket with its rings; no frame arrives before Bind.
   static StatusOr<std::unique_ptr<XdpSocket>> Open(const XdpSocketConfig& config);
-  // EINVAL if the kernel does not know frames of several chunks.
+  // EINVAL if the kernel does not know frames of several chunks. Waits up to 2 s for a queue that
+  // another socket has, for the control thread at start.
   Status Bind(const XdpSocketConfig& config);
 
   int fd() const { return fd_.get(); }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -285,6 +286,30 @@ TEST_P(XdpVethTest, Program_LeavesWithItsPort) {
   EXPECT_TRUE(HasProgram());
   xdp.reset();
   EXPECT_FALSE(HasProgram());
+}
+
+TEST_P(XdpVethTest, QueueOfAClosingSocket_IsAwaited) {
+  auto memory = XdpMemory::Map(64 * kXdpChunk);
+  ASSERT_TRUE(memory.ok());
+  std::unique_ptr<XdpSocket> other;
+  {
+    const NetworkNamespace::Inside inside(*spaces_[0]);
+    auto info = ReadInterface(interface_);
+    ASSERT_TRUE(info.ok());
+    const XdpSocketConfig config{
+        .interface_index = info->index, .interface = interface_, .memory = &*memory};
+    auto opened = XdpSocket::Open(config);
+    ASSERT_TRUE(opened.ok()) << opened.status().text();
+    other = std::move(*opened);
+    ASSERT_TRUE(other->Bind(config).ok());
+  }
+  std::thread closing([&other] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    other.reset();
+  });
+  const auto xdp = TryXdp(interface_);
+  closing.join();
+  EXPECT_TRUE(xdp.ok()) << xdp.status().text();
 }
 
 TEST_P(XdpVethTest, ForeignProgram_IsRefusedByName) {
