@@ -53,6 +53,15 @@ std::string DeviceRemedy(const std::string& name) {
          name + " vfio-pci`?";
 }
 
+// Calls set_up(node), which returns 0 or an error, for the NUMA node of the device; if that fails,
+// for any node: the device's may have no memory.
+template <typename SetUp>
+int SetUpNear(int numa_node, SetUp set_up) {
+  const int result = set_up(static_cast<unsigned>(numa_node));
+  if (result == 0 || numa_node == SOCKET_ID_ANY) return result;
+  return set_up(static_cast<unsigned>(SOCKET_ID_ANY));
+}
+
 // Takes memory of the NUMA node of the device, or any where that node has none.
 StatusOr<rte_mempool*> MakePool(size_t count, size_t private_bytes, size_t frame_bytes,
                                 int numa_node) {
@@ -195,18 +204,16 @@ Status DpdkPortGroup::State::SetUpQueues(const DpdkPortConfig& config) {
                          frame_bytes, numa_node());
     if (!pool.ok()) return pool.status();
     pools.push_back(*pool);
-    if (const int result = rte_eth_rx_queue_setup(
-            device, i, receive_descriptors, static_cast<unsigned>(numa_node()), nullptr, *pool);
-        result != 0) {
-      return Failed("device " + name + " refuses a receive queue", result);
-    }
+    const int result = SetUpNear(numa_node(), [&](unsigned node) {
+      return rte_eth_rx_queue_setup(device, i, receive_descriptors, node, nullptr, *pool);
+    });
+    if (result != 0) return Failed("device " + name + " refuses a receive queue", result);
   }
   for (uint16_t i = 0; i < transmit_queues; ++i) {
-    if (const int result = rte_eth_tx_queue_setup(device, i, transmit_descriptors,
-                                                  static_cast<unsigned>(numa_node()), nullptr);
-        result != 0) {
-      return Failed("device " + name + " refuses a transmit queue", result);
-    }
+    const int result = SetUpNear(numa_node(), [&](unsigned node) {
+      return rte_eth_tx_queue_setup(device, i, transmit_descriptors, node, nullptr);
+    });
+    if (result != 0) return Failed("device " + name + " refuses a transmit queue", result);
   }
   return OkStatus();
 }
