@@ -115,7 +115,8 @@ Status XdpPortGroup::State::Look(const XdpPortConfig& config) {
 }
 
 Status XdpPortGroup::State::OpenSockets(const XdpPortConfig& config, size_t workers) {
-  bool several_chunks = true;
+  // Some drivers have zero copy for frames of one chunk only.
+  bool several_chunks = interface.mtu > kChunkMtu;
   Status first;
   while (true) {
     Status status = TryOpenSockets(config, workers, several_chunks);
@@ -162,7 +163,8 @@ Status XdpPortGroup::State::TryOpenSockets(const XdpPortConfig& config, size_t w
         .shared_with = i == 0 ? -1 : sockets[0]->fd(),
         .receive_chunks = static_cast<uint32_t>(layout.receive_chunks),
         .transmit_chunks = static_cast<uint32_t>(layout.transmit_chunks_of(i)),
-        .several_chunks = several_chunks};
+        .several_chunks = several_chunks,
+        .copy = !program->in_driver()};
     auto socket = XdpSocket::Open(socket_config);
     if (!socket.ok()) return socket.status();
     sockets.push_back(std::move(*socket));
@@ -210,6 +212,10 @@ Status XdpPortGroup::State::Open(const XdpPortConfig& config, size_t workers) {
       config.interface, [this](const std::vector<wire::Gid>& own) { program->SetAddresses(own); });
   if (!neighbours.ok()) return neighbours.status();
   link = std::move(*neighbours);
+  // How the sockets are bound depends on where the program runs. Until they are in its map, it
+  // leaves every frame to the kernel.
+  if (Status status = program->Attach(config.interface, interface.index); !status.ok())
+    return status;
   if (Status status = OpenSockets(config, workers); !status.ok()) return status;
   if (Status status = MakeQueues(); !status.ok()) return status;
   for (size_t i = 0; i < sockets.size(); ++i) {
@@ -217,7 +223,7 @@ Status XdpPortGroup::State::Open(const XdpPortConfig& config, size_t workers) {
         !status.ok())
       return status;
   }
-  return program->Attach(config.interface, interface.index);
+  return OkStatus();
 }
 
 XdpPortGroup::XdpPortGroup(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -235,14 +241,23 @@ PacketPort& XdpPortGroup::queue(size_t index) { return *state_->queues[index]; }
 size_t XdpPortGroup::frame_mtu() const { return state_->mtu; }
 
 std::string XdpPortGroup::Shortcoming() const {
+  const std::string& name = state_->interface.name;
   std::string text;
   if (state_->mtu < state_->interface.mtu) {
     text = "frames are limited to an MTU of " + std::to_string(state_->mtu) +
-           ": longer ones need Linux 6.6";
-  } else if (!state_->program->in_driver()) {
-    text = "the XDP program runs in the kernel's generic path: the driver of " +
-           state_->interface.name + " does not take it, or not with this MTU";
+           (state_->mtu == kLargestXdpMtu ? ", the largest of mode af_xdp; "
+                                          : ": longer ones need Linux 6.6; ");
   }
+  if (!state_->program->in_driver()) {
+    text += "the XDP program runs in the kernel's generic path: the driver of " + name +
+            " does not take it, or not with this MTU; ";
+  } else if (!state_->sockets[0]->zero_copy()) {
+    text +=
+        "the kernel copies every frame (copy mode): the driver of " + name + " has no zero copy";
+    if (state_->mtu > kChunkMtu) text += ", or not with an MTU above " + std::to_string(kChunkMtu);
+    text += "; ";
+  }
+  if (!text.empty()) text.resize(text.size() - 2);
   return text;
 }
 

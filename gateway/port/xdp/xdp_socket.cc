@@ -129,8 +129,10 @@ Status XdpSocket::Bind(const XdpSocketConfig& config) {
     address.sxdp_flags = XDP_SHARED_UMEM;
     address.sxdp_shared_umem_fd = static_cast<uint32_t>(config.shared_with);
   } else {
-    // Neither XDP_COPY nor XDP_ZEROCOPY: the kernel takes zero copy where the driver has it.
+    // Without XDP_COPY the kernel takes zero copy where the driver has it. A driver with zero copy
+    // gives frames to its own XDP program only, not to one in the generic path.
     address.sxdp_flags = XDP_USE_NEED_WAKEUP;
+    if (config.copy) address.sxdp_flags |= XDP_COPY;
     if (config.several_chunks) address.sxdp_flags |= kUseSeveralChunks;
   }
   const auto deadline = std::chrono::steady_clock::now() + kBindPatience;

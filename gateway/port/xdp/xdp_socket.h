@@ -55,6 +55,7 @@ struct XdpSocketConfig {
   uint32_t receive_chunks = 0;   // bound of chunks that the kernel holds for received frames
   uint32_t transmit_chunks = 0;  // bound of chunks that are being sent
   bool several_chunks = true;    // frames may be longer than a chunk (Linux 6.6)
+  bool copy = false;             // the kernel copies every frame, whatever the driver can
 };
 
 struct XdpRings {

@@ -279,6 +279,30 @@ TEST_P(XdpVethTest, AddressAddedLater_IsOwn) {
   EXPECT_EQ(got[0].meta.destination, path.destination);
 }
 
+TEST_P(XdpVethTest, Shortcomings_AreNamed) {
+  auto xdp = OpenXdp();
+  ASSERT_NE(xdp, nullptr);
+  EXPECT_NE(xdp->Shortcoming().find("an MTU above 3826"), std::string::npos) << xdp->Shortcoming();
+  xdp.reset();
+  ASSERT_TRUE(spaces_[0]->Run("ip link set dev " + interface_ + " mtu 1500").ok());
+  xdp = OpenXdp();
+  ASSERT_NE(xdp, nullptr);
+  EXPECT_NE(xdp->Shortcoming().find("copy mode"), std::string::npos);
+  EXPECT_EQ(xdp->Shortcoming().find("MTU"), std::string::npos) << xdp->Shortcoming();
+  xdp.reset();
+  ASSERT_TRUE(spaces_[0]->Run("ip link set dev " + interface_ + " mtu 9500").ok());
+  xdp = OpenXdp();
+  ASSERT_NE(xdp, nullptr);
+  EXPECT_EQ(xdp->frame_mtu(), 9216U);
+  EXPECT_NE(xdp->Shortcoming().find("9216, the largest"), std::string::npos) << xdp->Shortcoming();
+  xdp.reset();
+  // A bridge has no XDP of its own.
+  ASSERT_TRUE(spaces_[0]->Run("ip link add mute0 up mtu 1500 type bridge").ok());
+  auto generic = TryXdp("mute0");
+  ASSERT_TRUE(generic.ok()) << generic.status().text();
+  EXPECT_NE((*generic)->Shortcoming().find("generic path"), std::string::npos);
+}
+
 TEST_P(XdpVethTest, Program_LeavesWithItsPort) {
   EXPECT_FALSE(HasProgram());
   auto xdp = OpenXdp();
