@@ -5,6 +5,7 @@
 #include <linux/if_link.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -97,6 +98,8 @@ StatusOr<InterfaceFeatures> ReadFeatures(const std::string& interface) {
   }
   InterfaceFeatures features;
   features.loopback = (request.ifr_flags & IFF_LOOPBACK) != 0;
+  if (ioctl(fd.get(), SIOCGIFHWADDR, &request) == 0)
+    features.ethernet = request.ifr_hwaddr.sa_family == ARPHRD_ETHER;
   ethtool_drvinfo driver{};
   driver.cmd = ETHTOOL_GDRVINFO;
   if (EthtoolCall(fd.get(), interface, &driver)) {

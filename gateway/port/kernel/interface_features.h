@@ -19,6 +19,7 @@ struct InterfaceFeature {
 struct InterfaceFeatures {
   std::string driver;  // "veth", "mlx5_core"; empty if unknown
   bool loopback = false;
+  bool ethernet = false;  // its frames have Ethernet headers
   // Features by kernel name: "tx-udp-segmentation", "rx-gro". Empty: the kernel reports none.
   std::map<std::string, InterfaceFeature> features;
 

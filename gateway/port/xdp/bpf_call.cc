@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -13,7 +12,6 @@ namespace {
 
 constexpr char kLicense[] = "Apache-2.0";
 constexpr size_t kLogBytes = 64 << 10;
-constexpr unsigned kTestInterface = 1;
 
 bpf_attr BpfAttributes() {
   bpf_attr attributes;
@@ -85,24 +83,6 @@ BpfObject AttachXdpProgram(int program, unsigned interface_index, uint32_t flags
   attributes.link_create.attach_type = BPF_XDP;
   attributes.link_create.flags = flags;
   return MakeBpfObject(BPF_LINK_CREATE, attributes);
-}
-
-int TestXdpProgram(int program, std::span<const uint8_t> frame, uint32_t receive_queue) {
-  xdp_md context{};
-  context.data_end = static_cast<uint32_t>(frame.size());
-  context.ingress_ifindex = kTestInterface;
-  context.rx_queue_index = receive_queue;
-  std::array<uint8_t, 4096> out;
-  bpf_attr attributes = BpfAttributes();
-  attributes.test.prog_fd = static_cast<uint32_t>(program);
-  attributes.test.data_in = AddressOf(frame.data());
-  attributes.test.data_size_in = static_cast<uint32_t>(frame.size());
-  attributes.test.data_out = AddressOf(out.data());
-  attributes.test.data_size_out = out.size();
-  attributes.test.ctx_in = AddressOf(&context);
-  attributes.test.ctx_size_in = sizeof context;
-  if (CallBpf(BPF_PROG_TEST_RUN, attributes) != 0) return -errno;
-  return static_cast<int>(attributes.test.retval);
 }
 
 }  // namespace rocegw::port

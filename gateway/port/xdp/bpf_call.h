@@ -6,11 +6,9 @@
 
 #include <linux/bpf.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "gateway/base/unique_fd.h"
 
@@ -40,9 +38,5 @@ BpfObject LoadXdpProgram(std::span<const bpf_insn> instructions, uint32_t flags,
 // Attaches the program to an interface for as long as the descriptor is open. flags:
 // XDP_FLAGS_DRV_MODE or XDP_FLAGS_SKB_MODE (linux/if_link.h).
 BpfObject AttachXdpProgram(int program, unsigned interface_index, uint32_t flags);
-
-// Runs the program once on a frame that arrives on a receive queue of the loopback interface
-// (BPF_PROG_TEST_RUN). Returns its verdict (xdp_action), or -errno.
-int TestXdpProgram(int program, std::span<const uint8_t> frame, uint32_t receive_queue = 0);
 
 }  // namespace rocegw::port

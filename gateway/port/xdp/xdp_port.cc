@@ -110,6 +110,10 @@ Status XdpPortGroup::State::Look(const XdpPortConfig& config) {
             "interface " + config.interface +
                 " is the loopback interface, which carries no Ethernet frames; use mode udp"};
   }
+  if (!features->ethernet) {
+    return {EINVAL, "interface " + config.interface +
+                        " carries no Ethernet frames, which mode af_xdp needs; use mode udp"};
+  }
   interface_queues = ReadQueues(config.interface);
   return OkStatus();
 }

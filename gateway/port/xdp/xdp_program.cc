@@ -59,7 +59,7 @@ Status XdpProgram::Attach(const std::string& interface, unsigned interface_index
   in_driver_ = link.error == 0;
   // EBUSY and EEXIST: another program is there, in whatever mode. Other errors: the driver has no
   // XDP, or not with this MTU.
-  if (link.error != 0 && link.error != EBUSY && link.error != EEXIST && link.error != EPERM)
+  if (link.error != 0 && link.error != EBUSY && link.error != EEXIST)
     link = AttachXdpProgram(program_.get(), interface_index, XDP_FLAGS_SKB_MODE);
   if (link.error == EBUSY || link.error == EEXIST) {
     return {link.error, "interface " + interface +

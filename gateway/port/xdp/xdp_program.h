@@ -27,7 +27,6 @@ class XdpProgram {
   // generic path, which is slower. Errors name a remedy.
   Status Attach(const std::string& interface, unsigned interface_index);
   bool in_driver() const { return in_driver_; }
-  bool attached() const { return link_.valid(); }
 
   // Gives the frames of a receive queue to an AF_XDP socket.
   Status AddSocket(uint32_t receive_queue, int socket);

@@ -29,7 +29,9 @@ class XdpRing {
     return size_ - (own_ - other_);
   }
   void Put(const Entry& entry) { entries_[own_++ & (size_ - 1)] = entry; }
-  void Publish() { Store(producer_, own_); }
+  // Sequentially consistent with needs_wakeup: the kernel sets its flag before it looks for entries
+  // a last time.
+  void Publish() { std::atomic_ref(*producer_).store(own_, std::memory_order_seq_cst); }
   // Returns how many published entries the kernel has not taken.
   uint32_t Untaken() {
     other_ = Load(consumer_);
@@ -37,7 +39,7 @@ class XdpRing {
   }
   // Returns true if the kernel takes entries only after a system call.
   bool needs_wakeup() const {
-    return (std::atomic_ref(*flags_).load(std::memory_order_relaxed) & XDP_RING_NEED_WAKEUP) != 0;
+    return (std::atomic_ref(*flags_).load(std::memory_order_seq_cst) & XDP_RING_NEED_WAKEUP) != 0;
   }
 
   // For rings that the kernel fills.

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "gateway/port/frame.h"
-#include "gateway/port/xdp/bpf_call.h"
 #include "gateway/port/xdp/xdp_socket.h"
 #include "gateway/wire/byte_order.h"
 #include "tests/support/network/port_fixture.h"
+#include "tests/support/network/xdp_test_run.h"
 
 namespace rocegw::port {
 namespace {
@@ -65,7 +65,7 @@ class XdpProgramTest : public ::testing::TestWithParam<bool> {
   }
 
   int Verdict(const std::vector<uint8_t>& frame, uint32_t queue = 0) {
-    return TestXdpProgram(program_->fd(), frame, queue);
+    return rocegw::testing::RunXdpProgram(program_->fd(), frame, queue);
   }
 
   std::optional<XdpProgram> program_;

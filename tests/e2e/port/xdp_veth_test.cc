@@ -2,7 +2,9 @@
 // The af_xdp port mode on a veth pair shared with the kernel, against the udp port mode on the
 // other side. Needs root.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/base/unique_fd.h"
 #include "gateway/port/kernel/interface_features.h"
 #include "gateway/port/kernel/local_address.h"
 #include "gateway/port/neighbour/own_neighbours.h"
@@ -52,6 +55,17 @@ class XdpVethTest : public rocegw::testing::VethTest {
     auto group = TryXdp(interface_, workers);
     EXPECT_TRUE(group.ok()) << group.status().text();
     return group.ok() ? std::move(*group) : nullptr;
+  }
+
+  // Returns a kernel socket of either address family on that UDP port.
+  UniqueFd Listen(size_t side, uint16_t udp_port) {
+    const NetworkNamespace::Inside inside(*spaces_[side]);
+    UniqueFd fd(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    any.sin6_port = htons(udp_port);
+    if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) fd.Reset();
+    return fd;
   }
 
   bool HasProgram() {
@@ -128,7 +142,17 @@ TEST_P(XdpVethTest, OtherTraffic_StaysTheKernels) {
   ASSERT_TRUE(spaces_[1]
                   ->Run("ip neigh add " + foreign + " lladdr 02:09:00:00:00:01 dev " + interface_)
                   .ok());
-  ASSERT_TRUE(spaces_[1]->Run("bash -c 'echo x > /dev/udp/" + first + "/4792'").ok());
+  const uint16_t other = wire::kRocePort + 1;
+  const UniqueFd listening = Listen(0, other);
+  ASSERT_TRUE(listening.valid());
+  ASSERT_TRUE(spaces_[1]
+                  ->Run("bash -c 'echo x > /dev/udp/" + first + "/" + std::to_string(other) + "'")
+                  .ok());
+  pollfd arrives{listening.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&arrives, 1, kXdpPatienceMs), 1);
+  char text[8] = {};
+  EXPECT_EQ(recv(listening.get(), text, sizeof text, MSG_DONTWAIT), 2);
+  EXPECT_EQ(text[0], 'x');
   Send(1, udp->queue(0), PathBetween(2, 66, GetParam()), 4, 64);
   Send(1, udp->queue(0), PathBetween(2, 1, GetParam()), 5, 64);
   EXPECT_EQ(Poll(xdp->queue(0), 5).size(), 5U);
@@ -358,6 +382,10 @@ TEST_P(XdpVethTest, Interfaces_ThatItCannotServe) {
   xdp = TryXdp("lo");
   ASSERT_FALSE(xdp.ok());
   EXPECT_NE(xdp.status().text().find("loopback"), std::string::npos) << xdp.status().text();
+  ASSERT_TRUE(spaces_[0]->Run("ip tuntap add dev tun0 mode tun").ok());
+  xdp = TryXdp("tun0");
+  ASSERT_FALSE(xdp.ok());
+  EXPECT_NE(xdp.status().text().find("no Ethernet"), std::string::npos) << xdp.status().text();
 }
 
 }  // namespace
