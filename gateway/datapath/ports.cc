@@ -154,6 +154,8 @@ Status Ports::Open(Port& port, const DpdkOpener& open_dpdk, const port::Steering
                        : open_dpdk(port.config, port.interface.mtu, steering);
   if (!backend.ok()) return backend.status();
   port.backend = std::move(*backend);
+  // Sockets of mode udp serve an interface of the same name, too.
+  if (!own_device && !udp) port.opened_index = port.interface.index;
   return own_device || xdp ? Look(port) : OkStatus();
 }
 
@@ -183,7 +185,7 @@ Status Ports::Look(Port& port) {
   device.interface_index = port.interface.index;
   device.node_guid =
       NodeGuid(port.interface.mac, HostIdentity() + device.name + port.interface.name);
-  device.up = port.interface.link && !port.interface.addresses.empty();
+  device.up = port.interface.link && !port.interface.addresses.empty() && !port.replaced();
   device.active_mtu = IbvMtu(std::max(PathMtuFor(port.interface.mtu), kSmallestPathMtu));
   device.interface_mtu = static_cast<uint32_t>(port.interface.mtu);
   device.link_bytes_per_second = port::LinkBytesPerSecond(port.interface.name);
@@ -326,6 +328,9 @@ session::PortRow Ports::RowOf(const Port& port) {
   row.segmentation = port.backend->segmentation();
   if (!port.interface.link && port.config.interface.empty()) {
     row.note = "the device has no link: its other end is not there yet";
+  } else if (port.replaced()) {
+    row.note =
+        "interface " + port.config.interface + " was removed and made again: restart the gateway";
   } else if (!port.interface.link) {
     row.note = "no link: ip link set " + port.config.interface + " up, or check the cable";
   } else if (port.interface.addresses.empty()) {

@@ -99,7 +99,11 @@ class Ports {
     port::GidTable gids;
     port::InterfaceInfo interface;
     std::unique_ptr<PortBackend> backend;
+    unsigned opened_index = 0;  // interface that the backend is bound to; 0: to none
     std::vector<std::unique_ptr<port::CapturePort>> recording;  // by worker
+
+    // Returns true if an interface of the same name has taken the place of the backend's.
+    bool replaced() const { return opened_index != 0 && interface.index != opened_index; }
   };
 
   Ports() = default;
