@@ -6,7 +6,7 @@ import chart
 # A gateway ends its sessions in ten seconds (gateway/daemon/gateway.cc), and then the rest of itself.
 OWN_END_SECONDS = 15
 # Of the gateway alone: what each is for stands in docs/operate/kubernetes.md.
-CAPABILITIES = {"BPF", "CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_ADMIN", "NET_RAW", "SYS_PTRACE"}
+CAPABILITIES = {"BPF", "CHOWN", "DAC_OVERRIDE", "FOWNER", "IPC_LOCK", "NET_ADMIN", "NET_RAW", "SYS_PTRACE"}
 HOST_DIRECTORIES = {
     "gateway": {"/run/rocegw"},
     "agent": {"/opt/site/rocegw-adapters", "/run/rocegw", "/var/lib/rocegw-agent", "/var/lib/rocegw-library", "/var/lib/kubelet/device-plugins",

@@ -31,7 +31,8 @@ class Policies(unittest.TestCase):
         self.assertEqual(added("gateway.capabilities.largeReceiveBuffers=true"), ["NET_ADMIN"])
         self.assertEqual(added("gateway.capabilities.socketOwners=true"), ["CHOWN", "DAC_OVERRIDE", "FOWNER"])
         self.assertEqual(added("gateway.ports[0].name=p", "gateway.ports[0].mode=af_packet"), ["NET_ADMIN", "NET_RAW"])
-        self.assertEqual(added("gateway.ports[0].name=p", "gateway.ports[0].mode=af_xdp"), ["BPF", "NET_ADMIN", "NET_RAW"])
+        self.assertEqual(added("gateway.ports[0].name=p", "gateway.ports[0].mode=af_xdp"),
+                         ["BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW"])
 
     def test_who_wants_no_drain_gets_none(self):
         found = chart.objects(chart.template("--set", "image.repository=x,gateway.drainSeconds=0"))
