@@ -4,9 +4,10 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
-#include <cstdio>
 #include <set>
+#include <string_view>
 
 #include "gateway/flow/congestion.h"
 #include "gateway/process/config_document.h"
@@ -162,21 +163,22 @@ std::string ReadInterfaceAddress(const std::string& text, InterfaceAddress& valu
 
 // Returns the problem of a text that is not a PCI address with its domain, as lspci -D prints it.
 std::string CheckPciAddress(const std::string& text) {
-  unsigned domain = 0;
-  unsigned bus = 0;
-  unsigned device = 0;
-  unsigned function = 0;
-  int end = 0;
-  const int fields =
-      std::sscanf(text.c_str(), "%4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end);
-  if (fields == 4 && static_cast<size_t>(end) == text.size() && text.size() == 12 && device < 32 &&
-      function < 8)
+  constexpr std::string_view kShape = "hhhh:hh:hh.h";
+  const auto fits = [](char shape, char c) {
+    return shape == 'h' ? std::isxdigit(static_cast<unsigned char>(c)) != 0 : shape == c;
+  };
+  // A bus has 32 devices, a device 8 functions.
+  if (text.size() == kShape.size() &&
+      std::equal(kShape.begin(), kShape.end(), text.begin(), fits) && text[8] < '2' &&
+      text.back() < '8')
     return "";
   return "'" + text + "' is not a PCI address (like 0000:03:00.0; `lspci -D` lists them)";
 }
 
 void ReadDeviceKeys(Section& section, PortConfig& port) {
   section.Text("pci", CheckPciAddress, port.pci);
+  // As the kernel writes it.
+  for (char& c : port.pci) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   section.Text(
       "vdev",
       [](const std::string& text) {
@@ -256,9 +258,10 @@ void ReadPort(Section& section, size_t index, PortConfig& port) {
     }
   } else {
     if (section.Has("pci")) section.ProblemAt("pci", "only for mode pci");
-    for (const char* key : {"vdev", "mtu", "vlan", "mac", "addresses", "routers", "neighbours"}) {
+    if (section.Has("vdev")) section.ProblemAt("vdev", "only for mode vdev");
+    for (const char* key : {"mtu", "vlan", "mac", "addresses", "routers", "neighbours"}) {
       if (section.Has(key)) {
-        section.ProblemAt(key, "only for mode vdev; here the interface itself is asked");
+        section.ProblemAt(key, "only for modes pci and vdev; here the interface itself is asked");
       }
     }
   }

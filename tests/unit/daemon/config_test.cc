@@ -162,6 +162,13 @@ struct BadCase {
   Lines problems;
 };
 
+TEST(Config, PciAddress_IsLowerCase) {
+  const ConfigResult result = ParseConfig(
+      "ports: [{mode: pci, pci: \"00AB:C3:1F.7\", addresses: [192.0.2.1/24]}]", "f.yaml");
+  ASSERT_EQ(result.problems, Lines{});
+  EXPECT_EQ(result.config.ports[0].pci, "00ab:c3:1f.7");
+}
+
 TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
   const BadCase cases[] = {
       {"worker: 1", {"f.yaml:1: unknown key 'worker' (did you mean 'workers'?)"}},
@@ -224,6 +231,15 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
       {"ports:\n  - mode: pci\n    pci: 0000:03:20.0\n    addresses: [192.0.2.1/24]",
        {"f.yaml:3: ports[0].pci: '0000:03:20.0' is not a PCI address (like 0000:03:00.0; `lspci "
         "-D` lists them)"}},
+      {"ports:\n  - mode: pci\n    pci: 0x00:03:00.0\n    addresses: [192.0.2.1/24]",
+       {"f.yaml:3: ports[0].pci: '0x00:03:00.0' is not a PCI address (like 0000:03:00.0; `lspci "
+        "-D` lists them)"}},
+      {"ports:\n  - mode: pci\n    pci: 0000:+3:00.0\n    addresses: [192.0.2.1/24]",
+       {"f.yaml:3: ports[0].pci: '0000:+3:00.0' is not a PCI address (like 0000:03:00.0; `lspci "
+        "-D` lists them)"}},
+      {"ports:\n  - mode: pci\n    pci: 0000:03:00.8\n    addresses: [192.0.2.1/24]",
+       {"f.yaml:3: ports[0].pci: '0000:03:00.8' is not a PCI address (like 0000:03:00.0; `lspci "
+        "-D` lists them)"}},
       {"ports:\n  - mode: udp\n    pci: 0000:03:00.0",
        {"f.yaml:3: ports[0].pci: only for mode pci"}},
       {"ports:\n  - interface: a/b",
@@ -238,9 +254,10 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
         "f.yaml:2: ports[0]: mode vdev needs 'addresses': the device has no netdev to take them "
         "from"}},
       {"ports:\n  - interface: eth0\n    vdev: net_null0",
-       {"f.yaml:3: ports[0].vdev: only for mode vdev; here the interface itself is asked"}},
+       {"f.yaml:3: ports[0].vdev: only for mode vdev"}},
       {"ports:\n  - mode: af_xdp\n    interface: eth0\n    vlan: 7",
-       {"f.yaml:4: ports[0].vlan: only for mode vdev; here the interface itself is asked"}},
+       {"f.yaml:4: ports[0].vlan: only for modes pci and vdev; here the interface itself is "
+        "asked"}},
       {"ports:\n  - mode: af_packet\n    interface: eth0\n    segmentation: on",
        {"f.yaml:4: ports[0].segmentation: only for mode udp"}},
       {"ports:\n  - mode: vdev\n    vdev: x\n    addresses: [192.0.2.1, 192.0.2.1/33]",
