@@ -6,6 +6,7 @@
 
 #include "gateway/port/port_config.h"
 #include "gateway/port/port_counters.h"
+#include "gateway/port/xdp/xdp_port.h"
 
 namespace rocegw::daemon {
 namespace {
@@ -84,9 +85,10 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
   facts.runtime_dir = config.runtime_dir;
   facts.sockets = {{config.attach_socket.path, config.attach_socket.mode, true},
                    {config.grpc_socket.path, config.grpc_socket.mode, false}};
+  uint64_t dpdk_memory = 0;  // ports and the copy engine share it
   const auto expect_dpdk = [&] {
     facts.huge_pages = config.dpdk.huge_pages;
-    facts.locked_memory = uint64_t{config.dpdk.memory_mb} << 20;
+    dpdk_memory = uint64_t{config.dpdk.memory_mb} << 20;
   };
   if (config.copy_engine.mode != CopyEngineMode::kOff) expect_dpdk();
   for (const session::PortRow& row : snapshot.ports) {
@@ -95,11 +97,15 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
     facts.ports.push_back(PortOf(*known, row, snapshot));
     if (known->mode == PortMode::kUdp) {
       facts.send_buffer = port::UdpPortConfig().socket_send_buffer;
-    } else if (known->mode != PortMode::kAfXdp) {
+    } else if (known->mode == PortMode::kAfXdp) {
+      facts.locked_memory +=
+          port::XdpPortGroup::LockedMemory({}, snapshot.workers.size(), row.interface_mtu);
+    } else {
       expect_dpdk();
     }
     if (!datapath::HasNoNetdev(known->mode)) facts.wants_udp_port = true;
   }
+  facts.locked_memory += dpdk_memory;
   facts.library_minor = ROCEGW_ABI_MINOR;
   for (const session::SessionRow& session : snapshot.sessions)
     facts.libraries.push_back({session.pid, session.comm, session.library_minor});

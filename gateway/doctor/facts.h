@@ -57,7 +57,7 @@ struct GatewayFacts {
   std::vector<std::string> pools;          // names
   std::vector<std::string> trusted_pools;  // pools whose programs can block a worker
   bool huge_pages = false;                 // DPDK uses them if there are any
-  uint64_t locked_memory = 0;              // bytes that DPDK may lock; 0: no port uses DPDK
+  uint64_t locked_memory = 0;              // bytes that its ports may lock; 0: none do
   uint64_t send_buffer = 0;                // requested for each sending socket; 0: no sockets
   std::string runtime_dir;
   std::vector<SocketFile> sockets;

@@ -87,10 +87,11 @@ Diagnosis CheckLockedMemory(const Facts& facts) {
   const uint64_t wanted = facts.gateway.locked_memory;
   if (wanted == 0) return std::move(check).Ok("no port locks memory");
   const std::string found = "at most " + (limit == UINT64_MAX ? "unlimited" : MiB(limit)) +
-                            ", DPDK may lock " + MiB(wanted);
+                            ", the ports may lock " + MiB(wanted);
   if (limit >= wanted) return std::move(check).Ok(found);
-  return std::move(check).Warn(found, "drivers of DPDK that lock their memory do not start",
-                               "LimitMEMLOCK=infinity in the unit, or grant CAP_IPC_LOCK");
+  return std::move(check).Warn(
+      found, "ports that lock their memory (mode af_xdp, drivers of DPDK) do not start",
+      "LimitMEMLOCK=infinity in the unit, or grant CAP_IPC_LOCK");
 }
 
 Diagnosis CheckHugePages(const Facts& facts) {

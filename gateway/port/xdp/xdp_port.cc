@@ -240,6 +240,11 @@ StatusOr<std::unique_ptr<XdpPortGroup>> XdpPortGroup::Create(const XdpPortConfig
   return std::unique_ptr<XdpPortGroup>(new XdpPortGroup(std::move(state)));
 }
 
+uint64_t XdpPortGroup::LockedMemory(const XdpPortConfig& config, size_t workers, size_t mtu) {
+  const size_t chunks = ChunksFor(MaxDatagram(std::min(mtu, kLargestXdpMtu)));
+  return workers * (config.receive_buffers + config.packets_per_queue * chunks) * kXdpChunk;
+}
+
 size_t XdpPortGroup::queues() const { return state_->queues.size(); }
 PacketPort& XdpPortGroup::queue(size_t index) { return *state_->queues[index]; }
 size_t XdpPortGroup::frame_mtu() const { return state_->mtu; }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,9 @@ class XdpPortGroup {
   // program on the interface, a kernel without AF_XDP, a VLAN interface, locked memory.
   static StatusOr<std::unique_ptr<XdpPortGroup>> Create(const XdpPortConfig& config,
                                                         const SteeringTable& steering);
+  // Returns the bytes that a port of so many workers locks at an interface MTU, or a little less
+  // where the interface has many queues.
+  static uint64_t LockedMemory(const XdpPortConfig& config, size_t workers, size_t mtu);
   ~XdpPortGroup();
   XdpPortGroup(const XdpPortGroup&) = delete;
   XdpPortGroup& operator=(const XdpPortGroup&) = delete;

@@ -76,6 +76,11 @@ class XdpVethTest : public rocegw::testing::VethTest {
 INSTANTIATE_TEST_SUITE_P(Families, XdpVethTest, ::testing::Values(true, false),
                          [](const auto& test) { return test.param ? "IPv4" : "IPv6"; });
 
+TEST(XdpPortGroupTest, LockedMemory_IsThePacketMemory) {
+  EXPECT_EQ(XdpPortGroup::LockedMemory({}, 1, 1500), 12U << 20);
+  EXPECT_EQ(XdpPortGroup::LockedMemory({}, 2, 4200), 32U << 20);
+}
+
 TEST_P(XdpVethTest, BothWays_WithTheKernelsNeighbours) {
   const auto xdp = OpenXdp();
   const auto udp = OpenUdp();
@@ -351,8 +356,10 @@ TEST_P(XdpVethTest, QueueOfAClosingSocket_IsAwaited) {
     other = std::move(*opened);
     ASSERT_TRUE(other->Bind(config).ok());
   }
-  std::thread closing([&other] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  // The port binds its sockets as soon as its program is attached.
+  std::thread closing([&] {
+    const auto deadline = std::chrono::steady_clock::now() + kXdpPatience;
+    while (!HasProgram() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     other.reset();
   });
   const auto xdp = TryXdp(interface_);

@@ -51,11 +51,11 @@ TEST_F(HostChecks, MemoryLimit_BelowWhatProgramsMayCause_Warns) {
   Expect(CheckMemoryLimit(facts), WARN, "any amount");
 }
 
-TEST_F(HostChecks, LockedMemory_MattersOnlyWhereDpdkMayLockIt) {
+TEST_F(HostChecks, LockedMemory_MattersOnlyWherePortsMayLockIt) {
   facts.host.locked_memory_limit = 0;
   Expect(CheckLockedMemory(facts), OK, "no port");
   facts.gateway.locked_memory = 256 << 20;
-  Expect(CheckLockedMemory(facts), WARN, "at most 0 MiB, DPDK may lock 256 MiB");
+  Expect(CheckLockedMemory(facts), WARN, "at most 0 MiB, the ports may lock 256 MiB");
   facts.host.locked_memory_limit = 256 << 20;
   Expect(CheckLockedMemory(facts), OK, "256 MiB");
   facts.host.locked_memory_limit = UINT64_MAX;
