@@ -237,12 +237,12 @@ TEST_P(XdpVethTest, InterfaceDownWithAFullRing_SendsWhenItIsUp) {
   constexpr size_t kPackets = 64;
   const auto udp = OpenUdp();
   ASSERT_NE(udp, nullptr);
-  InterfaceInfo sides[2];
+  std::vector<InterfaceInfo> sides;
   for (size_t side = 0; side < 2; ++side) {
     const NetworkNamespace::Inside inside(*spaces_[side]);
     auto info = ReadInterface(interface_);
     ASSERT_TRUE(info.ok());
-    sides[side] = std::move(*info);
+    sides.push_back(std::move(*info));
   }
   const auto own = TestAddress(1, GetParam());
   OwnNeighbours link(sides[0].mac,
