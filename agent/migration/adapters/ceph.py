@@ -10,6 +10,7 @@ cluster is described in CLUSTER.json below /etc/rocegw/migration, or below ROCEG
 import json
 import os
 import re
+import subprocess
 import sys
 
 from rocegw_adapter.backup import Backup, place, replace
@@ -17,7 +18,7 @@ from rocegw_adapter.byte_counters import roce_bytes
 from rocegw_adapter.ceph_cluster import POSIX, RDMA, CephCluster, CephDaemon, endpoints
 from rocegw_adapter.config_files import ConfigFiles
 from rocegw_adapter.addresses import host_and_port
-from rocegw_adapter.protocol import RESTART_CALLS, Call, Description, failed, inconclusive, not_yet, serve
+from rocegw_adapter.protocol import RESTART_CALLS, Call, Description, Problem, failed, inconclusive, not_yet, serve
 
 DESCRIPTIONS = os.environ.get("ROCEGW_CEPH_DIR", "/etc/rocegw/migration")
 STATE = os.environ.get("ROCEGW_CEPH_STATE", "/var/lib/rocegw/migration")
@@ -152,6 +153,17 @@ class Step(Call):
             if not self._names(flag) <= flags:
                 self.ceph.command("osd", "set", flag)
 
+    def pause_clients(self):
+        """Opens the window; returns whether the cluster answered. A way back goes on without an answer: monitors that do not
+        find each other over the new transport serve no client that could be paused."""
+        try:
+            self.open_window()
+        except (Problem, subprocess.TimeoutExpired) as problem:
+            if not self.has_switched() or (isinstance(problem, Problem) and problem.outcome != "failed"):
+                raise
+            return False
+        return True
+
     def _unset(self, before, *flags):
         for flag in flags:
             if not self._names(flag) <= before:
@@ -186,10 +198,10 @@ class Step(Call):
         if names is not None:
             self.ceph.command("config-key", "rm", self.noout_key)
 
-    def let_up(self):
+    def let_up(self, osds):
         """Ends what drain did: the object stores may be marked up."""
-        if self.osds:
-            self.ceph.command("osd", "unset-group", "noup", *(osd.name for osd in self.osds))
+        if osds:
+            self.ceph.command("osd", "unset-group", "noup", *(osd.name for osd in osds))
 
     def expect_members(self):
         for daemon in self.daemons:
@@ -222,7 +234,7 @@ class Step(Call):
         """On a flag day all nodes stop: what counts is that nothing was degraded when the window opened. The way back may be
         what mends a degraded cluster, and does not ask."""
         if self.flag_day:
-            problem = self.ceph.problem() if self.window() is None and not self.has_switched() else ""
+            problem = self.ceph.problem() if not self.has_switched() and self.window() is None else ""
             if problem:
                 raise not_yet(problem)
             return {}
@@ -238,7 +250,7 @@ class Step(Call):
 
     def cordon(self):
         if self.flag_day:
-            self.open_window()
+            self.pause_clients()
         elif self.osds:
             self.keep_data()
         return {}
@@ -248,7 +260,9 @@ class Step(Call):
         stores: this node's are marked down first."""
         running = [osd for osd in self.osds if osd.listens()]
         if self.flag_day:
-            self.open_window()
+            # Operations that wait for what cannot be reached do not end. Clients send them again when the stores are back.
+            if not self.pause_clients():
+                return {"outstanding": 0}
         elif running:
             names = [osd.name for osd in running]
             self.ceph.command("osd", "set-group", "noup", *names)
@@ -286,14 +300,12 @@ class Step(Call):
         return {}
 
     def rejoin(self):
-        if not self.flag_day and all(osd.listens() for osd in self.osds):
-            self.let_up()
+        # A store that does not come back keeps no other one of the node down.
+        if not self.flag_day:
+            self.let_up([osd for osd in self.osds if osd.listens()])
         self.expect_members()
         self.resume_clients()
         self.ceph.expect_active()
-        # The next node leaves only when this one's data are whole again. A way back does not wait for that.
-        if not self.flag_day and self.has_switched():
-            self.ceph.expect_clean()
         return {}
 
     def verify(self):
@@ -303,15 +315,19 @@ class Step(Call):
     def verify_old(self):
         """The way back from drain begins here: its object stores run, but were marked down."""
         if not self.flag_day:
-            self.let_up()
+            self.let_up(self.osds)
             self.expect_members()
         return self.verify()
 
     def uncordon(self):
         """The last node closes the window. Where a node is lost, noout stays: a person decides about its data."""
         if not self.flag_day:
-            self.let_up()
+            self.let_up(self.osds)
             self.expect_members()
+            # The next node leaves only when this one's data are whole again. The way back from here begins with ok-to-stop: data
+            # that take too long to become whole take no store out that serves them. A way back does not wait for that.
+            if self.has_switched():
+                self.ceph.expect_clean()
             self.release_data()
             return {"config_hash": self.config.hash()}
         before = self.window()

@@ -44,8 +44,11 @@ class FakeTools:
         self.changed = {}
         self.statuses = {}  # exit statuses of tools that end with another one than 0
         self.noout = set()  # object stores with a noout of their own
+        self.silent = False  # the monitors have no quorum
 
     def run(self, words):
+        if words[:2] == ["ceph", "-c"] and self.silent:
+            return 1, "", "[errno 110] RADOS timed out (error connecting to the cluster)"
         if words[:2] == ["ceph", "-c"]:
             return self.ceph(words[5:])
         if words[:2] == ["ceph", "--admin-daemon"]:
@@ -374,6 +377,23 @@ class WayBackOfAFlagDay(Adapter):
             self.done(name)
         self.assertEqual((self.tools.flags, self.tools.keys), (set(), {}))
 
+    def test_a_cluster_that_does_not_answer_goes_back(self):
+        """Monitors do not find each other over the new transport."""
+        for name in ("backup", "cordon", "switch"):
+            self.done(name)
+        self.tools.changed["daemon_dump_ops_in_flight"] = '{"ops": [], "num_ops": 3}'
+        self.tools.silent = True
+        for name in ("ok-to-stop", "cordon", "drain"):
+            with self.subTest(call=name):
+                self.assertEqual(self.done(name).get("outstanding", 0), 0)
+        for daemon in ("osd.0", "osd.1"):
+            os.remove(self.socket_of(daemon))
+        for name in ("stop", "restore", "start"):
+            self.done(name)
+        for name in ("ok-to-stop", "cordon", "drain"):
+            with self.subTest(call=name):
+                self.assertIn("error connecting to the cluster", self.text_of(name, "failed"))
+
     def test_a_degraded_cluster_goes_back(self):
         for name in ("backup", "cordon", "switch", "uncordon"):
             self.done(name)
@@ -454,9 +474,17 @@ class Rolling(Adapter):
         self.done("backup", **self.between)
         self.done("switch", **self.between)
         self.tools.changed["pg_stat"] = '{"pg_summary": {"num_pg_by_state": [{"name": "active+undersized+degraded", "num": 3}]}}'
-        self.assertIn("3 of 3 placement groups are not clean", self.text_of("rejoin", "not-yet", **self.between))
-        self.done("restore", **self.between)
         self.done("rejoin", **self.between)
+        self.assertIn("3 of 3 placement groups are not clean", self.text_of("uncordon", "not-yet", **self.between))
+        for name in ("restore", "rejoin", "verify-old", "uncordon"):
+            self.done(name, **self.between)
+
+    def test_a_store_that_does_not_come_back_keeps_no_other_one_down(self):
+        self.done("drain", **self.between)
+        os.remove(self.socket_of("osd.0"))
+        self.tools.log.clear()
+        self.assertEqual(self.text_of("rejoin", "not-yet", **self.between), "osd.0 is no member yet")
+        self.assertEqual(self.tools.log, ["osd unset-group noup osd.1"])
 
     def test_bytes_are_those_of_the_transport_that_the_node_should_use(self):
         """The gateway carries nothing once the stores use the RNIC, and the RNIC nothing before."""
