@@ -50,6 +50,7 @@ class Recorded(unittest.TestCase):
                                  "gateway": {"traddr": "10.77.0.1", "tid": 2, "iqn": IQN + ".iser"}}}],
             "hosts": [{"name": "machine", "qmp": "/run/qmp", "node": "disk", "initiator": INITIATOR}],
             "commands": {"save-machine": ["save-machine"]}}
+        self.process = 4711
         self.environment = b"PATH=/bin\0MALLOC_PERTURB_=255\0"
         os.mkdir(os.path.join(self.folder, "4711"))
         os.symlink("/usr/bin/qemu-system-x86_64", os.path.join(self.folder, "4711", "exe"))
@@ -66,7 +67,7 @@ class Recorded(unittest.TestCase):
                 pass
 
             def process(self):
-                return 4711
+                return test.process
 
             def execute(self, name, arguments=None):
                 if name == "query-named-block-nodes":
@@ -184,7 +185,14 @@ class Recorded(unittest.TestCase):
         link = os.path.join(self.folder, "4711", "exe")
         os.remove(link)
         os.symlink("/usr/bin/ssh", link)  # forwards the monitor of a machine elsewhere
+        self.assertIn("ssh made the monitor's socket, not QEMU", self.text_of("health", "failed"))
+        self.process = 0  # of another container
+        self.assertIn("the process of QEMU is not seen", self.text_of("health", "failed"))
+        self.text["hosts"][0]["elsewhere"] = True
         self.done("health")
+        self.text["hosts"][0]["elsewhere"] = "yes"
+        self.assertIn("elsewhere is neither true nor false", self.text_of("health", "failed"))
+        self.text["hosts"][0]["elsewhere"], self.process = False, 4711
         with unittest.mock.patch.object(qemu_disk.os, "readlink", side_effect=PermissionError):
             self.assertIn("CAP_SYS_PTRACE", self.text_of("health", "failed"))
 
