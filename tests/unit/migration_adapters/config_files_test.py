@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backup of configuration files: what it restores, and its rehearsal."""
 
+import errno
 import os
 import shutil
+import struct
 import stat
 import sys
 import tempfile
@@ -20,6 +22,9 @@ from rocegw_adapter.config_files import ConfigFiles  # noqa: E402
 from rocegw_adapter.protocol import Problem  # noqa: E402
 
 OTHER_GROUP = 1  # daemon
+# linux/posix_acl_xattr.h: version 2, then tag, permissions and id of the owner, one more user, the group, the mask, and others.
+ACCESS_LIST = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", *entry) for entry in ((1, 6, 0xffffffff), (2, 4, 1), (4, 4, 0xffffffff), (16, 4, 0xffffffff), (32, 0, 0xffffffff)))
 
 
 class Files(unittest.TestCase):
@@ -97,6 +102,54 @@ class Files(unittest.TestCase):
         with mock.patch.object(backup.os, "replace", side_effect=OSError("no space")), self.assertRaises(OSError):
             place(self.there, self.absent)
         self.assertEqual(os.listdir(self.folder), ["there.conf"])
+
+    def test_what_an_ended_adapter_left_is_removed_and_read_by_nobody(self):
+        class Killed(BaseException):
+            pass
+
+        def kill(*_):
+            raise Killed
+
+        with mock.patch.object(backup.os, "replace", kill), mock.patch.object(backup.os, "remove", kill), self.assertRaises(Killed):
+            place(self.there, self.absent)
+        left = set(os.listdir(self.folder)) - {"there.conf"}
+        self.assertEqual([name[0] for name in left], ["."])
+        other = ".rocegw-absent.conf-of-another-12345678"
+        self.write(self.path(other), "")
+        self.files.save()
+        self.assertEqual(set(os.listdir(self.folder)), {"there.conf", "state", other})
+        self.write(self.path(left.pop()), "")
+        self.files.restore()
+        self.assertEqual(set(os.listdir(self.folder)), {"there.conf", "state", other})
+
+    def test_an_access_list_is_restored_and_counts_in_the_hash(self):
+        before = self.files.hash()
+        try:
+            os.setxattr(self.there, "system.posix_acl_access", ACCESS_LIST)
+        except OSError as error:
+            self.skipTest(f"no access lists here: {error}")
+        saved = self.files.save()
+        self.assertNotEqual(saved, before)
+        self.backup.mark_changed()
+        os.removexattr(self.there, "system.posix_acl_access")
+        self.assertNotEqual(self.files.hash(), saved)
+        self.assertEqual(self.files.restore(), saved)
+        self.assertEqual(os.getxattr(self.there, "system.posix_acl_access"), ACCESS_LIST)
+
+    def test_an_access_list_that_cannot_be_kept_is_an_error(self):
+        with mock.patch.object(backup.os, "listxattr", lambda _: ["system.posix_acl_access", "security.selinux"]), \
+                mock.patch.object(backup.os, "getxattr", lambda *_: ACCESS_LIST), \
+                mock.patch.object(backup.os, "setxattr", side_effect=OSError(errno.ENOTSUP, "not supported")), \
+                self.assertRaisesRegex(Problem, "access list"):
+            place(self.there, self.absent)
+        self.assertEqual(os.listdir(self.folder), ["there.conf"])
+
+    def test_a_file_system_without_attributes_is_no_error(self):
+        refused = OSError(errno.ENOTSUP, "not supported")
+        with mock.patch.object(backup.os, "listxattr", side_effect=refused), mock.patch.object(backup.os, "getxattr", side_effect=refused):
+            self.files.save()
+            place(self.there, self.absent)
+        self.assertTrue(os.path.exists(self.absent))
 
     def test_the_folder_is_written_to_the_disk_after_each_change_in_it(self):
         synced = []

@@ -2,12 +2,17 @@
 """Backup of a node's configuration: files and marks below one folder, each replaced in one step."""
 
 import contextlib
+import errno
 import os
+import re
 import shutil
 import stat
 import tempfile
 
 from .protocol import failed
+
+ACCESS_LIST = "system.posix_acl_access"
+NO_ATTRIBUTE = (errno.ENODATA, errno.ENOTSUP)  # the file, or its file system, has none
 
 
 def expect_no_link(path):
@@ -25,16 +30,63 @@ def sync_folder(path):
         os.close(folder)
 
 
+def access_list(file):
+    """Access list of a file beyond its mode, or None."""
+    try:
+        return os.getxattr(file, ACCESS_LIST)
+    except OSError as error:
+        if error.errno not in NO_ATTRIBUTE:
+            raise
+        return None
+
+
+def _attributes(file):
+    try:
+        return os.listxattr(file)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return []
+
+
 def _give(target, source):
     """Gives an open file the owner, the mode and the further attributes (access lists) of another one. The filter of the agent's
     unit ends a process that changes an owner, hence only where the owners differ."""
     own, found = os.fstat(target), os.fstat(source)
     if (own.st_uid, own.st_gid) != (found.st_uid, found.st_gid):
         os.fchown(target, found.st_uid, found.st_gid)
-    for name in os.listxattr(source):
-        with contextlib.suppress(OSError):  # such as those of a security module, which has its own for new files
+    names = _attributes(source)
+    for name in names:
+        try:
             os.setxattr(target, name, os.getxattr(source, name))
+        except OSError as error:
+            # Others are such as those of a security module, which has its own for new files.
+            if name == ACCESS_LIST:
+                raise failed(f"the access list of a file cannot be kept: {error.strerror}") from error
+    # A folder may give new files an access list.
+    if ACCESS_LIST not in names and access_list(target) is not None:
+        os.removexattr(target, ACCESS_LIST)
     os.fchmod(target, stat.S_IMODE(found.st_mode))
+
+
+def _prefix(path):
+    """Names of fresh files begin with a dot: programs that read all files of a folder do not read them."""
+    return f".rocegw-{os.path.basename(path)}-"
+
+
+def rehearsal_of(path):
+    """Name of the file that a backup is restored to on trial."""
+    return os.path.join(os.path.dirname(path), _prefix(path) + "rehearse")
+
+
+def remove_leftovers(path):
+    """Removes fresh files of an adapter that was killed before they replaced the file."""
+    folder = os.path.dirname(path)
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    for name in names:
+        if re.fullmatch(re.escape(_prefix(path)) + "[a-z0-9_]{8}", name):
+            with contextlib.suppress(OSError):
+                os.remove(os.path.join(folder, name))
 
 
 def replace(path, like, content=None):
@@ -45,7 +97,7 @@ def replace(path, like, content=None):
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True)
     with open(like, "rb") as source:
-        descriptor, fresh = tempfile.mkstemp(prefix=os.path.basename(path) + ".rocegw-", dir=folder)
+        descriptor, fresh = tempfile.mkstemp(prefix=_prefix(path), dir=folder)
         try:
             with open(descriptor, "wb") as file:
                 file.write(source.read() if content is None else content)

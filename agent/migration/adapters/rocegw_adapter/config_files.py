@@ -4,16 +4,16 @@
 import hashlib
 import os
 
-from .backup import expect_no_link, place
+from .backup import access_list, expect_no_link, place, rehearsal_of, remove_leftovers
 from .protocol import failed
 
 
 def state_of(path):
-    """Content, mode and owner of a file, or None."""
+    """Content, mode, owner and access list of a file, or None."""
     try:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())
-            return file.read(), found.st_mode, found.st_uid, found.st_gid
+            return file.read(), found.st_mode, found.st_uid, found.st_gid, access_list(file.fileno())
     except FileNotFoundError:
         return None
 
@@ -24,14 +24,15 @@ class ConfigFiles:
         self.backup = backup
 
     def hash(self):
-        """Over paths, modes, owners and contents, in their order."""
+        """Over paths, modes, owners, access lists and contents, in their order."""
         total = hashlib.sha256()
         for path in self.paths:
             total.update(path.encode() + b"\0")
             state = state_of(path)
             if state is not None:
-                content, mode, user, group = state
+                content, mode, user, group, access = state
                 total.update(f"{mode:o} {user} {group}".encode() + b"\0" + content)
+                total.update(b"" if access is None else b"\0" + access)
             total.update(b"\0")
         return "sha256:" + total.hexdigest()
 
@@ -42,6 +43,7 @@ class ConfigFiles:
     def save(self):
         """Takes the backup, unless the files were changed since there is one. Returns the hash of what is saved."""
         self.expect_no_links()
+        self._remove_leftovers()
         if self.backup.begin():
             for number, path in enumerate(self.paths):
                 place(path, self.backup.path(str(number)))
@@ -51,15 +53,21 @@ class ConfigFiles:
 
     def _rehearse(self, number, path):
         """Restores the backup of one file beside it, in the folder that restore will write to, and compares."""
-        scratch = path + ".rocegw-rehearsal"
+        scratch = rehearsal_of(path)
         place(self.backup.path(str(number)), scratch)
         restored = state_of(scratch)
         place(None, scratch)
         if restored != state_of(path):
             raise failed(f"{path}: what its backup restores differs from it")
 
+    def _remove_leftovers(self):
+        for path in self.paths:
+            remove_leftovers(path)
+            remove_leftovers(rehearsal_of(path))
+
     def restore(self):
         self.backup.config_hash()
+        self._remove_leftovers()
         for number, path in enumerate(self.paths):
             place(self.backup.path(str(number)), path)
         self.backup.forget_change()
