@@ -144,14 +144,25 @@ class Step(Call):
         return PAUSED if flag == "pause" else {flag}
 
     def open_window(self):
-        # The flags are read before the key is looked for. A node that does not find the key thus read them before any
-        # other node set one.
+        before = self.window()
+        if before is None:
+            # Flags that are read without a key before and after are those of the site: a node that opens a window writes the
+            # key first, and one that closes it removes the key last.
+            flags = self.ceph.flags()
+            before = self.window()
+            if before is None:
+                before = flags
+                self._keep_flags(before)
         flags = self.ceph.flags()
-        if self.window() is None:
-            self.ceph.command("config-key", "set", self.window_key, json.dumps(sorted(flags)))
         for flag in WINDOW_FLAGS:
             if not self._names(flag) <= flags:
                 self.ceph.command("osd", "set", flag)
+        # Another node may have closed the window meanwhile.
+        if self.window() is None:
+            self._keep_flags(before)
+
+    def _keep_flags(self, before):
+        self.ceph.command("config-key", "set", self.window_key, json.dumps(sorted(before)))
 
     def pause_clients(self):
         """Opens the window; returns whether the cluster answered. A way back goes on without an answer: monitors that do not

@@ -44,6 +44,7 @@ class FakeTools:
         self.changed = {}
         self.statuses = {}  # exit statuses of tools that end with another one than 0
         self.noout = set()  # object stores with a noout of their own
+        self.meanwhile = {}  # what another node does before the first command that begins with these words
         self.silent = False  # the monitors have no quorum
 
     def run(self, words):
@@ -75,6 +76,7 @@ class FakeTools:
         return (0, "{}", "") if words == ["version"] else self.answered("daemon_" + "_".join(words))
 
     def ceph(self, words):
+        self.meanwhile.pop(" ".join(words[:2]), lambda: None)()
         if words[:2] in (["osd", "set"], ["osd", "unset"]):
             names = ["pauserd", "pausewr"] if words[2] == "pause" else [words[2]]
             (self.flags.update if words[1] == "set" else self.flags.difference_update)(names)
@@ -263,6 +265,42 @@ class FlagDay(Adapter):
         self.assertEqual(sorted(self.tools.flags), ["nodeep-scrub", "noout", "norebalance", "noscrub"])
         self.done("uncordon")
         self.assertEqual((self.tools.flags, self.tools.keys), ({"noscrub"}, {}))
+
+    def test_a_window_that_closes_while_a_node_opens_one_leaves_no_flags(self):
+        """Flags of the window that closes are none of the site, whatever the node asks first."""
+        for first in ("osd dump", "config-key dump"):
+            with self.subTest(first=first):
+                self.tools.flags, self.tools.keys = {"noscrub"}, {}
+                self.done("cordon")
+
+                def close():
+                    self.tools.flags = {"noscrub"}
+                    self.tools.keys.clear()
+
+                other = "config-key dump" if first == "osd dump" else "osd dump"
+                self.tools.meanwhile = {other: close}
+                self.done("cordon")
+                self.assertEqual(sorted(self.tools.flags), OWN_FLAGS)
+                self.done("uncordon")
+                self.assertEqual((self.tools.flags, self.tools.keys), ({"noscrub"}, {}))
+
+    def test_a_window_that_another_node_opens_or_closes_at_once_keeps_the_flags_of_the_site(self):
+        def opened():
+            self.tools.flags = set(OWN_FLAGS)
+            self.tools.keys["rocegw/migration/c1/flags"] = "[]"
+
+        self.tools.meanwhile = {"osd dump": opened}
+        self.done("cordon")
+        self.done("uncordon")
+        self.assertEqual((self.tools.flags, self.tools.keys), (set(), {}))
+        self.done("cordon")
+        self.tools.flags.discard("pausewr")
+        # The other node removed its flags before, and the key after this one looked at it.
+        self.tools.meanwhile = {"osd set": self.tools.keys.clear}
+        self.done("drain")
+        self.assertIn("pausewr", self.tools.flags)
+        self.done("uncordon")
+        self.assertEqual((self.tools.flags, self.tools.keys), (set(), {}))
 
     def test_clients_wait_until_all_groups_are_active(self):
         self.done("cordon")
