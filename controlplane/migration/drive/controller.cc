@@ -83,6 +83,7 @@ class Handling {
   bool Finalize();
   bool CheckPreflight();
   bool StartNodes(const Wave& wave);
+  bool QuarantineLost(const Wave& wave);
   void FinishWave();
   bool AnyInHand() const { return std::ranges::any_of(record_.nodes, IsInHand); }
   size_t Count(NodeState state) const {
@@ -227,9 +228,25 @@ bool Handling::StartNodes(const Wave& wave) {
   return started;
 }
 
+// A node that is lost before it started is told of while others are in hand: those of a flag day
+// wait for it.
+bool Handling::QuarantineLost(const Wave& wave) {
+  std::string lost;
+  for (const uint32_t i : wave.nodes) {
+    const NodeRecord& node = record_.nodes[i];
+    if (node.state != NodeState::kPending || node.activity != Activity::kNone || node.reachable ||
+        record_.now < node.lost_since + record_.knobs.lost_after)
+      continue;
+    writer_.SetNode(i, NodeState::kQuarantined, "lost in PENDING");
+    if (lost.empty()) lost = plan_.nodes[i].name + ": lost in PENDING";
+  }
+  if (!lost.empty()) Pause(PauseReason::kLostNode, lost);
+  return !lost.empty();
+}
+
 bool Handling::RunWave() {
   const Wave& wave = plan_.waves[record_.wave];
-  if (StartNodes(wave)) return true;
+  if (StartNodes(wave) || QuarantineLost(wave)) return true;
   if (AnyInHand()) return false;
   size_t pending = 0;
   size_t undecided = 0;
@@ -240,14 +257,10 @@ bool Handling::RunWave() {
         node.state == NodeState::kSkipped)
       continue;
     if (node.state == NodeState::kPending) {
-      if (!node.reachable) {
-        // The node may come back within `lost_after`.
-        if (record_.now < node.lost_since + record_.knobs.lost_after) return false;
-        writer_.SetNode(i, NodeState::kQuarantined, "lost in PENDING");
-      } else {
-        ++pending;
-        continue;
-      }
+      // The node may come back within `lost_after`.
+      if (!node.reachable) return false;
+      ++pending;
+      continue;
     }
     ++undecided;
     if (first.empty())

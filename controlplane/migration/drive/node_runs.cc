@@ -327,6 +327,24 @@ NodeRuns::Barrier NodeRuns::BarrierNow() const {
   return barrier;
 }
 
+// Returns true if a node that waited for the others longer than a step may take has to ask again.
+// An answer never takes longer than that, so that the nodes do not make each other ask for ever.
+bool NodeRuns::AskAgainWhereAnswersAreOld() {
+  const size_t cordoning = HarmlessSteps();
+  const auto cordoned = [&](const NodeRecord& node) { return node.furthest > cordoning; };
+  if (!plan_.flag_day || std::ranges::any_of(record_.nodes, cordoned)) return false;
+  bool asks = false;
+  for (uint32_t i = 0; i < record_.nodes.size(); ++i) {
+    const NodeRecord& node = record_.nodes[i];
+    if (node.activity != Activity::kForward || node.step != cordoning ||
+        record_.now <= node.not_before + record_.knobs.step_deadline)
+      continue;
+    AskAgainBeforeCordon(i);
+    asks = true;
+  }
+  return asks;
+}
+
 bool NodeRuns::Passes(const Barrier& barrier, const NodeRecord& node) const {
   const Step step = StepOf(node);
   if (node.activity == Activity::kForward) {
@@ -352,7 +370,8 @@ void NodeRuns::Proceed() {
       (void)OnResult(late);
     }
   }
-  const Barrier barrier = BarrierNow();
+  Barrier barrier = BarrierNow();
+  if (barrier.may_cordon && AskAgainWhereAnswersAreOld()) barrier = BarrierNow();
   for (uint32_t i = 0; i < record_.nodes.size(); ++i) {
     const NodeRecord& node = record_.nodes[i];
     if (IsInHand(node) && !node.pending.has_value() && !node.held && node.reachable &&

@@ -63,6 +63,7 @@ class NodeRuns {
     bool may_start_old = true;
   };
   Barrier BarrierNow() const;
+  bool AskAgainWhereAnswersAreOld();
   bool Passes(const Barrier& barrier, const NodeRecord& node) const;
   Step StepOf(const NodeRecord& node) const;
   void Issue(uint32_t node);

@@ -594,6 +594,41 @@ TEST_F(FlagDayTest, ANodeThatIsLostWhenItIsReadyLeavesTheOthersInService) {
   EXPECT_EQ(record_.state, S::kAborted) << "nothing was changed";
 }
 
+TEST_F(FlagDayTest, ANodeThatIsLostBeforeItStartedIsToldOfWhileOthersWait) {
+  BringTo(S::kPreflighted);
+  On(NodeLost{0});
+  EXPECT_EQ(Give(Verb::kStart), "");
+  for (const uint32_t node : {1U, 2U}) {
+    Until(node, Step::kOkToStop);
+    On(Answer(node));
+  }
+  EXPECT_EQ(record_.nodes[0].state, NodeState::kPending);
+  On(Tick{}, plan_.knobs.lost_after);
+  EXPECT_EQ(record_.nodes[0].state, NodeState::kQuarantined);
+  EXPECT_EQ(record_.state, S::kPaused);
+  EXPECT_EQ(record_.pause_reason, PauseReason::kLostNode);
+  for (const uint32_t node : {1U, 2U}) EXPECT_FALSE(record_.nodes[node].pending.has_value());
+}
+
+TEST_F(FlagDayTest, AnAnswerThatIsOldWhenAllAreReadyIsAskedForAgain) {
+  BringTo(S::kRunning);
+  Until(0, Step::kOkToStop);
+  On(Answer(0));
+  for (const uint32_t node : {1U, 2U}) {
+    Until(node, Step::kOkToStop);
+    On(Answer(node, Outcome::kNotYet), plan_.knobs.step_deadline - 1);
+  }
+  for (const uint32_t node : {1U, 2U}) {
+    On(Tick{}, plan_.knobs.retry_after);
+    On(Answer(node));
+  }
+  EXPECT_EQ(sent_.at(0).step, Step::kOkToStop);
+  EXPECT_TRUE(record_.nodes[0].pending.has_value());
+  for (const uint32_t node : {1U, 2U}) EXPECT_FALSE(record_.nodes[node].pending.has_value());
+  On(Answer(0));
+  for (const uint32_t node : {0U, 1U, 2U}) EXPECT_EQ(sent_.at(node).step, Step::kCordon);
+}
+
 TEST_F(FlagDayTest, NoNodeStopsBeforeAllAreDrained) {
   BringTo(S::kRunning);
   ReadyAll();
