@@ -2,7 +2,6 @@
 #include "controlplane/identity/certificate_authority.h"
 
 #include <arpa/inet.h>
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 
 #include <algorithm>
@@ -21,7 +20,6 @@ constexpr std::chrono::years kAuthorityLifetime(10);
 // Clocks before this program was written are wrong.
 constexpr std::chrono::sys_days kEarliest(std::chrono::year(2025) / 1 / 1);
 constexpr std::string_view kScheme = "spiffe://";
-constexpr int kScalarLength = 32;  // P-256
 
 bool SetTimes(X509& certificate, TimePoint begin, TimePoint end) {
   const auto seconds = [](TimePoint time) {
@@ -248,16 +246,13 @@ bool CertificateAuthority::Trusts(const std::string& fingerprint) const {
 }
 
 StatusOr<std::string> CertificateAuthority::DerivedSecret(const std::string& purpose) const {
-  BIGNUM* number = nullptr;
-  if (EVP_PKEY_get_bn_param(key_.get(), OSSL_PKEY_PARAM_PRIV_KEY, &number) != 1)
-    return OpensslError("cannot read the authority's key");
-  const std::unique_ptr<BIGNUM, FreedBy<BN_clear_free>> scalar(number);
-  std::string bytes(kScalarLength, '\0');
-  if (BN_bn2binpad(scalar.get(), reinterpret_cast<unsigned char*>(bytes.data()), kScalarLength) !=
-      kScalarLength)
-    return OpensslError("cannot read the authority's key");
-  std::string secret = HmacSha256(bytes, "rocegw " + purpose);
-  OPENSSL_cleanse(bytes.data(), bytes.size());
+  // The encoding exists for keys of all kinds, and does not depend on how the file writes the key.
+  unsigned char* encoded = nullptr;
+  const int size = i2d_PrivateKey(key_.get(), &encoded);
+  if (size <= 0) return OpensslError("cannot encode the authority's key");
+  std::string secret = HmacSha256(
+      {reinterpret_cast<const char*>(encoded), static_cast<size_t>(size)}, "rocegw " + purpose);
+  OPENSSL_clear_free(encoded, static_cast<size_t>(size));
   return secret;
 }
 

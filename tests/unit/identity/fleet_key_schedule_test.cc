@@ -4,11 +4,16 @@
 #include "controlplane/identity/fleet_key_schedule.h"
 
 #include <gtest/gtest.h>
+#include <openssl/pem.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "controlplane/identity/certificate_authority.h"
+#include "controlplane/identity/openssl.h"
+#include "gateway/disk/durable_file.h"
 #include "tests/support/store/scratch_directory.h"
 
 namespace rocegw::identity {
@@ -70,6 +75,43 @@ TEST(FleetKeySchedule, Secrets_AreOfTheAuthorityAndThePurpose) {
   EXPECT_EQ(again->DerivedSecret("a").value(), secret) << "after a restart";
   EXPECT_NE(first->DerivedSecret("b").value(), secret);
   EXPECT_NE(second->DerivedSecret("a").value(), secret);
+}
+
+std::string PemOf(const EVP_PKEY& key, bool traditional) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  const int written = traditional ? PEM_write_bio_PrivateKey_traditional(
+                                        bio.get(), &key, nullptr, nullptr, 0, nullptr, nullptr)
+                                  : PEM_write_bio_PKCS8PrivateKey(bio.get(), &key, nullptr, nullptr,
+                                                                  0, nullptr, nullptr);
+  EXPECT_EQ(written, 1);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+  return {data, static_cast<size_t>(size)};
+}
+
+TEST(FleetKeySchedule, Secrets_AreOfAuthoritiesWithKeysOfAllKinds) {
+  const std::pair<const char*, Key> kinds[] = {{"RSA", Key(EVP_RSA_gen(2048))},
+                                               {"P-384", Key(EVP_EC_gen("P-384"))},
+                                               {"P-256", Key(EVP_EC_gen("P-256"))}};
+  std::set<std::string> seen;
+  for (const auto& [name, key] : kinds) {
+    SCOPED_TRACE(name);
+    ASSERT_NE(key, nullptr);
+    std::set<std::string> of_this_key;
+    for (const bool traditional : {false, true}) {
+      rocegw::testing::ScratchDirectory directory;
+      ASSERT_TRUE(WriteDurably(directory.File("ca.key"), PemOf(*key, traditional), 0600).ok());
+      auto authority = CertificateAuthority::Open(directory.File(""), "example");
+      ASSERT_TRUE(authority.ok()) << authority.status().text();
+      auto secret = (*authority)->DerivedSecret("a");
+      ASSERT_TRUE(secret.ok()) << secret.status().text();
+      EXPECT_EQ(secret->size(), 32u);
+      of_this_key.insert(*secret);
+    }
+    EXPECT_EQ(of_this_key.size(), 1u) << "the same key in two forms of a file";
+    seen.merge(of_this_key);
+  }
+  EXPECT_EQ(seen.size(), std::size(kinds));
 }
 
 }  // namespace
