@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A period has so many questions of each agent, and a new key is known long before its use.
+// So that all agents have a new key long before its use, which is half a period after they get it.
 constexpr int kAsksPerPeriod = 8;
 constexpr seconds kLongestRefresh{3600};
 
@@ -19,7 +19,10 @@ constexpr seconds kLongestRefresh{3600};
 FleetKeySchedule::Keys FleetKeySchedule::At(TimePoint now) const {
   const int64_t number = now.time_since_epoch() / period_;
   Keys result;
-  for (const int64_t one : {number, number + 1, number - 1}) result.keys.push_back(KeyOf(one));
+  // The one of the two other keys that is used within half a period, or was.
+  const bool early = now.time_since_epoch() % period_ < period_ / 2;
+  for (const int64_t one : {number, early ? number - 1 : number + 1})
+    result.keys.push_back(KeyOf(one));
   result.refresh_after = std::clamp(period_ / kAsksPerPeriod, seconds(1), kLongestRefresh);
   return result;
 }

@@ -18,8 +18,10 @@ class FleetKeySchedule {
   static constexpr size_t kKeyLength = 16;
 
   struct Keys {
-    // Keys of this period, the next and the previous one. A gateway makes tags with the first and
-    // accepts all, so two gateways understand each other while they asked less than a period apart.
+    // Keys of this period and, in its first half, of the previous one, in its second half of the
+    // next one. A gateway makes tags with the first and accepts both. So two gateways understand
+    // each other while they asked less than half a period apart, and no gateway accepts any of
+    // these keys that asks two periods later.
     std::vector<std::string> keys;
     std::chrono::seconds refresh_after{0};
   };

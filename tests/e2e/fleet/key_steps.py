@@ -21,7 +21,7 @@ class KeySteps(Hosts):
             self.kill(agent)
             agent.start()
         for path in paths:
-            eventually(f"keys in {path}", lambda p=path: len(self._keys_in(p)) == 3)
+            eventually(f"keys in {path}", lambda p=path: len(self._keys_in(p)) == 2)
             check(os.stat(path).st_mode & 0o777 == 0o600, f"others may read {path}")
         eventually("the same keys on both hosts", lambda: self._keys_in(paths[0]) == self._keys_in(paths[1]))
         for host, path in zip(self.hosts, paths):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of the fleet by time: two gateways that asked less than a period apart understand each
-// other, and later ones do not.
+// Keys of the fleet by time: two gateways that asked less than half a period apart understand each
+// other, and no key is accepted two periods after a host got it.
 #include "controlplane/identity/fleet_key_schedule.h"
 
 #include <gtest/gtest.h>
@@ -27,21 +27,36 @@ constexpr seconds kPeriod = hours(24);
 // In the middle of a period.
 const TimePoint kNow = TimePoint(hours(24) * 20000) + hours(12);
 
+bool Knows(const Keys& keys, const std::string& key) {
+  return std::ranges::find(keys.keys, key) != keys.keys.end();
+}
+// With the key that the sender makes tags with.
 bool Accepts(const Keys& receiver, const Keys& sender) {
-  return std::ranges::find(receiver.keys, sender.keys.at(0)) != receiver.keys.end();
+  return Knows(receiver, sender.keys.at(0));
 }
 
-TEST(FleetKeySchedule, GatewaysThatAskedLessThanAPeriodApart_AcceptEachOther) {
+TEST(FleetKeySchedule, GatewaysThatAskedLessThanHalfAPeriodApart_AcceptEachOther) {
   const FleetKeySchedule schedule("secret", kPeriod);
-  const Keys now = schedule.At(kNow);
-  for (seconds apart{0}; apart < kPeriod; apart += hours(1)) {
-    const Keys later = schedule.At(kNow + apart);
-    EXPECT_TRUE(Accepts(now, later)) << apart.count();
-    EXPECT_TRUE(Accepts(later, now)) << apart.count();
+  for (seconds begin{0}; begin < kPeriod; begin += hours(1)) {
+    const Keys now = schedule.At(kNow + begin);
+    for (seconds apart{0}; apart < kPeriod / 2; apart += hours(1)) {
+      const Keys later = schedule.At(kNow + begin + apart);
+      EXPECT_TRUE(Accepts(now, later)) << begin.count() << ", " << apart.count();
+      EXPECT_TRUE(Accepts(later, now)) << begin.count() << ", " << apart.count();
+    }
   }
-  const Keys much_later = schedule.At(kNow + 2 * kPeriod);
-  EXPECT_FALSE(Accepts(now, much_later));
-  EXPECT_FALSE(Accepts(much_later, now)) << "a key is worthless after two periods";
+}
+
+// A host that is shut out may make tags with any key that it holds.
+TEST(FleetKeySchedule, NoKey_IsAcceptedTwoPeriodsAfterAHostGotIt) {
+  const FleetKeySchedule schedule("secret", kPeriod);
+  for (seconds begin{0}; begin < kPeriod; begin += hours(1)) {
+    for (const std::string& key : schedule.At(kNow + begin).keys) {
+      for (seconds later = 2 * kPeriod; later < 5 * kPeriod; later += hours(1))
+        EXPECT_FALSE(Knows(schedule.At(kNow + begin + later), key))
+            << begin.count() << ", " << later.count();
+    }
+  }
 }
 
 TEST(FleetKeySchedule, Keys_AreAllDifferent_AndOfOneSecret) {
