@@ -151,7 +151,7 @@ struct Fleet {
         audit(backend),
         gates(std::move(prometheus)),
         migrations(backend, gates),
-        migration_nodes(*follower, router),
+        migration_nodes(*follower, router, enrollment.node_lifetime()),
         nodes(enrollment,
               {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations},
               keys),

@@ -42,6 +42,9 @@ class Enrollment {
              const identity::CertificateAuthority& authority, EnrollmentOptions options)
       : store_(store), follower_(follower), authority_(authority), options_(std::move(options)) {}
 
+  // Lifetime of the certificates that nodes get.
+  std::chrono::seconds node_lifetime() const { return options_.node_lifetime; }
+
   // Creates a join token and passes the join file for the host (identity/join_token.h). `gateway`:
   // "gateways/G", or empty for any unused name. `lifetime` 0: an hour.
   using TokenDone = std::function<void(std::variant<std::string, ApiError>)>;

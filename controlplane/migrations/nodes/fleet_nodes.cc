@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/migrations/nodes/fleet_nodes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "controlplane/api/questions/probe_pair.h"
@@ -15,8 +16,10 @@ constexpr uint32_t kPathMessageBytes = 8192;
 constexpr uint32_t kPathRoundTrips = 100;
 constexpr uint64_t kPathBulkBytes = 4 << 20;
 constexpr char kProbePool[] = "tenants/default/pools/default";
-// A node renews its certificate of a day at half of that.
-constexpr std::chrono::hours kShortestCertificate(6);
+// Nodes renew their certificates at half of the lifetime, so less than a quarter means that it
+// fails. Certificates from before a longer lifetime was configured are as long as they were.
+constexpr int kShortestPart = 4;
+constexpr std::chrono::seconds kLongEnough = std::chrono::hours(6);
 
 }  // namespace
 
@@ -31,19 +34,20 @@ std::string FleetNodes::Problem(const std::string& node) {
   return follower_.Read([&](const sync::Fleet& fleet) -> std::string {
     const auto known = fleet.view.gateways.find("gateways/" + node);
     if (known == fleet.view.gateways.end()) return {};
-    return CertificateProblem(known->second.object.status(), std::chrono::system_clock::now());
+    return CertificateProblem(known->second.object.status(), certificate_lifetime_,
+                              std::chrono::system_clock::now());
   });
 }
 
-std::string CertificateProblem(const types::v1::GatewayState& status,
+std::string CertificateProblem(const types::v1::GatewayState& status, std::chrono::seconds lifetime,
                                std::chrono::system_clock::time_point now) {
   if (!status.has_certificate_expire_time()) return {};
   const auto end =
       std::chrono::system_clock::from_time_t(status.certificate_expire_time().seconds());
-  if (end >= now + kShortestCertificate) return {};
-  const auto left = std::chrono::duration_cast<std::chrono::minutes>(end - now).count();
-  return (left > 0 ? "its certificate ends in " + std::to_string(left) + " minutes"
-                   : std::string("its certificate has ended")) +
+  if (end >= now + std::min(lifetime / kShortestPart, kLongEnough)) return {};
+  const auto left = std::chrono::ceil<std::chrono::minutes>(end - now).count();
+  return (end > now ? "its certificate ends in " + std::to_string(left) + " minutes"
+                    : std::string("its certificate has ended")) +
          ": the agent's renewal fails";
 }
 

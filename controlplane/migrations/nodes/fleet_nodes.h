@@ -15,8 +15,10 @@ namespace rocegw::migrations {
 
 class FleetNodes final : public NodeAccess {
  public:
-  FleetNodes(sync::FleetFollower& follower, api::QuestionRouter& router)
-      : follower_(follower), router_(router) {}
+  // `certificate_lifetime`: what nodes get when they join and renew.
+  FleetNodes(sync::FleetFollower& follower, api::QuestionRouter& router,
+             std::chrono::seconds certificate_lifetime)
+      : follower_(follower), router_(router), certificate_lifetime_(certificate_lifetime) {}
 
   bool IsReachable(const std::string& node) override;
   std::string Problem(const std::string& node) override;
@@ -28,11 +30,12 @@ class FleetNodes final : public NodeAccess {
  private:
   sync::FleetFollower& follower_;
   api::QuestionRouter& router_;
+  const std::chrono::seconds certificate_lifetime_;
 };
 
 // Returns why a node's certificate may end while a migration runs, or an empty text. A status
 // without an end is of a fleet without certificates.
-std::string CertificateProblem(const types::v1::GatewayState& status,
+std::string CertificateProblem(const types::v1::GatewayState& status, std::chrono::seconds lifetime,
                                std::chrono::system_clock::time_point now);
 
 }  // namespace rocegw::migrations

@@ -280,15 +280,26 @@ TEST(MigrationDriver, ADamagedRowIsNotDrivenAndHarmsNoOther) {
 TEST(FleetNodes, ACertificateThatShouldHaveBeenRenewedIsAProblem) {
   const auto now = std::chrono::system_clock::from_time_t(1'000'000);
   types::v1::GatewayState status;
-  EXPECT_EQ(CertificateProblem(status, now), "");
-  const std::vector<std::pair<int64_t, std::string>> rows = {
-      {12 * 3600, ""},
-      {6 * 3600, ""},
-      {6 * 3600 - 1, "its certificate ends in 359 minutes: the agent's renewal fails"},
-      {-1, "its certificate has ended: the agent's renewal fails"}};
-  for (const auto& [left, problem] : rows) {
+  constexpr std::chrono::hours kDay(24);
+  EXPECT_EQ(CertificateProblem(status, kDay, now), "");
+  struct Row {
+    std::chrono::seconds lifetime;
+    int64_t left;
+    const char* problem;
+  };
+  const Row rows[] = {
+      {kDay, 6 * 3600, ""},
+      {kDay, 6 * 3600 - 1, "its certificate ends in 360 minutes: the agent's renewal fails"},
+      {kDay, -1, "its certificate has ended: the agent's renewal fails"},
+      {90 * kDay, 6 * 3600, ""},
+      {90 * kDay, 6 * 3600 - 1, "its certificate ends in 360 minutes: the agent's renewal fails"},
+      {std::chrono::minutes(4), 60, ""},
+      {std::chrono::minutes(4), 59, "its certificate ends in 1 minutes: the agent's renewal fails"},
+  };
+  for (const auto& [lifetime, left, problem] : rows) {
     status.mutable_certificate_expire_time()->set_seconds(1'000'000 + left);
-    EXPECT_EQ(CertificateProblem(status, now), problem) << left;
+    EXPECT_EQ(CertificateProblem(status, lifetime, now), problem)
+        << lifetime.count() << " " << left;
   }
 }
 
