@@ -2,6 +2,7 @@
 """Step in which the gateways get their keys from the controller."""
 
 import json
+import operator
 import os
 
 from hosts import Hosts, check
@@ -15,28 +16,39 @@ class KeySteps(Hosts):
     def keys(self):
         """Keys of the fleet come from the controller and are replaced under encrypted traffic"""
         paths = [os.path.join(host.directory, KEYS) for host in self.hosts]
+        shown = set()  # keys that the files had at any look
+
+        def keys_now():
+            keys = [self._keys_in(path) for path in paths]
+            shown.update(*keys)
+            return keys
+
+        def look_and(condition):
+            keys_now()
+            return condition()
+
         for agent, path in zip(self.agents, paths):
             agent.settings += f"fleet_keys_file: {path}\n"
             agent.configure()
             self.kill(agent)
             agent.start()
+        eventually("two keys on each host", lambda: all(len(keys) == 2 for keys in keys_now()))
         for path in paths:
-            eventually(f"keys in {path}", lambda p=path: len(self._keys_in(p)) == 2)
             check(os.stat(path).st_mode & 0o777 == 0o600, f"others may read {path}")
-        eventually("the same keys on both hosts", lambda: self._keys_in(paths[0]) == self._keys_in(paths[1]))
+        eventually("the same keys on both hosts", lambda: operator.eq(*keys_now()))
         for host, path in zip(self.hosts, paths):
             with open(host.config, "a", encoding="utf-8") as file:
                 file.write(f"gateways: {{authentication: required, protection: encrypt, key_file: {path}}}\n")
             host.stop_gateway()
             host.start_gateway()
         for host in self.hosts:
-            host.attach_socket = eventually(f"a socket of the pool on {host.name}", lambda h=host: self.socket_of(h))
-        shown = set(self._keys_in(paths[0]))
+            host.attach_socket = eventually(f"a socket of the pool on {host.name}", lambda h=host: look_and(lambda: self.socket_of(h)))
         with self.traffic() as traffic:
-            first = eventually("an encrypted channel", lambda: self._key_ids(self.hosts[0]))
-            eventually("other keys in use in both directions", lambda: self._has_other_keys(first), timeout=60)
+            first = eventually("an encrypted channel", lambda: look_and(lambda: self._key_ids(self.hosts[0])))
+            eventually("other keys in use in both directions", lambda: look_and(lambda: self._has_other_keys(first)), timeout=60)
             traffic.goes_on()
-            shown |= set(self._keys_in(paths[0]))
+            keys_now()
+        check(len(shown) > 2, f"{len(shown)} keys were seen in the files, though they were replaced")
         for part in (self.controller, *self.agents, *self.hosts):
             for key in shown:
                 check(key not in part.daemon.output, f"{part.daemon.title} shows a key")
