@@ -269,7 +269,14 @@ Status Gateway::StartKeys() {
   if (!config_.gateways.key_file.empty()) {
     (void)key_file_watch_.HasChanged(config_.gateways.key_file);
     auto read = ReadKeyFile(config_.gateways.key_file);
-    if (!read.ok()) return read.status();
+    if (!read.ok()) {
+      // A fault of the file stays until the file changes; what this process lacks may
+      // come back.
+      const int error = read.status().error();
+      if (error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO)
+        key_file_watch_.Forget();
+      return read.status();
+    }
     keys = *read;
   }
   keys.policy = config_.gateways.authentication;

@@ -22,6 +22,8 @@ class KeyFileWatch {
  public:
   // Returns true if the file is not what it was at the last call, and there.
   bool HasChanged(const std::string& path);
+  // Lets the next call return true, because the file could not be read.
+  void Forget() { seen_ = {}; }
 
  private:
   struct Stamp {

@@ -40,8 +40,11 @@ class Bench {
       times.by_processor = std::min(times.by_processor, ByProcessor(bytes));
       times.by_engine = std::min(times.by_engine, ByEngine(bytes));
     }
+    Verify(bytes);
     return times;
   }
+  // Returns true if a copy failed, was lost or went elsewhere: the queue is of no use then.
+  bool failed() const { return failed_; }
 
  private:
   size_t NextArea() { return area_ = (area_ + 1) % kAreas; }
@@ -52,6 +55,21 @@ class Bench {
     for (size_t i = 0; i < kBurst; ++i)
       std::memcpy(&to_[at + i * kMostBytes], &from_[at + i * kMostBytes], bytes);
     return {(MonotonicNow() - begun).ns / kBurst};
+  }
+
+  // Copies other bytes than those of the timed rounds, and looks at the result.
+  void Verify(uint32_t bytes) {
+    area_ = 0;
+    std::memset(&from_[NextArea() * kBurst * kMostBytes], static_cast<int>(bytes >> 9 | 0x80),
+                kBurst * kMostBytes);
+    area_ = 0;
+    if (ByEngine(bytes) == kCopyLost) return;
+    const size_t at = area_ * kBurst * kMostBytes;
+    const auto count = std::min<uint32_t>(kBurst, queue_.depth());
+    for (size_t i = 0; i < count; ++i) {
+      const size_t copy = at + i * kMostBytes;
+      failed_ = failed_ || std::memcmp(&to_[copy], &from_[copy], bytes) != 0;
+    }
   }
 
   Duration ByEngine(uint32_t bytes) {
@@ -71,10 +89,11 @@ class Bench {
       for (size_t i = 0; i < completed; ++i) copied = copied && done[i].copied;
       left -= static_cast<uint32_t>(completed);
       if (completed == 0 && MonotonicNow() - begun > kCopyLost) {
-        lost_ = true;
+        lost_ = failed_ = true;
         return kCopyLost;
       }
     }
+    failed_ = failed_ || !copied;
     return copied ? Duration{(MonotonicNow() - begun).ns / added} : kCopyLost;
   }
 
@@ -83,6 +102,7 @@ class Bench {
   std::unique_ptr<uint8_t[]> to_;
   size_t area_ = 0;
   bool lost_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace
@@ -91,6 +111,8 @@ std::vector<CopyTimes> MeasureCopies(CopyQueue& queue) {
   Bench bench(queue);
   std::vector<CopyTimes> times;
   for (const uint32_t bytes : kMeasuredBytes) times.push_back(bench.Measure(bytes));
+  if (bench.failed())
+    for (CopyTimes& one : times) one.by_engine = kCopyLost;
   return times;
 }
 

@@ -76,7 +76,8 @@ bool EngineCopies::TakeWrite(WorkerSession& session, const memory::MemoryOp& op,
 
 bool EngineCopies::GiveToEngine(WorkerSession& session, const memory::MemoryOp& op) {
   const uint32_t length = memory::HeadLength(op);
-  if (length == 0 || length < minimum_ || left_ < last_by_processor_ || failures_ >= kMostFailures)
+  if (length == 0 || op.length < minimum_ || left_ < last_by_processor_ ||
+      failures_ >= kMostFailures)
     return false;
   // A pool must leave descriptors to the others.
   if (free_.empty() || session.account->engine_copies >= most_of_pool_ ||

@@ -23,14 +23,20 @@ namespace rocegw::worker {
 
 class EngineCopies {
  public:
-  // After so many failed copies in a row the worker does without the engine.
+  // After so many failed copies in a row the worker does without the engine for some bursts. Not
+  // for ever, because a program can cause failures, for example by pages that are not there yet.
   static constexpr uint32_t kMostFailures = 16;
+  static constexpr uint32_t kBurstsWithout = 4096;
 
   EngineCopies(const memory::CopySettings& settings, metrics::WorkerCounters& counters);
 
   // Begins a burst of at most so many datagrams; 0: none.
   void BeginBurst(uint32_t datagrams) {
-    in_use_ = queue_ != nullptr && datagrams > last_by_processor_ && failures_ < kMostFailures;
+    in_use_ = queue_ != nullptr && datagrams > last_by_processor_;
+    if (in_use_ && failures_ >= kMostFailures) {
+      in_use_ = ++bursts_without_ == kBurstsWithout;
+      if (in_use_) failures_ = bursts_without_ = 0;
+    }
     left_ = datagrams;
   }
   // Notes that the next datagram of the burst is being processed.
@@ -69,6 +75,7 @@ class EngineCopies {
   uint32_t left_ = 0;    // datagrams of the burst after the current one
   uint32_t queued_ = 0;  // copies that were not started
   uint32_t failures_ = 0;
+  uint32_t bursts_without_ = 0;
   std::vector<Slot> slots_;     // by cookie
   std::vector<uint32_t> free_;  // cookies
 };

@@ -11,8 +11,15 @@ namespace rocegw::worker {
 void CompletionEvents::Remove(const verbs::CompletionQueue& cq) {
   std::erase(written_, &cq);
   std::erase(timed_, &cq);
-  for (FullChannel& full : full_) std::erase(full.queues, &cq);
-  std::erase_if(full_, [](const FullChannel& full) { return full.queues.empty(); });
+  const auto full = full_.find(cq.config().event_fd);
+  if (full == full_.end()) return;
+  std::erase(full->second.queues, &cq);
+  if (full->second.queues.empty()) Forget(full);
+}
+
+void CompletionEvents::Forget(Full::iterator channel) {
+  retries_.erase({channel->second.retry, channel->first});
+  full_.erase(channel);
 }
 
 bool CompletionEvents::TrySend(verbs::CompletionQueue& cq) {
@@ -25,16 +32,11 @@ bool CompletionEvents::TrySend(verbs::CompletionQueue& cq) {
   return true;
 }
 
-CompletionEvents::FullChannel* CompletionEvents::FindFull(const verbs::CompletionQueue& cq) {
-  const auto found = std::ranges::find(full_, cq.config().event_fd, &FullChannel::event_fd);
-  return found == full_.end() ? nullptr : &*found;
-}
-
 void CompletionEvents::WaitForSpace(verbs::CompletionQueue& cq, TimePoint retry) {
-  FullChannel* full = FindFull(cq);
-  if (full == nullptr)
-    full = &full_.emplace_back(FullChannel{.event_fd = cq.config().event_fd, .retry = retry});
-  full->queues.push_back(&cq);
+  const auto [full, added] =
+      full_.try_emplace(cq.config().event_fd, FullChannel{.queues = {}, .retry = retry});
+  if (added) retries_.emplace(retry, cq.config().event_fd);
+  full->second.queues.push_back(&cq);
   cq.event_pending = true;
 }
 
@@ -46,11 +48,28 @@ void CompletionEvents::SendIfDue(verbs::CompletionQueue& cq) {
   }
   if (!event || cq.event_pending) return;
   // Earlier events of the channel come first.
-  if (FindFull(cq) != nullptr || !TrySend(cq)) WaitForSpace(cq, round_.now + kFirstRetry);
+  if (full_.contains(cq.config().event_fd) || !TrySend(cq))
+    WaitForSpace(cq, round_.now + kFirstRetry);
+}
+
+// Tries the channels whose time has come, the oldest first.
+void CompletionEvents::SendToFull() {
+  for (int i = 0; i < kChannelsPerRound && !retries_.empty(); ++i) {
+    const auto [retry, fd] = *retries_.begin();
+    if (retry > round_.now) return;
+    const auto full = full_.find(fd);
+    SendTo(full->second);
+    retries_.erase(retries_.begin());
+    if (full->second.queues.empty()) {
+      full_.erase(full);
+    } else {
+      retries_.emplace(full->second.retry, fd);
+    }
+  }
 }
 
 // Sends what fits into the channel now.
-void CompletionEvents::SendToFull(FullChannel& full) {
+void CompletionEvents::SendTo(FullChannel& full) {
   size_t sent = 0;
   bool fits = true;
   while (fits && sent < full.queues.size()) {
@@ -75,9 +94,7 @@ void CompletionEvents::Send() {
     scheduler_.Note(*sessions_.Of(*cq).account, 1, 0);
   }
   written_.clear();
-  for (FullChannel& full : full_)
-    if (full.retry <= round_.now) SendToFull(full);
-  std::erase_if(full_, [](const FullChannel& full) { return full.queues.empty(); });
+  SendToFull();
   scheduler_.ChargeNoted();
   if (timed_.empty()) return;
   std::erase_if(timed_, [&](verbs::CompletionQueue* cq) {
@@ -90,8 +107,7 @@ void CompletionEvents::Send() {
 TimePoint CompletionEvents::NextDue() const {
   TimePoint next = kNever;
   for (const verbs::CompletionQueue* cq : timed_) next = Earlier(next, cq->due);
-  for (const FullChannel& full : full_) next = Earlier(next, full.retry);
-  return next;
+  return retries_.empty() ? next : Earlier(next, retries_.begin()->first);
 }
 
 }  // namespace rocegw::worker

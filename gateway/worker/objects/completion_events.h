@@ -3,6 +3,9 @@
 // full channel has deferred. Belongs to one worker.
 #pragma once
 
+#include <set>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gateway/metrics/worker_counters.h"
@@ -35,22 +38,26 @@ class CompletionEvents {
   TimePoint NextDue() const;
 
  private:
-  // A program that does not read its events must not cost the worker more than a few attempts.
+  // A program that does not read its events must not cost the worker more than a few attempts,
+  // however many channels it has.
   static constexpr Duration kFirstRetry = Microseconds(100);
-  static constexpr Duration kLongestRetry = Milliseconds(10);
+  static constexpr Duration kLongestRetry = Milliseconds(50);
+  static constexpr int kChannelsPerRound = 8;
 
-  // Event channel that was full. Queues wait for it in the order of their events.
+  // Event channel that was full. Queues wait for it in the order of their events, except that a
+  // hand-over forgets the order.
   struct FullChannel {
-    int event_fd;
     std::vector<verbs::CompletionQueue*> queues;
     Duration wait = kFirstRetry;
     TimePoint retry;
   };
+  using Full = std::unordered_map<int, FullChannel>;  // by event_fd
 
   bool TrySend(verbs::CompletionQueue& cq);
-  void SendToFull(FullChannel& full);
+  void SendToFull();
+  void SendTo(FullChannel& full);
   void WaitForSpace(verbs::CompletionQueue& cq, TimePoint retry);
-  FullChannel* FindFull(const verbs::CompletionQueue& cq);
+  void Forget(Full::iterator channel);
 
   const SessionTable& sessions_;
   Scheduler& scheduler_;
@@ -58,7 +65,8 @@ class CompletionEvents {
   metrics::WorkerCounters& counters_;
   std::vector<verbs::CompletionQueue*> written_;
   std::vector<verbs::CompletionQueue*> timed_;  // deferred by moderation
-  std::vector<FullChannel> full_;
+  Full full_;
+  std::set<std::pair<TimePoint, int>> retries_;  // time and event_fd of each full channel
 };
 
 }  // namespace rocegw::worker

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends forged packets to production objects and prints how many an attacker needs per change of
 // their state. Every row must agree with arithmetic, else the program ends with status 1: a row
-// that expects no change fails with the first one, and a row that changes with every packet fails
+// for which 2^48 packets or more are due fails with the first change, one with fewer when chance
+// explains its changes less than once in 10^9 runs, and a row that changes with every packet fails
 // when one packet changes nothing (the proof that the program sees changes). A row that is cheaper
-// than the same attack on an RNIC fails too.
+// than the same attack on an RNIC fails too, where an RNIC has that attack.
 //
 // scripts/lib/bench_forge.py runs it in pieces and adds them up.
 //

@@ -80,6 +80,8 @@ TEST_F(KeyFileTest, AReplacedFile_HasChangedOnce) {
   ASSERT_EQ(::rename(fresh.c_str(), path.c_str()), 0);
   EXPECT_TRUE(watch.HasChanged(path));
   EXPECT_FALSE(watch.HasChanged(path));
+  watch.Forget();
+  EXPECT_TRUE(watch.HasChanged(path)) << "after a read that failed";
   ::unlink(path.c_str());
   EXPECT_FALSE(watch.HasChanged(path)) << "the keys stay when the file is gone";
 }

@@ -39,6 +39,38 @@ TEST(CopyMeasurement, EngineThatFails_IsNeverWorthwhile) {
   EXPECT_EQ(failing.in_flight(), 0u);
 }
 
+TEST(CopyMeasurement, EngineThatFailsSometimes_IsNeverWorthwhile) {
+  FakeCopyQueue failing({.fails = 1});
+  for (const CopyTimes& time : MeasureCopies(failing)) EXPECT_EQ(time.by_engine, kCopyLost);
+}
+
+// Reports success at once and copies nothing.
+class IdleQueue final : public CopyQueue {
+ public:
+  uint32_t depth() const override { return 64; }
+  bool Add(uint8_t*, const uint8_t*, uint32_t, uint32_t cookie) override {
+    cookies_.push_back(cookie);
+    return true;
+  }
+  void Start() override {}
+  size_t Poll(std::span<Completion> into) override {
+    size_t count = 0;
+    for (; count < into.size() && !cookies_.empty(); ++count) {
+      into[count] = {cookies_.back(), true};
+      cookies_.pop_back();
+    }
+    return count;
+  }
+
+ private:
+  std::vector<uint32_t> cookies_;
+};
+
+TEST(CopyMeasurement, EngineThatCopiesNothing_IsNeverWorthwhile) {
+  IdleQueue idle;
+  for (const CopyTimes& time : MeasureCopies(idle)) EXPECT_EQ(time.by_engine, kCopyLost);
+}
+
 class DeadQueue final : public CopyQueue {
  public:
   uint32_t depth() const override { return 8; }

@@ -181,6 +181,19 @@ TEST_P(EngineCopiesTest, EngineFailsAlways_IsGivenUp) {
   EXPECT_LT(queue_->added(), worker::EngineCopies::kMostFailures + 8);
 }
 
+TEST_P(EngineCopiesTest, EngineFailsAlways_IsTriedAgainSeldom) {
+  Begin({.depth = 8, .fails = 100});
+  RingEnd& from = Connected(100);
+  for (uint32_t i = 0; i < 2 * worker::EngineCopies::kBurstsWithout &&
+                       queue_->added() < 2 * worker::EngineCopies::kMostFailures;
+       ++i) {
+    Write(from, 0, 0, 50 * kPacket);
+    ASSERT_TRUE(Complete(from, 1));
+  }
+  EXPECT_GE(queue_->added(), 2 * worker::EngineCopies::kMostFailures);
+  EXPECT_LT(queue_->added(), 2 * worker::EngineCopies::kMostFailures + 16);
+}
+
 TEST_P(EngineCopiesTest, NoDescriptorFree_TheProcessorCopies) {
   Begin({.depth = 2, .latest = 3});
   RingEnd& from = Connected(100);
