@@ -39,10 +39,14 @@ def _storage(listens_on_all):
                                      "--writes", "50", "--milliseconds", "600000"])
         try:
             initiator.expect("^answered", 30)
+            opened = 1
             for restarts, host in enumerate((pair.right, pair.left, pair.right), 1):
                 _restart(host)
+                opened += host is pair.right
                 try:
                     initiator.expect(rf"(?s)(^answered.*){{{restarts + 1}}}", RECOVERY)
+                    # The target looks at its device seldom. The next restart must not come before it has.
+                    target.expect(rf"(?s)(^device opened.*){{{opened}}}", RECOVERY)
                 except LabError as error:
                     raise CaseFailure(f"{error}\ntarget:\n{target.output}") from error
             status = initiator.stop()
