@@ -8,37 +8,16 @@ At the end the sums of all pieces are printed; a person compares them. A row of 
 run with status 1."""
 
 import argparse
-import csv
 import os
-import secrets
 import subprocess
 import sys
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-RESULTS = "tests/bench/results"
-
-
-def git(*arguments):
-    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def results_file():
-    commit = git("rev-parse", "--short=12", "HEAD")
-    if git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{RESULTS}"):
-        return os.path.join(ROOT, "build", "bench", f"forge_{commit}-dirty.csv")
-    return os.path.join(ROOT, RESULTS, f"forge_{commit}.csv")
-
-
-def rows_of(path):
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="ascii", newline="") as file:
-        return list(csv.DictReader(file))
+from bench_pieces import ROOT, SCRATCH, Pieces, read_rows
 
 
 def piece(binary, seed, count):
-    out = os.path.join(ROOT, "build", "bench", "forge.piece")
+    out = os.path.join(SCRATCH, "forge.piece")
     if os.path.exists(out):
         os.unlink(out)
     run = subprocess.run(
@@ -47,16 +26,7 @@ def piece(binary, seed, count):
     wrong = [line for line in run.stdout.splitlines() if "NOT AS EXPECTED" in line]
     if run.returncode != (1 if wrong else 0):
         sys.exit(f"forge: seed {seed}: bench_forge ended with {run.returncode}\n{run.stdout}{run.stderr}")
-    return rows_of(out), wrong
-
-
-def append(path, rows):
-    new = not os.path.exists(path)
-    with open(path, "a", encoding="ascii", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerows(rows)
+    return read_rows(out), wrong
 
 
 def power(bits):
@@ -87,25 +57,20 @@ def main():
     parser.add_argument("--seed", type=int, help="of the first piece of a new file; otherwise drawn")
     options = parser.parse_args()
 
-    path = results_file()
-    os.makedirs(os.path.join(ROOT, "build", "bench"), exist_ok=True)
-    rows = rows_of(path)
+    pieces = Pieces("forge", "seed")
+    rows = list(pieces.rows)
     done = sum(int(row["sent"]) for row in rows)
-    if rows and options.seed is not None:
-        sys.exit(f"forge: {path} has seeds already, and goes on with {int(rows[-1]['seed']) + 1}")
-    seed = int(rows[-1]["seed"]) + 1 if rows else options.seed
-    if seed is None:
-        seed = secrets.randbelow(1 << 40)
+    seed = pieces.next_seed(options.seed)
     end = time.monotonic() + options.minutes * 60 if options.minutes else None
-    print(f"forge: {os.path.relpath(path, ROOT)}, {done:.3g} of {options.packets:.3g} packets so far, on from seed {seed}", flush=True)
+    print(f"forge: {os.path.relpath(pieces.path, ROOT)}, {done:.3g} of {options.packets:.3g} packets so far, on from seed {seed}", flush=True)
     begin, cpu, now = time.monotonic(), 0.0, 0
     wrong = []
-    while done < options.packets and not wrong and (end is None or time.monotonic() < end):
+    while done < options.packets and (end is None or time.monotonic() < end):
         made, wrong = piece(os.path.join(options.binaries, "bench_forge"), seed, int(options.count))
         rows += made
         if wrong:  # not kept, so that another run does not go on behind it
             break
-        append(path, made)
+        pieces.append(made)
         sent = sum(int(row["sent"]) for row in made)
         done, now = done + sent, now + sent
         cpu += sum(float(row["seconds"]) for row in made)
@@ -114,7 +79,7 @@ def main():
     if cpu:
         print(f"forge: {now / cpu / 1e6:.2f} million packets per second of processor time, {time.monotonic() - begin:.0f} s")
     for line in wrong:
-        print(f"forge: seed {seed - 1}: {line}")
+        print(f"forge: seed {seed}: {line}")
     return 1 if wrong else 0
 
 

@@ -8,16 +8,14 @@ to build/bench instead, where nobody keeps them.
 A world that fails ends the run with status 1; it is printed with the command that runs it again."""
 
 import argparse
-import csv
 import json
 import os
-import secrets
 import subprocess
 import sys
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-RESULTS = "tests/bench/results"
+from bench_pieces import ROOT, SCRATCH, Pieces
+
 # What the scenario calls its figures, and what they are in the file.
 FIGURES = {
     "first seed": "first_seed",
@@ -32,45 +30,16 @@ FIGURES = {
     "virtual time": "virtual_s",
     "cpu time": "cpu_s",
 }
-COLUMNS = ["when", *FIGURES.values(), "failure"]
-
-
-def git(*arguments):
-    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def results_file():
-    commit = git("rev-parse", "--short=12", "HEAD")
-    if git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{RESULTS}"):
-        return os.path.join(ROOT, "build", "bench", f"soak_{commit}-dirty.csv")
-    return os.path.join(ROOT, RESULTS, f"soak_{commit}.csv")
-
-
-def rows_of(path):
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="ascii", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def piece(binary, seed, packets):
-    figures = os.path.join(ROOT, "build", "bench", "soak.figures")
-    os.makedirs(os.path.dirname(figures), exist_ok=True)
+    figures = os.path.join(SCRATCH, "soak.figures")
     command = [binary, "run", "oracle", "--seed", str(seed), "--set", "seeds=1", "--set", f"packets={packets}"]
     run = subprocess.run([*command, "--json", figures], check=False, capture_output=True, text=True)
     if run.returncode not in (0, 1):
         sys.exit(f"soak: seeds from {seed} on: the simulator ended with {run.returncode}\n{run.stdout}{run.stderr}")
     with open(figures, encoding="utf-8") as file:
         return json.load(file)
-
-
-def append(path, row):
-    new = not os.path.exists(path)
-    with open(path, "a", encoding="ascii", errors="replace", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 def main():
@@ -82,22 +51,17 @@ def main():
     parser.add_argument("--seed", type=int, help="of the first world of a new file; otherwise drawn")
     options = parser.parse_args()
 
-    path = results_file()
-    rows = rows_of(path)
-    done = sum(int(row["packets"]) for row in rows)
-    if rows and options.seed is not None:
-        sys.exit(f"soak: {path} has seeds already, and goes on with {int(rows[-1]['last_seed']) + 1}")
-    seed = int(rows[-1]["last_seed"]) + 1 if rows else options.seed
-    if seed is None:
-        seed = secrets.randbelow(1 << 40)
+    pieces = Pieces("soak", "last_seed")
+    done = sum(int(row["packets"]) for row in pieces.rows)
+    seed = pieces.next_seed(options.seed)
     end = time.monotonic() + options.minutes * 60 if options.minutes else None
-    print(f"soak: {os.path.relpath(path, ROOT)}, {done:.3g} of {options.packets:.3g} packets so far, on from seed {seed}", flush=True)
+    print(f"soak: {os.path.relpath(pieces.path, ROOT)}, {done:.3g} of {options.packets:.3g} packets so far, on from seed {seed}", flush=True)
     while done < options.packets and (end is None or time.monotonic() < end):
         figures = piece(os.path.join(options.binaries, "rocegw_sim"), seed, int(min(options.piece, options.packets - done)))
         row = {name: f"{figures[figure]:.10g}" for figure, name in FIGURES.items()}
         # Seeds have more digits than that.
         row |= {FIGURES[seeds]: int(figures[seeds]) for seeds in ("first seed", "last seed")}
-        append(path, {"when": time.strftime("%FT%TZ", time.gmtime()), **row, "failure": figures["failure"]})
+        pieces.append([{"when": time.strftime("%FT%TZ", time.gmtime()), **row, "failure": figures["failure"]}])
         done += int(figures["packets"])
         seed = int(figures["last seed"]) + 1
         print(f"soak: seeds to {seed - 1}: {done:.4g} packets, {done / options.packets:.1%}", flush=True)
