@@ -29,13 +29,16 @@ class DpdkBackend final : public datapath::PortBackend {
 
 }  // namespace
 
+Status StartSharedDpdk(const port::DpdkEnvironment& environment) {
+  static std::FILE* const kLog = process::ForeignStream("DPDK");
+  return port::StartDpdk(environment, kLog);
+}
+
 StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
                                                           const port::DpdkEnvironment& environment,
                                                           size_t interface_mtu,
                                                           const port::SteeringTable& steering) {
-  static std::FILE* const kLog = process::ForeignStream("DPDK");
-  const Status started = port::StartDpdk(environment, kLog);
-  if (!started.ok()) return started;
+  if (Status started = StartSharedDpdk(environment); !started.ok()) return started;
   port::DpdkPortConfig dpdk;
   if (config.mode == PortMode::kAfPacket) {
     dpdk.interface = config.interface;

@@ -13,6 +13,10 @@
 
 namespace rocegw::daemon {
 
+// Starts DPDK for all its users in this process, whose messages go to the log; later calls return
+// the first one's result. Only in a build with DPDK.
+Status StartSharedDpdk(const port::DpdkEnvironment& environment);
+
 // Returns ENOTSUP if this build has no DPDK. The first call starts DPDK for all ports.
 StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
                                                           const port::DpdkEnvironment& environment,

@@ -26,7 +26,8 @@ inline constexpr uint32_t kMeasuredBytes[] = {512, 1024, 2048, 4096};
 // used: it may still have descriptors in flight.
 inline constexpr Duration kCopyLost = Seconds(1);
 
-// Measures a queue that is idle.
+// Measures a queue that is idle. If any copy failed, or brought other bytes, all times by the
+// engine are kCopyLost.
 std::vector<CopyTimes> MeasureCopies(CopyQueue& queue);
 
 // Returns the shortest length from which on the engine is faster; 0: it never is. `times`:

@@ -31,10 +31,7 @@ class PacketPool {
     if (free_.empty()) return nullptr;
     Slot* slot = free_.back();
     free_.pop_back();
-    slot->length = 0;
-    slot->known_crc = {};
-    slot->bundles = false;
-    slot->seal = 0;
+    slot->Reset();
     return slot;
   }
   void Put(Slot* slot) { free_.push_back(slot); }

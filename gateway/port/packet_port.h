@@ -30,6 +30,14 @@ struct TxPacket {
   uint32_t seal = 0;
   Qpn source_qpn;          // sending queue pair, which RC does not send; for captures
   void* cookie = nullptr;  // for the port
+
+  // Forgets what not every use sets, before the port hands the packet out again.
+  void Reset() {
+    length = 0;
+    known_crc = {};
+    bundles = false;
+    seal = 0;
+  }
 };
 
 struct PortLimits {

@@ -62,10 +62,7 @@ TxPacket* XdpQueue::Acquire() {
   if (free_.empty()) return nullptr;
   Slot* slot = free_.back();
   free_.pop_back();
-  slot->length = 0;
-  slot->known_crc = {};
-  slot->bundles = false;
-  slot->seal = 0;
+  slot->Reset();
   return slot;
 }
 
