@@ -66,6 +66,9 @@ Status WorkerCopies::Open(const CopyEngineConfig& config, const CopyEngineOpener
     }
     log(session::Severity::kInfo, line + measured);
   }
+  const bool used = std::ranges::any_of(
+      settings_, [](const memory::CopySettings& one) { return one.queue != nullptr; });
+  if (must && !used) return {EIO, "copy_engine.mode on: copies by " + engine_->devices() + " fail"};
   return OkStatus();
 }
 

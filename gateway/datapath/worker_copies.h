@@ -22,7 +22,7 @@ using CopyEngineOpener = std::function<StatusOr<std::unique_ptr<memory::CopyEngi
 class WorkerCopies {
  public:
   // Opens the engine that the configuration names, and decides for each worker which copies it
-  // makes. Fails only in mode `on`.
+  // makes. Fails only in mode `on`, if no worker can use an engine.
   Status Open(const CopyEngineConfig& config, const CopyEngineOpener& opener, size_t workers,
               const session::Log& log);
   // No worker uses the engine any more.

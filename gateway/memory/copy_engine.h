@@ -12,6 +12,8 @@
 #include <span>
 #include <string>
 
+#include "gateway/base/time.h"
+
 namespace rocegw::memory {
 
 // Queue of one worker. Only the worker's thread calls it.
@@ -34,7 +36,14 @@ class CopyQueue {
   // Writes completions to the front of `into` and returns their number. The bytes of a completed
   // copy are visible to the caller.
   virtual size_t Poll(std::span<Completion> into) = 0;
+  // Takes the queue from the device, which reads and writes nothing of what was added any more, and
+  // reports none of it. May wait for the device's driver. Returns false if the device may go on.
+  // The queue must not be used after true.
+  virtual bool Abandon() = 0;
 };
+
+// Time after which a copy that has not ended is lost, and the engine out of order.
+inline constexpr Duration kCopyLost = Seconds(1);
 
 // Owner of the queues. Control thread; destroyed when no queue is in use and no copy in flight.
 class CopyEngine {

@@ -22,12 +22,8 @@ struct CopyTimes {
 // Lengths that are measured, which are those of RoCEv2's payloads.
 inline constexpr uint32_t kMeasuredBytes[] = {512, 1024, 2048, 4096};
 
-// Time of a copy that failed, or did not end within it. An engine with such a copy must not be
-// used: it may still have descriptors in flight.
-inline constexpr Duration kCopyLost = Seconds(1);
-
-// Measures a queue that is idle. If any copy failed, or brought other bytes, all times by the
-// engine are kCopyLost.
+// Measures a queue that is idle; one thread at a time. If any copy failed, did not end or brought
+// other bytes, all times by the engine are kCopyLost, and the engine must not be used.
 std::vector<CopyTimes> MeasureCopies(CopyQueue& queue);
 
 // Returns the shortest length from which on the engine is faster; 0: it never is. `times`:

@@ -25,7 +25,9 @@ class DmaCopyQueue final : public memory::CopyQueue {
  public:
   static StatusOr<std::unique_ptr<DmaCopyQueue>> Open(const std::string& name);
   // The device stays with DPDK, so that it can be opened again.
-  ~DmaCopyQueue() override { (void)rte_dma_stop(device_); }
+  ~DmaCopyQueue() override {
+    if (!abandoned_) (void)rte_dma_stop(device_);
+  }
   DmaCopyQueue(const DmaCopyQueue&) = delete;
   DmaCopyQueue& operator=(const DmaCopyQueue&) = delete;
 
@@ -51,6 +53,12 @@ class DmaCopyQueue final : public memory::CopyQueue {
     }
     return count;
   }
+  // The driver idxd stops nothing, but the kernel ends all copies of a work queue when its file is
+  // closed.
+  bool Abandon() override {
+    abandoned_ = rte_dma_stop(device_) == 0 && rte_dma_close(device_) == 0;
+    return abandoned_;
+  }
 
  private:
   DmaCopyQueue(int16_t device, uint32_t depth) : device_(device), depth_(depth), cookies_(depth) {}
@@ -60,6 +68,7 @@ class DmaCopyQueue final : public memory::CopyQueue {
   std::vector<uint32_t> cookies_;  // by number of the copy; copies from completed_ on are in flight
   uint64_t added_ = 0;
   uint64_t completed_ = 0;
+  bool abandoned_ = false;
 };
 
 StatusOr<std::unique_ptr<DmaCopyQueue>> DmaCopyQueue::Open(const std::string& name) {
@@ -137,11 +146,17 @@ StatusOr<std::unique_ptr<memory::CopyEngine>> OpenDmaCopyEngine(
     const std::vector<std::string>& devices, size_t workers) {
   std::vector<std::string> names = devices.empty() ? FoundDevices() : devices;
   if (names.empty()) return Status(ENODEV, "copy engine: DPDK found no device");
-  if (names.size() > workers) names.resize(workers);
   auto engine = std::make_unique<DmaCopyEngine>();
+  Status unsuitable = OkStatus();
   for (const std::string& name : names) {
-    if (Status added = engine->Add(name); !added.ok()) return added;
+    if (engine->queues() == workers) break;
+    const Status added = engine->Add(name);
+    if (added.ok()) continue;
+    // DPDK also finds devices that do not suit.
+    if (!devices.empty()) return added;
+    if (unsuitable.ok()) unsuitable = added;
   }
+  if (engine->queues() == 0) return unsuitable;
   return std::unique_ptr<memory::CopyEngine>(std::move(engine));
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/memory/direct_copy.h"
 
 namespace rocegw::worker {
@@ -102,16 +103,45 @@ bool EngineCopies::GiveToEngine(WorkerSession& session, const memory::MemoryOp& 
 bool EngineCopies::Poll() {
   std::array<memory::CopyQueue::Completion, 32> done;
   const size_t count = queue_->Poll(done);
-  for (size_t i = 0; i < count; ++i) {
-    const Slot slot = slots_[done[i].cookie];
-    free_.push_back(done[i].cookie);
-    EngineOps& taken = slot.session->engine;
-    taken.heads[slot.op] = done[i].copied ? EngineOps::Head::kWritten : EngineOps::Head::kFailed;
-    failures_ = done[i].copied ? 0 : failures_ + 1;
-    --taken.in_flight;
-    --slot.session->account->engine_copies;
-  }
+  for (size_t i = 0; i < count; ++i) Complete(done[i].cookie, done[i].copied);
   return count != 0;
+}
+
+void EngineCopies::Complete(uint32_t cookie, bool copied) {
+  const Slot slot = slots_[cookie];
+  free_.push_back(cookie);
+  EngineOps& taken = slot.session->engine;
+  taken.heads[slot.op] = copied ? EngineOps::Head::kWritten : EngineOps::Head::kFailed;
+  failures_ = copied ? 0 : failures_ + 1;
+  if (failures_ == kMostFailures) counters_.memory_engine_pause_events.Add();
+  --taken.in_flight;
+  --slot.session->account->engine_copies;
+}
+
+void EngineCopies::GiveUp() {
+  if (!queue_->Abandon()) return;
+  abandoned_ = true;
+  in_use_ = false;
+  counters_.memory_engine_abandoned_events.Add();
+  std::vector<bool> in_flight(slots_.size(), true);
+  for (const uint32_t cookie : free_) in_flight[cookie] = false;
+  for (uint32_t cookie = 0; cookie < slots_.size(); ++cookie)
+    if (in_flight[cookie]) Complete(cookie, false);
+}
+
+// Waits until none of a session's copies is in flight. As long as the engine may read the packets
+// and write to the region, neither may be used for anything else: an engine that answers nothing is
+// taken from its device, or waited for without end. The watchdog finds a worker that stays here.
+void EngineCopies::Await(const EngineOps& taken) {
+  constexpr uint32_t kRoundsPerLook = 1024;
+  const TimePoint begun = MonotonicNow();
+  for (uint32_t round = 0; taken.in_flight != 0; ++round) {
+    if (Poll()) continue;
+    if (round == 0) counters_.memory_engine_wait_events.Add();
+    Pause(round);
+    if (round % kRoundsPerLook == kRoundsPerLook - 1 && MonotonicNow() - begun > memory::kCopyLost)
+      GiveUp();
+  }
 }
 
 void EngineCopies::Finish(WorkerSession& session) {
@@ -119,13 +149,7 @@ void EngineCopies::Finish(WorkerSession& session) {
   if (taken.in_flight != 0) {
     if (queued_ != 0) queue_->Start();
     queued_ = 0;
-    // Without a limit of time: as long as the engine may read the packets and write to the region,
-    // neither may be used for anything else. The watchdog finds a worker that stays here.
-    for (uint32_t round = 0; taken.in_flight != 0; ++round) {
-      if (Poll()) continue;
-      if (round == 0) counters_.memory_engine_wait_events.Add();
-      Pause(round);
-    }
+    Await(taken);
   }
   for (size_t i = 0; i < taken.ops.size(); ++i) {
     if (taken.heads[i] == EngineOps::Head::kFailed) {

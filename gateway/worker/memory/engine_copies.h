@@ -32,7 +32,7 @@ class EngineCopies {
 
   // Begins a burst of at most so many datagrams; 0: none.
   void BeginBurst(uint32_t datagrams) {
-    in_use_ = queue_ != nullptr && datagrams > last_by_processor_;
+    in_use_ = queue_ != nullptr && !abandoned_ && datagrams > last_by_processor_;
     if (in_use_ && failures_ >= kMostFailures) {
       in_use_ = ++bursts_without_ == kBurstsWithout;
       if (in_use_) failures_ = bursts_without_ = 0;
@@ -65,6 +65,9 @@ class EngineCopies {
   bool Overlaps(const EngineOps& taken, const memory::MemoryOp& op) const;
   bool GiveToEngine(WorkerSession& session, const memory::MemoryOp& op);
   bool Poll();
+  void Complete(uint32_t cookie, bool copied);
+  void Await(const EngineOps& taken);
+  void GiveUp();
 
   memory::CopyQueue* const queue_;
   const uint32_t minimum_;
@@ -76,6 +79,7 @@ class EngineCopies {
   uint32_t queued_ = 0;  // copies that were not started
   uint32_t failures_ = 0;
   uint32_t bursts_without_ = 0;
+  bool abandoned_ = false;      // the engine has not answered and is never used again
   std::vector<Slot> slots_;     // by cookie
   std::vector<uint32_t> free_;  // cookies
 };

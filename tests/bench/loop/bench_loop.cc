@@ -60,6 +60,7 @@ class NoCopies final : public memory::CopyQueue {
     std::copy_n(done_.begin() + static_cast<ptrdiff_t>(count_), count, into.begin());
     return count;
   }
+  bool Abandon() override { return true; }
 
  private:
   static constexpr uint32_t kDepth = 256;

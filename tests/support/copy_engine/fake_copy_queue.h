@@ -21,8 +21,10 @@ namespace rocegw::testing {
 struct FakeCopyOptions {
   uint32_t depth = 64;
   uint64_t seed = 1;
-  uint32_t latest = 4;  // polls that a copy takes at most
-  uint32_t fails = 0;   // percentage of copies that fail
+  uint32_t latest = 4;                 // polls that a copy takes at most
+  uint32_t fails = 0;                  // percentage of copies that fail
+  uint64_t dies_after = ~uint64_t{0};  // copies; later ones are never executed
+  bool abandons = true;                // what Abandon returns
   // Called before each half of a copy is executed; `to`: its destination.
   std::function<void(const uint8_t* to, uint32_t length)> on_copy;
 };
@@ -35,7 +37,8 @@ class FakeCopyQueue final : public memory::CopyQueue {
   uint32_t depth() const override { return options_.depth; }
   bool Add(uint8_t* to, const uint8_t* from, uint32_t length, uint32_t cookie) override {
     if (copies_.size() == options_.depth) return false;
-    copies_.push_back({to, from, length, cookie, random_.Between(1, options_.latest),
+    const bool lost = added_ >= options_.dies_after;
+    copies_.push_back({to, from, length, cookie, lost ? 0 : random_.Between(1, options_.latest),
                        random_.Below(100) < options_.fails, false});
     most_in_flight_ = std::max(most_in_flight_, copies_.size());
     ++added_;
@@ -52,7 +55,7 @@ class FakeCopyQueue final : public memory::CopyQueue {
     for (size_t n = copies_.size(); n != 0 && count < into.size(); --n) {
       const size_t i = (first + n) % copies_.size();
       Copy& copy = copies_[i];
-      if (!copy.started || --copy.polls_left != 0) continue;
+      if (!copy.started || copy.polls_left == 0 || --copy.polls_left != 0) continue;
       into[count++] = {copy.cookie, Execute(copy)};
       done_.push_back(i);
     }
@@ -60,6 +63,13 @@ class FakeCopyQueue final : public memory::CopyQueue {
     return count;
   }
 
+  bool Abandon() override {
+    ++abandoned_;
+    if (options_.abandons) copies_.clear();
+    return options_.abandons;
+  }
+
+  uint32_t abandoned() const { return abandoned_; }
   size_t in_flight() const { return copies_.size(); }
   size_t most_in_flight() const { return most_in_flight_; }
   uint64_t added() const { return added_; }
@@ -71,7 +81,7 @@ class FakeCopyQueue final : public memory::CopyQueue {
     const uint8_t* from;
     uint32_t length;
     uint32_t cookie;
-    size_t polls_left;
+    size_t polls_left;  // 0: it is never executed
     bool fails;
     bool started;
   };
@@ -103,6 +113,7 @@ class FakeCopyQueue final : public memory::CopyQueue {
   size_t most_in_flight_ = 0;
   uint64_t added_ = 0;
   uint64_t starts_ = 0;
+  uint32_t abandoned_ = 0;
 };
 
 }  // namespace rocegw::testing

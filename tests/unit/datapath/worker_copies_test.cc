@@ -85,7 +85,8 @@ TEST_F(WorkerCopiesTest, MinimumOfTheConfiguration_Holds) {
 TEST_F(WorkerCopiesTest, EngineWhoseCopiesFail_IsNotUsedInAnyMode) {
   for (const CopyEngineMode mode : {CopyEngineMode::kAuto, CopyEngineMode::kOn}) {
     lines_.clear();
-    ASSERT_TRUE(Open({.mode = mode}, {.fails = 100}).ok());
+    const Status opened = Open({.mode = mode}, {.fails = 100});
+    EXPECT_EQ(opened.ok(), mode == CopyEngineMode::kAuto) << opened.text();
     EXPECT_EQ(copies_.SettingsOf(0).queue, nullptr);
     EXPECT_NE(lines_.find("its copies fail"), std::string::npos) << lines_;
     copies_.Close();

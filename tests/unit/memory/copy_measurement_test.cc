@@ -61,6 +61,7 @@ class IdleQueue final : public CopyQueue {
     }
     return count;
   }
+  bool Abandon() override { return true; }
 
  private:
   std::vector<uint32_t> cookies_;
@@ -77,6 +78,7 @@ class DeadQueue final : public CopyQueue {
   bool Add(uint8_t*, const uint8_t*, uint32_t, uint32_t) override { return true; }
   void Start() override {}
   size_t Poll(std::span<Completion>) override { return 0; }
+  bool Abandon() override { return false; }
 };
 
 TEST(CopyMeasurement, EngineThatNeverAnswers_CostsASecondOnce) {

@@ -87,5 +87,24 @@ TEST_F(DmaCopyEngineTest, Skeleton_OpensAgainAndIsMeasured) {
   }
 }
 
+TEST_F(DmaCopyEngineTest, Skeleton_AbandonedWithCopiesInFlight_OpensAgain) {
+  std::vector<uint8_t> from(1 << 20);
+  std::vector<uint8_t> to(from.size());
+  {
+    auto engine = OpenDmaCopyEngine({"dma_skeleton"}, 1);
+    ASSERT_TRUE(engine.ok()) << engine.status().text();
+    memory::CopyQueue& queue = *(*engine)->queue(0);
+    for (uint32_t i = 0; i < queue.depth(); ++i)
+      ASSERT_TRUE(queue.Add(to.data(), from.data(), static_cast<uint32_t>(to.size()), i));
+    queue.Start();
+    EXPECT_TRUE(queue.Abandon());
+  }
+  to.clear();
+  to.shrink_to_fit();
+  auto again = OpenDmaCopyEngine({"dma_skeleton"}, 1);
+  ASSERT_TRUE(again.ok()) << again.status().text();
+  EXPECT_LT(memory::MeasureCopies(*(*again)->queue(0)).back().by_engine, Seconds(1));
+}
+
 }  // namespace
 }  // namespace rocegw::port

@@ -169,6 +169,27 @@ TEST_P(EngineCopiesTest, FailedCopies_AreMadeByTheProcessor) {
   EXPECT_GT(Count(&metrics::WorkerCounters::memory_engine_failed_operations), 5u);
 }
 
+// Copies of two sessions are under way when the engine stops. Takes the second after which it is
+// given up.
+TEST_P(EngineCopiesTest, EngineThatStopsAnswering_IsAbandonedAndNothingIsLost) {
+  Begin({.latest = 3, .dies_after = 20});
+  RingEnd& one = Connected(100, 1);
+  RingEnd& two = Connected(200, 2);
+  constexpr uint32_t kLength = 100 * kPacket;
+  Write(one, 0, 0, kLength, 1);
+  Write(two, kPacket, kLength, kLength, 2);
+  ASSERT_TRUE(Complete(one, 1));
+  for (int i = 0; i < 1000 && !Arrived(kPacket, kLength, kLength); ++i) gateways_->Step();
+  EXPECT_TRUE(Arrived(0, 0, kLength));
+  EXPECT_TRUE(Arrived(kPacket, kLength, kLength));
+  EXPECT_EQ(queue_->abandoned(), 1u);
+  EXPECT_EQ(Count(&metrics::WorkerCounters::memory_engine_abandoned_events), 1u);
+  const uint64_t added = queue_->added();
+  Write(one, 0, 0, kLength, 1);
+  ASSERT_TRUE(Complete(one, 1));
+  EXPECT_EQ(queue_->added(), added) << "it is never used again";
+}
+
 TEST_P(EngineCopiesTest, EngineFailsAlways_IsGivenUp) {
   Begin({.depth = 8, .fails = 100});
   RingEnd& from = Connected(100);
@@ -179,6 +200,7 @@ TEST_P(EngineCopiesTest, EngineFailsAlways_IsGivenUp) {
   }
   EXPECT_GE(queue_->added(), worker::EngineCopies::kMostFailures);
   EXPECT_LT(queue_->added(), worker::EngineCopies::kMostFailures + 8);
+  EXPECT_EQ(Count(&metrics::WorkerCounters::memory_engine_pause_events), 1u);
 }
 
 TEST_P(EngineCopiesTest, EngineFailsAlways_IsTriedAgainSeldom) {
