@@ -31,9 +31,14 @@ void HeapReturn::Look() {
   destroyed_ = 0;
   most_charged_ = charged_();
   looked_at_ = ControlLoop::Now();
-  if (FreeBytes() < kKeptBytes) return;
+  const size_t free = FreeBytes();
+  const size_t other = std::max(free, free_then_) - std::min(free, free_then_);
+  if (free < kKeptBytes || other < kWorthBytes) return;
+  free_then_ = free;
   ++count_;
   (void)::malloc_trim(kKeptBytes);
+  // Workers may not have destroyed their part yet, of which nothing reports the end.
+  timer_ = loop_.At(looked_at_ + kLeastBetween, [this] { Look(); });
 }
 
 }  // namespace rocegw::session

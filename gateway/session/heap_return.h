@@ -18,6 +18,8 @@ class HeapReturn {
  public:
   // Fewer destroyed objects do not trigger a check.
   static constexpr uint64_t kManyObjects = 4096;
+  // Returned memory without which another return is not worth its time.
+  static constexpr size_t kWorthBytes = size_t{8} << 20;
   // Free memory kept for the next objects.
   static constexpr size_t kKeptBytes = size_t{32} << 20;
 
@@ -44,6 +46,7 @@ class HeapReturn {
   uint64_t destroyed_ = 0;
   uint64_t most_charged_ = 0;  // maximum since the last check, sampled when objects were destroyed
   uint64_t count_ = 0;
+  size_t free_then_ = 0;  // free bytes at the last return
 };
 
 }  // namespace rocegw::session

@@ -62,6 +62,22 @@ TEST(HeapReturn, FewLargeObjects_AreWorthALook) {
   EXPECT_LT(ResidentBytes(), before + 64 * kMiB);
 }
 
+// Workers destroy their part of a session later, and report no end of it.
+TEST(HeapReturn, MemoryThatIsFreedAfterALook_GoesBackToo) {
+  ControlLoop loop;
+  uint64_t charged = 256 * kMiB;
+  session::HeapReturn heap(loop, [&charged] { return charged; });
+  const size_t before = ResidentBytes();
+  const auto last = LeaveHoles(128 * kMiB);
+  heap.Destroyed(1);
+  charged = 16 * kMiB;
+  heap.Destroyed(1);
+  while (heap.count() == 0) loop.RunOnce(Seconds(1));
+  const auto later = LeaveHoles(256 * kMiB);
+  while (heap.count() == 1) loop.RunOnce(Seconds(1));
+  EXPECT_LT(ResidentBytes(), before + 64 * kMiB);
+}
+
 TEST(HeapReturn, FewDestroyedObjects_AreNotWorthALook) {
   SessionHost host(2);
   TestProgram program(host);
