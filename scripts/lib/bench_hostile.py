@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Attackers on a gateway, run one after the other as an unprivileged user or a stranger on the network, each beside a program of
-another pool that behaves. Fails when the victim gets less than 0.9 of what it has beside a polite neighbour (or alone, where the
-attacker needs no processor), when its 99th percentile or set-up time is more than doubled, when the attacked daemon takes more
+another pool that behaves. Fails when the victim gets less than 0.9 of what it has beside a polite neighbour (alone, where the
+attacker needs no processor; beside the same flood to a closed port, where it sends packets), when its 99th percentile or set-up time is more than doubled, when the attacked daemon takes more
 memory than the attacker's pool is charged for, when its memory, descriptors and threads are not back 10 s after the attacker's
 end, or when /livez does not answer within a second. Needs root."""
 

@@ -21,8 +21,10 @@
 namespace rocegw::process {
 namespace {
 
-constexpr size_t kConnections = 64;
-constexpr size_t kOfOneSource = 32;
+// So many that a program which opens one after the other has not displaced a connection before its
+// request arrives.
+constexpr size_t kConnections = 256;
+constexpr size_t kOfOneSource = 128;
 constexpr int kAcceptsPerRound = 16;
 constexpr int kBacklog = 256;
 constexpr Duration kAliveWithin = Seconds(2);

@@ -251,7 +251,16 @@ void Datagrams(int, char** arguments) {
   }
 }
 
+// Not an attack: the same load of packets for the machine, to a port that nobody has open.
+void FloodElsewhere(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1], wire::kRocePort + 1);
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kRcSendOnly;
+  for (;;) sender.Send(headers, Bytes(64, 0x33));
+}
+
 constexpr Attack kAttacks[] = {
+    {"flood_elsewhere", FloodElsewhere},
     {"malformed_packets", Malformed},
     {"channel_guesses", ChannelGuesses},
     {"channel_opens", ChannelOpens},

@@ -28,7 +28,7 @@ constexpr uint16_t kForgedIpId = 1;
 
 }  // namespace
 
-Sender::Sender(const char* own, const char* gateway) {
+Sender::Sender(const char* own, const char* gateway, uint16_t port) {
   socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -53,7 +53,7 @@ Sender::Sender(const char* own, const char* gateway) {
   path_.destination = wire::Gid::FromV4(ntohl(to.s_addr));
   path_.source_port = ntohs(at.sin_port);
   at.sin_addr = to;
-  at.sin_port = htons(wire::kRocePort);
+  at.sin_port = htons(port);
   if (connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) Fail("connect");
 }
 

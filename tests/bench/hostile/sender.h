@@ -17,7 +17,7 @@ class Sender {
  public:
   // Sends from `own`. An address that this host has gets a UDP socket; any other one is forged with
   // a raw socket, which needs CAP_NET_RAW. Ends the program when neither works.
-  Sender(const char* own, const char* gateway);
+  Sender(const char* own, const char* gateway, uint16_t port = wire::kRocePort);
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
   ~Sender();

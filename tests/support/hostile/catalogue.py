@@ -36,6 +36,12 @@ class Attack:
     least_s: float = 0
     growth_mib: float = 192
 
+    @property
+    def floods(self):
+        """Whether it sends packets from another host: the victim must be as fast as beside the same flood to a closed port, which
+        takes the machine's processors, too."""
+        return self.program == "hostile" and self.where == STRANGER
+
 
 # segment_bytes of the noise's pool, and what the daemon needs beside it.
 _SEGMENTS_MIB = 512 + 128
@@ -99,14 +105,14 @@ ATTACKS = (
     Attack("own_address_connection_requests", "asks for connections from every queue pair number", where=PEER,
            word="connection_requests"),
     # Pages and the controller's port.
-    Attack("slow_scrapes", "900 requests of the metrics page that come byte by byte", "connections", LOCAL, ("slow",), idle=True),
-    Attack("silent_scrapes", "900 connections to the metrics page without a request", "connections", LOCAL, ("silent",), idle=True),
+    Attack("slow_scrapes", "900 requests of the metrics page that come byte by byte", "connections", LOCAL, ("slow",)),
+    Attack("silent_scrapes", "900 connections to the metrics page without a request", "connections", LOCAL, ("silent",)),
     Attack("endless_scrapes", "requests of the metrics page whose header does not end", "connections", LOCAL,
            ("endless",)),
     Attack("silent_tls", "900 connections to the controller without a TLS handshake", "connections", STRANGER, ("silent",),
-           idle=True, target="controller"),
+           target="controller"),
     Attack("half_tls_handshakes", "900 connections to the controller with the beginning of one", "connections", STRANGER, ("hellos",),
-           idle=True, target="controller"),
+           target="controller"),
     Attack("half_open_streams", "HTTP/2 connections without certificate, each with many streams that never end", "connections",
            STRANGER, ("streams",), target="controller"),
     Attack("stream_resets", "HTTP/2 connections that open streams and reset them at once", "connections", STRANGER, ("resets",),

@@ -22,6 +22,7 @@ _POOLS = POOLS.replace("slots: 1, memory", "slots: 1, quota: {peak: {sessions: 3
 _CONNECTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
 _GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, "packaging", "nftables", "rocegw-egress.nft")
 _MTU = 4200
+_STRANGER = "10.77.0.3"
 # Open files of a gateway, few enough that a hoard reaches the limit within a short trial.
 _DESCRIPTORS = 8192
 # Of a controller: few, so that connections use them up.
@@ -142,10 +143,15 @@ class Scene:
             if attack.where == POOL:
                 words.append(pool_socket(self.left, "b"))
             else:
-                own = attack.forges or (self.right.address4 if attack.where == PEER else "10.77.0.3")
+                own = attack.forges or (self.right.address4 if attack.where == PEER else _STRANGER)
                 words += [own, self.left.address4, *map(str, known)]
         # Root of another host forges addresses; every other attacker has no rights.
         return _Attacker(words, namespace, None if attack.forges else USER)
+
+    def start_flood_elsewhere(self, attack):
+        """The load of an attack by packets, to a port of the gateway's host that nobody has open; call kill() on it."""
+        words = [os.path.join(self.binaries, "hostile"), "flood_elsewhere", attack.forges or _STRANGER, self.left.address4]
+        return _Attacker(words, self.namespaces["stranger"], None if attack.forges else USER)
 
 
 class _Streaming:

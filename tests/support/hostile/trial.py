@@ -24,8 +24,8 @@ SLACK_THREADS = {"gateway": 0, "controller": 4}
 
 @dataclass
 class Trial:
-    """Medians over rounds. share, p99, set_up: of the victim, divided by those beside a polite neighbour or alone; None where
-    they were not measured."""
+    """Medians over rounds. share, p99, set_up: of the victim, divided by those of beside_polite; None where they were not
+    measured."""
 
     attack: str
     share: float | None = None
@@ -59,9 +59,15 @@ def victim(scene, seconds):
     return program.figures()
 
 
-def beside_polite(scene, idle, seconds):
-    """The victim's figures alone, or beside a victim of the other pool."""
-    twin = None if idle else Program(scene.left, scene.right, "b", "victim")
+def beside_polite(scene, attack, seconds):
+    """The victim's figures alone, beside a victim of the other pool, or beside a flood of packets that reach nobody."""
+    if attack.floods:
+        flood = scene.start_flood_elsewhere(attack)
+        try:
+            return victim(scene, seconds)
+        finally:
+            flood.kill()
+    twin = None if attack.idle else Program(scene.left, scene.right, "b", "victim")
     if twin:
         twin.job.expect("set_up_us", 30)
     figures = victim(scene, seconds)
@@ -155,7 +161,7 @@ def run(scene, attack, rounds, seconds, short):
     for _ in range(1 if short else rounds):
         if not short:
             scene.begin(attack)
-            polite.append(beside_polite(scene, attack.idle, seconds))
+            polite.append(beside_polite(scene, attack, seconds))
         figures = _attack_once(scene, attack, seconds, trial)
         if trial.problems:
             scene.restart_target(attack)
