@@ -246,7 +246,7 @@ void ClientSession::TakeMessage(uint64_t& pending, int passing, const WantedDesc
   taken->connection.Reset(::fcntl(passing, F_DUPFD_CLOEXEC, 0));
   if (!taken->connection.valid())
     return done({.status = Status(EMFILE, "the daemon has no descriptor left to read from it")});
-  const std::shared_ptr<DescriptorReceiver> receiver = services_.descriptors;
+  const std::shared_ptr<DescriptorReceiver> receiver = services_.ReceiverOf(pool_);
   RunBlocking(
       pending,
       [taken, wanted, receiver] {

@@ -49,6 +49,10 @@ struct SessionBounds {
   // rate of one core.
   uint32_t requests_per_second = 250000;
   uint32_t request_burst = 25000;
+  // Programs of one attach socket that attach beyond this rate wait in connect(). Everything that a
+  // program leaves behind costs the gateway's host more than the program paid for its start.
+  uint32_t attaches_per_second = 250;
+  uint32_t attach_burst = 1000;
   Duration hello_within = Seconds(5);
 };
 

@@ -13,6 +13,7 @@
 #include "gateway/port/steering.h"
 #include "gateway/session/attach/client_call_queue.h"
 #include "gateway/session/descriptors/descriptor_receiver.h"
+#include "gateway/session/descriptors/paced_receiver.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/heap_return.h"
 #include "gateway/session/objects/multicast_groups.h"
@@ -39,8 +40,12 @@ struct Services {
 
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
-  // Receives what programs pass; set before the first program attaches.
+  // Receives what programs pass; set before the first program attaches. For programs of a pool:
+  // ReceiverOf.
   std::shared_ptr<DescriptorReceiver> descriptors = std::make_shared<ReceiverHere>();
+  std::shared_ptr<DescriptorReceiver> ReceiverOf(const tenant::Pool& pool) {
+    return receivers_.Of(pool.id(), descriptors);
+  }
   const std::shared_ptr<ReturnedCalls> returned_calls = std::make_shared<ReturnedCalls>();
   // Called when a copier of an ended session has released client memory; for the attach server.
   std::function<void()> on_copier_ended;
@@ -63,6 +68,8 @@ struct Services {
 
  private:
   static std::vector<int> WakeFds(const std::vector<worker::WorkerLink*>& links);
+
+  PoolReceivers receivers_;
 };
 
 }  // namespace rocegw::session

@@ -23,6 +23,9 @@ class TokenBucket {
     return true;
   }
 
+  // Undoes a Take that returned true.
+  void GiveBack() { paid_until_ = paid_until_ - cost_; }
+
   // Writes or reads the state (hand_over::StateStream).
   template <typename Stream>
   void HandOver(Stream& state) {

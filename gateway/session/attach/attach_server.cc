@@ -25,9 +25,9 @@ constexpr Duration kDescriptorsGone = Milliseconds(100);
 // Limit of a pool's refused connections whose close has not returned. At the limit, no connection
 // is accepted.
 constexpr size_t kMostClosing = 64;
+constexpr Duration kAttachAgain = Milliseconds(4);
 constexpr Duration kBlockedAgain = Milliseconds(50);
 constexpr Duration kDescriptorsInFlight = Milliseconds(20);
-constexpr int kAnswerTries = 50;
 constexpr int kAnswerAgainMs = 20;
 
 Status SystemError(const std::string& what) {
@@ -81,10 +81,12 @@ StatusOr<UniqueFd> AttachServer::Open(const SocketPlace& place) {
       return Status(EEXIST,
                     "attach socket " + place.path + ": a file that is no socket is in the way");
     }
-    // The process that keeps the socket of an earlier daemon ends a moment after it.
-    int tries = kAnswerTries;
-    while (--tries > 0 && Answers(address)) (void)::poll(nullptr, 0, kAnswerAgainMs);
-    if (tries == 0) {
+    // The process that keeps the sockets of an earlier daemon ends a moment after it. Once that
+    // time is over, a socket that answers is somebody else's.
+    bool answers = Answers(address);
+    for (; answers && waits_for_earlier_ != 0; --waits_for_earlier_, answers = Answers(address))
+      (void)::poll(nullptr, 0, kAnswerAgainMs);
+    if (answers) {
       return Status(EADDRINUSE, "attach socket " + place.path +
                                     ": another daemon listens there; stop it or use another path");
     }
@@ -120,7 +122,7 @@ Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
     socket = std::move(*opened);
   }
   auto& listener = listeners_[place.path];
-  listener = std::make_unique<Listener>();
+  listener = std::make_unique<Listener>(services_.options.session);
   listener->socket = std::move(socket);
   services_.descriptors->Keep(listener->socket.get());
   listener->path = place.path;
@@ -151,8 +153,9 @@ void AttachServer::Close(const std::string& path, Listener& listener) {
 void AttachServer::CloseSocket(Listener& listener) {
   ::shutdown(listener.socket.get(), SHUT_RDWR);  // no further connections
   const tenant::Pool* const pool = services_.pools.FindPool(listener.pool);
-  unaccepted_.push_back(
-      {std::move(listener.socket), pool == nullptr ? ClientCallQueue::Make() : StrangersOf(*pool)});
+  unaccepted_.push_back({std::move(listener.socket),
+                         pool == nullptr ? ClientCallQueue::Make() : StrangersOf(*pool),
+                         pool == nullptr ? services_.descriptors : services_.ReceiverOf(*pool)});
   CloseUnaccepted();
 }
 
@@ -162,7 +165,7 @@ void AttachServer::CloseUnaccepted() {
       UniqueFd waiting(::accept4(one.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!waiting.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
       if (!waiting.valid()) break;
-      ProgramConnection(std::move(waiting), one.call_queue, services_.descriptors).Close();
+      ProgramConnection(std::move(waiting), one.call_queue, one.receiver).Close();
     }
     const bool lacks = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
     if (!lacks) services_.descriptors->Release(one.socket.get());
@@ -208,9 +211,9 @@ void AttachServer::Expect(const std::string& path, bool program) {
       });
 }
 
-void AttachServer::Pause(Listener& listener) {
+void AttachServer::Pause(Listener& listener, Duration pause) {
   services_.loop.Rearm(listener.watch, 0);
-  listener.timer = services_.loop.At(ControlLoop::Now() + kDescriptorsGone, [this, &listener] {
+  listener.timer = services_.loop.At(ControlLoop::Now() + pause, [this, &listener] {
     services_.loop.Rearm(listener.watch, ListenerEvents());
   });
 }
@@ -233,8 +236,9 @@ void AttachServer::AcceptOne(Listener& listener) {
         Severity::kWarning,
         "attach: " + listener.pool +
             " waits: programs that were refused block the close of what they sent");
-    return Pause(listener);
+    return Pause(listener, kDescriptorsGone);
   }
+  if (!listener.attaches.Take(ControlLoop::Now())) return Pause(listener, kAttachAgain);
   UniqueFd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket.valid()) {
     services_.loop.Cancel(std::exchange(listener.expected_timer, 0));
@@ -243,7 +247,7 @@ void AttachServer::AcceptOne(Listener& listener) {
     // The pending connection would wake the loop without end.
     services_.reports.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
                                                   "; raise the daemon's limit of open files");
-    Pause(listener);
+    Pause(listener, kDescriptorsGone);
   }
 }
 
@@ -263,7 +267,7 @@ void AttachServer::Refuse(ProgramConnection socket, int error, const std::string
 }
 
 void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::string& path) {
-  ProgramConnection socket(std::move(accepted), StrangersOf(pool), services_.descriptors);
+  ProgramConnection socket(std::move(accepted), StrangersOf(pool), services_.ReceiverOf(pool));
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
     const bool none_left = peer.status().error() == EMFILE || peer.status().error() == ENFILE;

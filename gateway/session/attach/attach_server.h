@@ -18,6 +18,7 @@
 
 #include "gateway/base/inherited_fds.h"
 #include "gateway/base/status.h"
+#include "gateway/base/timing/token_bucket.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/loop/control_loop.h"
 #include "gateway/session/attach/attach_gate.h"
@@ -136,12 +137,15 @@ class AttachServer {
   };
 
   struct Listener {
+    explicit Listener(const SessionBounds& bounds)
+        : attaches(bounds.attaches_per_second, bounds.attach_burst) {}
     UniqueFd socket;
     std::string path;
     std::string pool;
     ControlLoop::WatchId watch = 0;
     ControlLoop::TimerId timer = 0;
     ControlLoop::TimerId expected_timer = 0;  // runs while a program is expected
+    TokenBucket attaches;
   };
 
   // Adds a session of the connection. It is not watched yet.
@@ -149,11 +153,11 @@ class AttachServer {
                   const std::string& path, Peer peer, std::shared_ptr<tenant::SlotShare> slot,
                   std::vector<tenant::Charge> charges);
   void Watch(Connection& connection);
-  static StatusOr<UniqueFd> Open(const SocketPlace& place);
+  StatusOr<UniqueFd> Open(const SocketPlace& place);
   uint32_t ListenerEvents() const { return accepting_ ? uint32_t{EPOLLIN} : 0; }
   // Accepts one connection, because requests of attached programs wait meanwhile.
   void AcceptOne(Listener& listener);
-  void Pause(Listener& listener);
+  void Pause(Listener& listener, Duration pause);
   // Returns the call queue of the pool's connections that are not sessions yet.
   const std::shared_ptr<ClientCallQueue>& StrangersOf(const tenant::Pool& pool);
   void GiveWhenIdle();
@@ -190,6 +194,7 @@ class AttachServer {
   Services& services_;
   AttachGate gate_;
   InheritedFds* inherited_ = nullptr;
+  int waits_for_earlier_ = 50;  // left, of all calls of Listen: the control thread waits a second
   bool accepting_ = true;
   bool reading_ = true;
   bool watching_ = true;
@@ -218,6 +223,7 @@ class AttachServer {
   struct Unaccepted {
     UniqueFd socket;
     std::shared_ptr<ClientCallQueue> call_queue;
+    std::shared_ptr<DescriptorReceiver> receiver;
   };
   std::vector<Unaccepted> unaccepted_;
   ControlLoop::TimerId unaccepted_timer_ = 0;

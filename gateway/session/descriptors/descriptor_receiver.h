@@ -9,6 +9,7 @@
 
 #include "gateway/base/unique_fd.h"
 #include "gateway/session/descriptors/passed_descriptor.h"
+#include "gateway/session/descriptors/unread_messages.h"
 
 namespace rocegw::session {
 
@@ -23,6 +24,10 @@ class DescriptorReceiver {
   virtual PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
                                 std::vector<UniqueFd>& left) = 0;
   virtual void Finish(std::vector<UniqueFd>& left) = 0;
+  // Receives all messages of a connection whose input is shut down, and closes their descriptors:
+  // at the cost of one message, however many a program has left. May block, as Take. Returns false
+  // if messages are left for lack of descriptors or processes.
+  virtual bool Discard(int socket) = 0;
 
   // Keeps a duplicate of a socket in which programs can leave descriptors: if the daemon ends, the
   // kernel does not release these in one of its threads. Does not wait. Any thread.
@@ -41,6 +46,7 @@ class ReceiverHere final : public DescriptorReceiver {
     return std::move(received.passed);
   }
   void Finish(std::vector<UniqueFd>& left) override { left.clear(); }
+  bool Discard(int socket) override { return DiscardUnreadMessages(socket); }
   // The program's own descriptors hold up the program.
   void Keep(int) override {}
   void Release(int) override {}

@@ -30,6 +30,7 @@ struct WantedDescriptor {
 
 struct PassedDescriptor {
   bool received = false;  // the message was taken from the socket
+  bool costly = false;    // a process of the receiver has ended for it
   Status status;          // errors: the message had no descriptor of the kind, or more than one
   UniqueFd fd;
   uint64_t device = 0;  // kFile

@@ -10,11 +10,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "gateway/base/descriptor_message.h"
 #include "gateway/session/descriptors/threadless_process.h"
+#include "gateway/session/descriptors/unread_messages.h"
 #include "gateway/session/object_bytes.h"
 
 namespace rocegw::session {
@@ -23,13 +25,22 @@ namespace {
 // Descriptors of an order: the program's connection, and the socket for the answer.
 constexpr size_t kDescriptorsOfOrder = 2;
 constexpr int kForkAgainMs = 10;
+// Time after which a process counts as held up by a program: another one takes the next order.
+constexpr int kHeldUpMs = 1;
 // Time for which a message waits while too many descriptors of the daemon's user are in unread
 // sockets (ETOOMANYREFS, unix(7)).
 constexpr int kAgainMs = 20;
 constexpr int kTries = 250;
 
+// Tells a process what to do with the connection that it gets.
+struct ReceiveOrder {
+  bool discard = false;  // all messages; otherwise it takes one
+  WantedDescriptor wanted;
+};
+
 struct Answer {
   bool received = false;
+  bool costly = false;
   int32_t error = 0;
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -46,72 +57,103 @@ int Send(const UniqueFd& socket, std::span<const uint8_t> bytes, std::span<const
   return errno;
 }
 
-// News from the process of one message to its parent.
-enum class News : uint8_t { kOrdered, kDaemonEnded };
+// News from a process to its parent.
+enum class News : uint8_t { kOrdered, kReady, kDaemonEnded };
 
-void Tell(UniqueFd& parent, News news) {
-  (void)!::write(parent.get(), &news, sizeof news);
-  parent.Reset();
+// Returns false if the parent waits for another process now.
+bool Tell(const UniqueFd& parent, News news) {
+  return ::write(parent.get(), &news, sizeof news) == sizeof news;
 }
 
-// Receives one order and carries it out. The kernel closes what came with the message when the
-// process ends, and the socket for the answer after that.
-[[noreturn]] void ServeOne(UniqueFd& orders, UniqueFd parent) {
-  WantedDescriptor wanted;
-  const DescriptorMessage order = ReceiveDescriptors(orders.get(), BytesOf(wanted), 0);
-  const bool ended = order.length == 0 || (order.length < 0 && errno == ECONNRESET);
-  Tell(parent, ended ? News::kDaemonEnded : News::kOrdered);
-  // A process that a program holds up keeps no order from failing when nobody else takes it.
-  orders.Reset();
-  if (order.length != sizeof wanted || order.fds.size() != kDescriptorsOfOrder) ::_exit(0);
-  ReceivedDescriptor received = ReceiveAndJudge(order.fds[0].get(), wanted);
-  const PassedDescriptor& passed = received.passed;
-  Answer answer{passed.received, passed.status.error(), passed.device, passed.inode, {}};
+// Returns true if the close of what was received cannot be held up: it is of the kind that was
+// asked for.
+bool IsHarmless(const ReceiveOrder& order, const PassedDescriptor& passed) {
+  return !order.discard && order.wanted.kind != PassedKind::kFile && passed.fd.valid();
+}
+
+// Carries out an order. Returns true if the process has closed all that came with it; otherwise it
+// must end.
+bool CarryOut(const ReceiveOrder& order, DescriptorMessage message) {
+  if (message.length != sizeof order || message.fds.size() != kDescriptorsOfOrder) return false;
+  const int connection = message.fds[0].get();
+  ReceivedDescriptor received;
+  if (order.discard) {
+    received.passed.received = DiscardUnreadMessages(connection);
+  } else {
+    received = ReceiveAndJudge(connection, order.wanted);
+  }
+  PassedDescriptor& passed = received.passed;
+  const bool harmless = IsHarmless(order, passed);
+  Answer answer{passed.received, !harmless, passed.status.error(), passed.device, passed.inode, {}};
   passed.status.text().copy(answer.reason.data(), answer.reason.size() - 1);
   const std::array<int, 1> fd{passed.fd.get()};
-  (void)Send(order.fds[1], BytesOf(answer), std::span(fd).first(passed.fd.valid() ? 1 : 0));
-  ::_exit(0);
+  (void)Send(message.fds[1], BytesOf(answer), std::span(fd).first(passed.fd.valid() ? 1 : 0));
+  // The kernel closes the rest at the end of the process, and the socket for the answer after it.
+  if (!harmless) ::_exit(0);
+  // In this order, too: the daemon takes the end of the answers for the end of everything.
+  passed.fd.Reset();
+  message.fds.clear();
+  return true;
 }
 
-// Returns true if the process of a message has an order, or has failed.
-bool AwaitOrder(UniqueFd& orders) {
+// Carries out orders until one leaves something whose close a program can hold up, or until the
+// parent has not waited for it.
+[[noreturn]] void Serve(const UniqueFd& orders, const UniqueFd& parent) {
+  while (true) {
+    ReceiveOrder order;
+    DescriptorMessage message = ReceiveDescriptors(orders.get(), BytesOf(order), 0);
+    const bool ended = message.length == 0 || (message.length < 0 && errno == ECONNRESET);
+    if (!Tell(parent, ended ? News::kDaemonEnded : News::kOrdered) || ended) ::_exit(0);
+    if (!CarryOut(order, std::move(message)) || !Tell(parent, News::kReady)) ::_exit(0);
+  }
+}
+
+// Waits for news of the process. Returns nothing if it has ended, or at the end of the time; -1:
+// none.
+std::optional<News> Hear(const UniqueFd& process, int within_ms) {
+  News news = News::kOrdered;
+  pollfd readable{process.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&readable, 1, within_ms);
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0 || ::read(process.get(), &news, sizeof news) != sizeof news) return {};
+  return news;
+}
+
+// Starts a process for the next orders. Returns false when the daemon has ended, true when another
+// process must take the next order.
+bool AwaitOrders(const UniqueFd& orders) {
   std::array<int, 2> ends{};
   const bool piped = ::pipe2(ends.data(), O_CLOEXEC) == 0;
-  const UniqueFd ours(piped ? ends[0] : -1);
+  UniqueFd ours(piped ? ends[0] : -1);
   UniqueFd theirs(piped ? ends[1] : -1);
   const pid_t child = piped ? ::fork() : -1;
-  if (child == 0) ServeOne(orders, std::move(theirs));
+  if (child == 0) {
+    ours.Reset();
+    Serve(orders, theirs);
+  }
   theirs.Reset();
   if (child < 0) {
     (void)::poll(nullptr, 0, kForkAgainMs);
     return true;
   }
-  News news = News::kOrdered;
-  ssize_t got = 0;
-  do {
-    got = ::read(ours.get(), &news, sizeof news);
-  } while (got < 0 && errno == EINTR);
-  return news == News::kOrdered;
-}
-
-void Run(UniqueFd orders) {
-  while (AwaitOrder(orders)) {
+  while (true) {
+    const std::optional<News> news = Hear(ours, -1);
+    if (news == News::kDaemonEnded) return false;
+    if (news == News::kOrdered && Hear(ours, kHeldUpMs) != News::kReady) return true;
+    if (!news) return true;
   }
 }
 
-}  // namespace
-
-StatusOr<std::shared_ptr<ReceiverProcess>> ReceiverProcess::Start() {
-  auto orders = StartThreadlessProcess("rocegw-receive", Run);
-  if (!orders.ok()) return orders.status();
-  auto kept = SocketKeeper::Start();
-  if (!kept.ok()) return kept.status();
-  return std::shared_ptr<ReceiverProcess>(
-      new ReceiverProcess(std::move(*orders), std::move(*kept)));
+void Run(UniqueFd orders) {
+  while (AwaitOrders(orders)) {
+  }
 }
 
-PassedDescriptor ReceiverProcess::Take(int socket, const WantedDescriptor& wanted,
-                                       std::vector<UniqueFd>& left) {
+// Gives an order and waits for its answer. Adds what to wait for at the end to `left`.
+PassedDescriptor Give(const UniqueFd& orders, int socket, const ReceiveOrder& order,
+                      std::vector<UniqueFd>& left) {
   PassedDescriptor passed;
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -120,7 +162,7 @@ PassedDescriptor ReceiverProcess::Take(int socket, const WantedDescriptor& wante
   }
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
-  if (const int error = Send(orders_, BytesOf(wanted), std::array{socket, theirs.get()})) {
+  if (const int error = Send(orders, BytesOf(order), std::array{socket, theirs.get()})) {
     passed.status = Status(
         error, std::string("the process that receives descriptors: ") + std::strerror(error));
     return passed;
@@ -137,9 +179,33 @@ PassedDescriptor ReceiverProcess::Take(int socket, const WantedDescriptor& wante
   if (answer.error != 0) passed.status = Status(answer.error, answer.reason.data());
   if (!message.fds.empty()) passed.fd = std::move(message.fds.front());
   passed.received = answer.received;
+  passed.costly = answer.costly;
   passed.device = answer.device;
   passed.inode = answer.inode;
   return passed;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<ReceiverProcess>> ReceiverProcess::Start() {
+  auto orders = StartThreadlessProcess("rocegw-receive", Run);
+  if (!orders.ok()) return orders.status();
+  auto kept = SocketKeeper::Start();
+  if (!kept.ok()) return kept.status();
+  return std::shared_ptr<ReceiverProcess>(
+      new ReceiverProcess(std::move(*orders), std::move(*kept)));
+}
+
+PassedDescriptor ReceiverProcess::Take(int socket, const WantedDescriptor& wanted,
+                                       std::vector<UniqueFd>& left) {
+  return Give(orders_, socket, {false, wanted}, left);
+}
+
+bool ReceiverProcess::Discard(int socket) {
+  std::vector<UniqueFd> left;
+  const bool discarded = Give(orders_, socket, {true, {}}, left).received;
+  Finish(left);
+  return discarded;
 }
 
 void ReceiverProcess::Finish(std::vector<UniqueFd>& left) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process that receives the descriptors of programs for the daemon. It forks one process for each
-// message, which receives the message from the program's connection, judges the descriptor,
-// answers, and ends. A program can only hold up the process of its own message, which has nothing
-// else: the daemon ends when it is killed, whatever its programs passed.
+// Process that receives the descriptors of programs for the daemon. It forks processes, each of
+// which receives a message from a program's connection, judges the descriptor, and answers; or it
+// discards all messages of a connection that is closed. A program can only hold up the process of
+// its own message, which has nothing else: the daemon ends when it is killed, whatever its programs
+// passed.
 //
-// The processes know nothing of each other. One waits for the next message, and its parent forks
-// another when that has come. They end with the daemon. One more process keeps the sockets
-// (socket_keeper.h).
+// The processes know nothing of each other. One waits for the next message. If that passes what is
+// wanted, whose close does not wait, the process takes the next message, too. Otherwise it ends;
+// the parent forks another at its end, or when it takes long. They end with the daemon. One more
+// process keeps the sockets (socket_keeper.h).
 #pragma once
 
 #include <memory>
@@ -31,6 +33,8 @@ class ReceiverProcess final : public DescriptorReceiver {
                         std::vector<UniqueFd>& left) override;
   // Waits for the end of the message's process.
   void Finish(std::vector<UniqueFd>& left) override;
+  // Waits for the end of the process that discards the messages.
+  bool Discard(int socket) override;
 
   void Keep(int socket) override { keeper_.Keep(socket); }
   void Release(int socket) override { keeper_.Release(socket); }

@@ -138,7 +138,7 @@ void AttachServer::HandOverSession(StateStream& state, uint32_t id, uint16_t ver
     }
     const bool possible = socket.valid() && id != 0 && id < next_id_ && !connections_.contains(id);
     if (!state.Require(possible, "session without a connection")) return;
-    ProgramConnection program(std::move(socket), StrangersOf(*of), services_.descriptors);
+    ProgramConnection program(std::move(socket), StrangersOf(*of), services_.ReceiverOf(*of));
     connection = &Add(id, std::move(program), *of, path, std::move(peer), SlotOf(*of, path, limits),
                       std::move(fresh));
   }

@@ -34,6 +34,7 @@ using session::EventRow;
 
 class AttachSocket : public ::testing::Test {
  protected:
+  explicit AttachSocket(const session::Options& options = {}) : host(2, options) {}
   void SetUp() override {
     char name[] = "/tmp/rocegw-attach-XXXXXX";
     ASSERT_NE(::mkdtemp(name), nullptr);
@@ -68,6 +69,30 @@ TEST_F(AttachSocket, Listen_ClientsAttachAndTheFileHasItsMode) {
   EXPECT_EQ(host.server->session_count(), 1u);
 }
 
+class PacedAttachSocket : public AttachSocket {
+ protected:
+  static session::Options Slow() {
+    session::Options options;
+    options.session.attaches_per_second = 10;
+    options.session.attach_burst = 3;
+    return options;
+  }
+  PacedAttachSocket() : AttachSocket(Slow()) {}
+};
+
+TEST_F(PacedAttachSocket, ProgramsBeyondTheRate_WaitAndComeIn) {
+  ASSERT_TRUE(host.server->Listen({path}).ok());
+  const TimePoint begun = ControlLoop::Now();
+  std::vector<UniqueFd> programs(6);
+  for (UniqueFd& program : programs) program = Connect();
+  host.Settle();
+  while (host.server->session_count() < programs.size() && ControlLoop::Now() - begun < Seconds(10))
+    host.Settle();
+  EXPECT_EQ(host.server->session_count(), programs.size());
+  // Three at once, and one of the others came with the passing time.
+  EXPECT_GE(ControlLoop::Now() - begun, Milliseconds(200));
+}
+
 // Counts what it takes and keeps.
 class CountingReceiver final : public session::DescriptorReceiver {
  public:
@@ -77,9 +102,14 @@ class CountingReceiver final : public session::DescriptorReceiver {
     return here_.Take(socket, wanted, left);
   }
   void Finish(std::vector<UniqueFd>& left) override { here_.Finish(left); }
+  bool Discard(int socket) override {
+    ++discarded;
+    return here_.Discard(socket);
+  }
   void Keep(int) override { ++kept; }
   void Release(int) override { --kept; }
   std::atomic<int> taken = 0;
+  std::atomic<int> discarded = 0;
   std::atomic<int> kept = 0;
 
  private:
@@ -103,7 +133,7 @@ TEST_F(AttachSocket, StopListening_ConnectionsThatWaitAreEmptied) {
   const TimePoint deadline = ControlLoop::Now() + Seconds(10);
   while (receiver->kept != 0 && ControlLoop::Now() < deadline) std::this_thread::yield();
   EXPECT_EQ(receiver->kept, 0);
-  EXPECT_EQ(receiver->taken, 3);
+  EXPECT_EQ(receiver->discarded, 3);
   for (const UniqueFd& one : waiting) {
     char byte = 0;
     EXPECT_EQ(::recv(one.get(), &byte, sizeof byte, 0), 0);
@@ -113,9 +143,15 @@ TEST_F(AttachSocket, StopListening_ConnectionsThatWaitAreEmptied) {
 TEST_F(AttachSocket, Listen_SecondDaemonIsTold) {
   ASSERT_TRUE(host.server->Listen({path}).ok());
   SessionHost second;
-  const Status status = second.server->Listen({path});
-  EXPECT_EQ(status.error(), EADDRINUSE);
-  EXPECT_NE(status.text().find(path), std::string::npos);
+  // The control thread waits for an earlier daemon's end at most once, a second; a program that
+  // listens where the gateway should costs no more than that.
+  const TimePoint begun = ControlLoop::Now();
+  for (int i = 0; i < 30; ++i) {
+    const Status status = second.server->Listen({path});
+    EXPECT_EQ(status.error(), EADDRINUSE);
+    EXPECT_NE(status.text().find(path), std::string::npos);
+  }
+  EXPECT_LT(ControlLoop::Now() - begun, Seconds(20)) << "30 waits";
   EXPECT_TRUE(Connect().valid()) << "the first one still listens";
 }
 
@@ -203,6 +239,7 @@ class ExpectedProgram : public AttachSocket {
       if (ControlLoop::Now() >= begin + kWithin) continue;
       const TimePoint end = begin + kWithin * 2;
       while (ControlLoop::Now() < end) expecting->RunControl();
+      expecting->RunControl();  // the rounds before may all have been too early
       return EventsOf(*expecting, "SLOT_UNUSED");
     }
   }

@@ -119,37 +119,54 @@ TEST(PassedDescriptors, OfUnreadMessages_TakeNoNumbers) {
   EXPECT_EQ(OpenDescriptors(), before - 1);
 }
 
-// Each message's rest is a descriptor of the daemon until Finish.
-class OneAtATime final : public DescriptorReceiver {
+// Counts what it is asked for. The first `refusals` times it discards nothing.
+class Counting final : public DescriptorReceiver {
  public:
   PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
                         std::vector<UniqueFd>& left) override {
-    EXPECT_FALSE(std::exchange(open_, true)) << "the one before is not finished";
     ++taken;
     return here_.Take(socket, wanted, left);
   }
-  void Finish(std::vector<UniqueFd>& left) override {
-    open_ = false;
-    here_.Finish(left);
+  void Finish(std::vector<UniqueFd>& left) override { here_.Finish(left); }
+  bool Discard(int socket) override {
+    ++discarded;
+    if (discarded <= refusals) return false;
+    return here_.Discard(socket);
   }
   void Keep(int) override { ++kept; }
   void Release(int) override { --kept; }
   int kept = 0;
   int taken = 0;
+  int discarded = 0;
+  int refusals = 0;
 
  private:
   ReceiverHere here_;
-  bool open_ = false;
 };
 
-TEST(PassedDescriptors, UnreadMessages_AreTakenOneAfterTheOther) {
+// A process receives for the daemon. One for each message would let a program that leaves hundreds
+// in each of its connections spend the daemon's time by sending.
+TEST(PassedDescriptors, UnreadMessages_AreDiscardedTogether) {
   Pair pair;
   for (int i = 0; i < 8; ++i) SendMany(pair.program.get());
   const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
-  const auto receiver = std::make_shared<OneAtATime>();
+  const auto receiver = std::make_shared<Counting>();
   ProgramConnection(std::move(pair.daemon), call_queue, receiver).Close();
   AwaitCalls(*call_queue);
-  EXPECT_EQ(receiver->taken, 8);
+  EXPECT_EQ(receiver->taken, 0);
+  EXPECT_EQ(receiver->discarded, 1);
+  EXPECT_EQ(receiver->kept, 0);
+}
+
+TEST(PassedDescriptors, UnreadMessagesThatCannotBeDiscarded_AreTriedAgain) {
+  Pair pair;
+  SendMany(pair.program.get());
+  const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
+  const auto receiver = std::make_shared<Counting>();
+  receiver->refusals = 2;
+  ProgramConnection(std::move(pair.daemon), call_queue, receiver).Close();
+  AwaitCalls(*call_queue);
+  EXPECT_EQ(receiver->discarded, 3);
   EXPECT_EQ(receiver->kept, 0);
 }
 
@@ -160,7 +177,7 @@ TEST(PassedDescriptors, SocketWithAsManyMessagesAsItTakes_IsReleased) {
   while (send(pair.program.get(), "a", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
   }
   const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
-  const auto receiver = std::make_shared<OneAtATime>();
+  const auto receiver = std::make_shared<Counting>();
   ProgramConnection(std::move(pair.daemon), call_queue, receiver).Close();
   AwaitCalls(*call_queue);
   EXPECT_EQ(receiver->kept, 0);

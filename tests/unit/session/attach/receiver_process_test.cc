@@ -5,11 +5,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -23,6 +25,8 @@
 #include <vector>
 
 #include "gateway/base/descriptor_message.h"
+#include "gateway/base/timing/monotonic_clock.h"
+#include "gateway/session/descriptors/unread_messages.h"
 
 namespace rocegw::session {
 namespace {
@@ -37,6 +41,22 @@ struct Pair {
   UniqueFd program;
   UniqueFd daemon;
 };
+
+std::vector<pid_t> ChildrenOf(pid_t process) {
+  const std::string id = std::to_string(process);
+  std::ifstream children("/proc/" + id + "/task/" + id + "/children");
+  std::vector<pid_t> all;
+  for (pid_t child = 0; children >> child;) all.push_back(child);
+  return all;
+}
+
+// The processes that wait for messages or handle them.
+std::vector<pid_t> Servers() {
+  std::vector<pid_t> all;
+  for (const pid_t child : ChildrenOf(getpid()))
+    for (const pid_t server : ChildrenOf(child)) all.push_back(server);
+  return all;
+}
 
 class ReceiverProcessTest : public ::testing::Test {
  protected:
@@ -132,6 +152,44 @@ TEST_F(ReceiverProcessTest, TakesOnlyTheNextMessage) {
   EXPECT_EQ(message.fds.size(), 1u);
 }
 
+// A process for each program that starts would cost more than all else that the daemon does for it.
+TEST_F(ReceiverProcessTest, MessageAsWanted_ItsProcessTakesTheNextOne) {
+  const UniqueFd memory(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+  // A process that has not run for a moment counts as held up, and another one takes its place.
+  bool kept = false;
+  for (int i = 0; i < 1000 && !kept; ++i) {
+    const std::vector<pid_t> before = Servers();
+    for (int n = 0; n < 5; ++n)
+      ASSERT_FALSE(PassOne(memory.get(), {PassedKind::kProcessMemory}).costly);
+    kept = Servers() == before;
+  }
+  EXPECT_TRUE(kept);
+  // The close of what was not wanted could be held up.
+  const std::vector<pid_t> before = Servers();
+  const UniqueFd event(eventfd(0, EFD_CLOEXEC));
+  EXPECT_TRUE(PassOne(event.get(), {PassedKind::kProcessMemory}).costly);
+  const TimePoint begun = MonotonicNow();
+  while (Servers() == before && MonotonicNow() - begun < Seconds(10)) ::sched_yield();
+  EXPECT_NE(Servers(), before);
+}
+
+TEST_F(ReceiverProcessTest, UnreadMessages_AreDiscardedWithTheirDescriptors) {
+  Pair held;
+  const std::vector<int> copies(kMostDescriptors, held.daemon.get());
+  const std::array<uint8_t, 1> byte{1};
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(SendDescriptors(pair_.program.get(), byte, copies, 0), 1);
+    ASSERT_EQ(send(pair_.program.get(), "", 0, 0), 0);
+    ASSERT_EQ(send(pair_.program.get(), "ab", 2, 0), 2);
+  }
+  ASSERT_EQ(shutdown(pair_.daemon.get(), SHUT_RDWR), 0);
+  EXPECT_TRUE(receiver_->Discard(pair_.daemon.get()));
+  EXPECT_FALSE(HasUnreadMessage(pair_.daemon.get()));
+  held.daemon.Reset();
+  char none = 0;
+  EXPECT_EQ(recv(held.program.get(), &none, sizeof none, 0), 0) << "nobody has the other end";
+}
+
 TEST_F(ReceiverProcessTest, EndsWithTheDaemon) {
   receiver_.reset();
   // The receiver, sometimes its child, and the process that keeps sockets.
@@ -160,12 +218,10 @@ TEST_F(ReceiverProcessTest, KeptSocket_IsOpenUntilItIsReleased) {
 TEST_F(ReceiverProcessTest, SignalsToTheWholeServiceDoNotEndIt) {
   const UniqueFd event(eventfd(0, EFD_CLOEXEC));
   EXPECT_TRUE(PassOne(event.get(), {PassedKind::kFile}).status.ok());
-  std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  int count = 0;
-  for (pid_t process = 0; children >> process; ++count) {
+  const std::vector<pid_t> children = ChildrenOf(getpid());
+  for (const pid_t process : children)
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ASSERT_EQ(kill(process, signal), 0);
-  }
-  EXPECT_EQ(count, 2);
+  EXPECT_EQ(children.size(), 2u);
   EXPECT_TRUE(PassOne(event.get(), {PassedKind::kFile}).status.ok());
 }
 

@@ -41,6 +41,7 @@ class TakesAny final : public session::DescriptorReceiver {
     return passed;
   }
   void Finish(std::vector<UniqueFd>& left) override { left.clear(); }
+  bool Discard(int socket) override { return others_.Discard(socket); }
   void Keep(int) override {}
   void Release(int) override {}
 
@@ -56,10 +57,16 @@ session::Options TakesMemfds() {
 
 class DmaBufRegions : public ::testing::Test {
  protected:
-  explicit DmaBufRegions(const session::Options& options = TakesMemfds())
-      : host(2, options), client(host) {}
+  explicit DmaBufRegions(
+      const session::Options& options = TakesMemfds(),
+      std::shared_ptr<session::DescriptorReceiver> receiver = std::make_shared<TakesAny>())
+      : host(2, options), client(Receiving(host, std::move(receiver))) {}
+  static SessionHost& Receiving(SessionHost& host,
+                                std::shared_ptr<session::DescriptorReceiver> receiver) {
+    host.server->services().descriptors = std::move(receiver);
+    return host;
+  }
   void SetUp() override {
-    host.server->services().descriptors = std::make_shared<TakesAny>();
     ASSERT_TRUE(client.Hello());
     pd = client.AllocPd(client.OpenContext());
     ASSERT_EQ(::ftruncate(buffer.get(), kLength), 0);
@@ -210,11 +217,7 @@ TEST_F(BlockedInspection, OtherProgramsAreServed_AndTheSessionCanEnd) {
 
 class RealInspection : public DmaBufRegions {
  protected:
-  RealInspection() : DmaBufRegions(session::Options()) {}
-  void SetUp() override {
-    DmaBufRegions::SetUp();
-    host.server->services().descriptors = std::make_shared<session::ReceiverHere>();
-  }
+  RealInspection() : DmaBufRegions(session::Options(), std::make_shared<session::ReceiverHere>()) {}
 };
 
 TEST_F(RealInspection, AMemfdIsNoDmaBuf) {
