@@ -7,7 +7,6 @@ make (pause, nodown, noout, norebalance, noscrub, nodeep-scrub). Between gateway
 cluster is described in CLUSTER.json below /etc/rocegw/migration, or below ROCEGW_CEPH_DIR
 (docs/operate/migration_adapters.md)."""
 
-import json
 import os
 import re
 import subprocess
@@ -16,6 +15,7 @@ import sys
 from rocegw_adapter.backup import Backup, place, replace
 from rocegw_adapter.byte_counters import roce_bytes
 from rocegw_adapter.ceph_cluster import POSIX, RDMA, CephCluster, CephDaemon, endpoints
+from rocegw_adapter.ceph_window import KeptNames, Window
 from rocegw_adapter.config_files import ConfigFiles
 from rocegw_adapter.addresses import host_and_port
 from rocegw_adapter.protocol import RESTART_CALLS, Call, Description, Problem, failed, inconclusive, not_yet, serve
@@ -28,8 +28,6 @@ QUESTIONS = {"bytes", "exercise", "journal"}
 # The option of the messenger that changes: the one of object stores among each other, or the one of all daemons and clients.
 OPTIONS = {"cluster": "ms_cluster_type", "all": "ms_type"}
 BEGIN, END = "# Begin of what rocegw's adapter wrote.", "# End of what rocegw's adapter wrote."
-WINDOW_FLAGS = ("noout", "norebalance", "noscrub", "nodeep-scrub", "nodown", "pause")
-PAUSED = {"pauserd", "pausewr"}  # the names under which the map shows "pause"
 
 
 class Cluster(Description):
@@ -77,7 +75,8 @@ class Step(Call):
         # Neither side of a change between TCP and RDMA understands the other one.
         self.flag_day = "tcp" in (self.before, self.after)
         self.ceph = CephCluster(self, text.get("tool", {}).get(self._written(), []), self.conf)
-        self.window_key = f"rocegw/migration/{cluster.name}/flags"
+        self.window = Window(self.ceph, cluster.name, self.node)
+        self.kept = KeptNames(self.ceph)
         self.noout_key = f"rocegw/migration/{cluster.name}/noout/{self.node}"
 
     def _socket(self, name):
@@ -125,89 +124,44 @@ class Step(Call):
 
     # The window -------------------------------------------------------------------------------------------------------
 
-    def _kept(self, key):
-        """A set of names from the cluster's own store, or None. Every node of the migration finds the same ones."""
-        kept = self.ceph.ask("config-key", "dump", key)
-        if key not in kept:
-            return None
-        names = json.loads(kept[key])
-        if not isinstance(names, list):
-            raise inconclusive(f"{key} is no list")
-        return set(names)
-
-    def window(self):
-        """Flags that the cluster had before the window, or None where no window is open."""
-        return self._kept(self.window_key)
-
-    @staticmethod
-    def _names(flag):
-        return PAUSED if flag == "pause" else {flag}
-
-    def open_window(self):
-        before = self.window()
-        if before is None:
-            # Flags that are read without a key before and after are those of the site: a node that opens a window writes the
-            # key first, and one that closes it removes the key last.
-            flags = self.ceph.flags()
-            before = self.window()
-            if before is None:
-                before = flags
-                self._keep_flags(before)
-        flags = self.ceph.flags()
-        for flag in WINDOW_FLAGS:
-            if not self._names(flag) <= flags:
-                self.ceph.command("osd", "set", flag)
-        # Another node may have closed the window meanwhile.
-        if self.window() is None:
-            self._keep_flags(before)
-
-    def _keep_flags(self, before):
-        self.ceph.command("config-key", "set", self.window_key, json.dumps(sorted(before)))
-
     def pause_clients(self):
         """Opens the window; returns whether the cluster answered. A way back goes on without an answer: monitors that do not
         find each other over the new transport serve no client that could be paused."""
         try:
-            self.open_window()
+            self.window.open()
         except (Problem, subprocess.TimeoutExpired) as problem:
             if not self.has_switched() or (isinstance(problem, Problem) and problem.outcome != "failed"):
                 raise
             return False
         return True
 
-    def _unset(self, before, *flags):
-        for flag in flags:
-            if not self._names(flag) <= before:
-                self.ceph.command("osd", "unset", flag)
-
     def resume_clients(self):
         """Lets I/O go on when the object stores found each other. A node that does not come back is noticed by then: nodown
         ends first."""
-        before = self.window() if self.flag_day else None
+        before = self.window.flags_before() if self.flag_day else None
         if before is not None:
-            self._unset(before, "nodown")
+            self.window.unset(before, "nodown")
             self.ceph.expect_active()
-            self._unset(before, "pause")
+            self.window.unset(before, "pause")
 
     # One node that leaves and comes back, between gateways and RNICs ---------------------------------------------------
 
     def keep_data(self):
         """Object stores get noout, except those that have it from the site. Their names are stored first: a call that comes
         again, after an adapter that was killed, takes none of them for one of the site."""
-        if self._kept(self.noout_key) is None:
+        if self.kept.read(self.noout_key) is None:
             known = self.ceph.osds()
-            names = [osd.name for osd in self.osds if "noout" not in known[int(osd.name[4:])]["state"]]
-            self.ceph.command("config-key", "set", self.noout_key, json.dumps(names))
-        names = self._kept(self.noout_key)
+            self.kept.write(self.noout_key, [osd.name for osd in self.osds if "noout" not in known[int(osd.name[4:])]["state"]])
+        names = self.kept.read(self.noout_key)
         if names:
             self.ceph.command("osd", "set-group", "noout", *sorted(names))
 
     def release_data(self):
-        names = self._kept(self.noout_key)
+        names = self.kept.read(self.noout_key)
         if names:
             self.ceph.command("osd", "unset-group", "noout", *sorted(names))
         if names is not None:
-            self.ceph.command("config-key", "rm", self.noout_key)
+            self.kept.remove(self.noout_key)
 
     def let_up(self, osds):
         """Ends what drain did: the object stores may be marked up."""
@@ -245,7 +199,7 @@ class Step(Call):
         """On a flag day all nodes stop: what counts is that nothing was degraded when the window opened. The way back may be
         what mends a degraded cluster, and does not ask."""
         if self.flag_day:
-            problem = self.ceph.problem() if not self.has_switched() and self.window() is None else ""
+            problem = self.ceph.problem() if not self.has_switched() and self.window.flags_before() is None else ""
             if problem:
                 raise not_yet(problem)
             return {}
@@ -315,17 +269,20 @@ class Step(Call):
         if not self.flag_day:
             self.let_up([osd for osd in self.osds if osd.listens()])
         self.expect_members()
+        # A node without monitors and object stores is here before the monitors of others have found each other.
+        self.ceph.expect_quorum()
         self.resume_clients()
         self.ceph.expect_active()
         return {}
 
     def verify(self):
-        self.resume_clients()
+        if not self.is_question:
+            self.resume_clients()
         return {"config_hash": self.config.hash(), "stated": self.stated(), **self.counted(self.read_bytes), **self.journal()}
 
     def verify_old(self):
         """The way back from drain begins here: its object stores run, but were marked down."""
-        if not self.flag_day:
+        if not self.flag_day and not self.is_question:
             self.let_up(self.osds)
             self.expect_members()
         return self.verify()
@@ -341,11 +298,11 @@ class Step(Call):
                 self.ceph.expect_clean()
             self.release_data()
             return {"config_hash": self.config.hash()}
-        before = self.window()
+        # A call that was killed while it closed the window may owe it to another node.
+        before = None if self.window.finish_closing() else self.window.flags_before()
         if before is not None and all(osd["up"] == 1 for osd in self.ceph.osds().values()):
             self.resume_clients()
-            self._unset(before, *WINDOW_FLAGS)
-            self.ceph.command("config-key", "rm", self.window_key)
+            self.window.close(before)
         return {"config_hash": self.config.hash()}
 
     def remove_old(self):

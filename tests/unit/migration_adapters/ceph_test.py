@@ -139,12 +139,12 @@ class Adapter(unittest.TestCase):
                 "daemons": [f"mon.h{number}", f"osd.{number * 2 - 2}", f"osd.{number * 2 - 1}"],
                 "rdma": {"gateway": {"device": "rocegw0", "gid": GID}, "rnic": {"device": "mlx5_0", "gid": GID}}}
 
-    def call(self, name, before="tcp", after="gateway"):
+    def call(self, name, before="tcp", after="gateway", **more):
         with open(os.path.join(self.folder, "c1.json"), "w", encoding="utf-8") as file:
             json.dump(self.text, file)
         return answer("ceph", ceph.RESTART_CALLS, ceph.Cluster,
                       {"protocol": 1, "id": "1", "call": name, "cluster": "c1", "node": "h1", "from": before, "to": after,
-                       "deadline_seconds": 20})
+                       "deadline_seconds": 20, **more})
 
     def done(self, name, **change):
         answered = self.call(name, **change)
@@ -302,6 +302,43 @@ class FlagDay(Adapter):
         self.done("uncordon")
         self.assertEqual((self.tools.flags, self.tools.keys), (set(), {}))
 
+    def test_a_window_that_another_node_opened_before_its_key_was_removed_is_given_back(self):
+        """The other node has looked for the key for the last time, and found it. An adapter that is killed before it has looked
+        for flags looks when its call comes again."""
+        for killed in (False, True):
+            with self.subTest(killed=killed):
+                self.tools.flags, self.tools.keys = {"noscrub"}, {}
+                self.done("cordon")
+
+                def opened():
+                    self.tools.flags |= set(OWN_FLAGS)
+                    self.tools.meanwhile = {"osd dump": kill} if killed else {}
+
+                def kill():
+                    raise OSError("killed")
+
+                self.tools.meanwhile = {"config-key rm": opened}
+                if killed:
+                    self.text_of("uncordon", "inconclusive")
+                self.done("uncordon")
+                self.assertEqual(sorted(self.tools.flags), OWN_FLAGS)
+                self.assertEqual(self.tools.keys, {"rocegw/migration/c1/flags": '["noscrub"]'})
+                self.done("uncordon")
+                self.assertEqual((self.tools.flags, self.tools.keys), ({"noscrub"}, {}))
+
+    def test_a_node_without_monitors_and_stores_waits_for_the_quorum_of_the_others(self):
+        self.text["scope"] = "all"
+        self.text["nodes"][0]["daemons"] = ["mgr.h1"]
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(listener.close)
+        listener.bind(self.socket_of("mgr.h1"))
+        listener.listen(64)
+        self.done("cordon")
+        self.tools.silent = True
+        self.assertIn("the cluster does not answer: [errno 110]", self.text_of("rejoin", "not-yet"))
+        self.tools.silent = False
+        self.done("rejoin")
+
     def test_clients_wait_until_all_groups_are_active(self):
         self.done("cordon")
         self.tools.changed["pg_stat"] = '{"pg_summary": {"num_pg_by_state": [{"name": "peering", "num": 3}, {"name": "active+clean", "num": 1}]}}'
@@ -309,6 +346,17 @@ class FlagDay(Adapter):
         # A store that does not come back would otherwise count as up for ever.
         self.assertNotIn("nodown", self.tools.flags)
         self.assertIn("pausewr", self.tools.flags)
+
+    def test_a_question_leaves_the_window_as_it_is(self):
+        """A person who verifies one node does not let clients go on while the others still change."""
+        self.done("cordon")
+        flags = set(self.tools.flags)
+        self.use_rdma()
+        self.tools.log.clear()
+        self.assertEqual(self.done("verify", question=True)["stated"], "gateway")
+        self.assertEqual((self.tools.flags, self.tools.log), (flags, []))
+        self.done("verify")
+        self.assertNotIn("pausewr", self.tools.flags)
 
     def test_a_store_that_is_not_active_is_waited_for(self):
         self.tools.changed["daemon_status"] = '{"state": "booting"}'
@@ -500,6 +548,12 @@ class Rolling(Adapter):
         for name in ("verify-old", "uncordon"):
             self.done(name, **self.between)
         self.assertEqual(self.tools.noout, set())
+
+    def test_a_question_lets_no_store_up(self):
+        self.done("drain", **self.between)
+        self.tools.log.clear()
+        self.done("verify-old", question=True, **self.between)
+        self.assertEqual(self.tools.log, [])
 
     def test_a_noout_of_the_site_stays(self):
         self.tools.noout = {"osd.1", "osd.4"}

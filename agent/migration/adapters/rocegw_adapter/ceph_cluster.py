@@ -77,6 +77,12 @@ class CephCluster:
                 return f"osd.{number} is not up and in"
         return self.groups_without("active") or self.groups_without("clean")
 
+    def expect_quorum(self):
+        """Monitors that just started may not have found each other: a cluster that gives no answer gives one later."""
+        status, _, error = self.call.run([*self.words, "quorum_status", "-f", "json"])
+        if status != 0:
+            raise not_yet(f"the cluster does not answer: {error}")
+
     def expect_active(self):
         self._expect_groups("active")
 

@@ -103,6 +103,8 @@ class Call:
         if self.before not in TRANSPORTS or self.after not in TRANSPORTS:
             raise failed("this is no transport")
         self.deadline = int(request["deadline_seconds"])
+        # A question is asked beside the steps of a migration and may change nothing.
+        self.is_question = bool(request.get("question"))
 
     def run(self, words, given=None):
         """Returns exit status, output and the last line of standard error of a program. `given`: its standard input."""
