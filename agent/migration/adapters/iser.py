@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Adapter "iser": a disk of iSCSI from TCP to iSER and back while machines read and write. A node is a host with tgt; its hosts
-are machines of QEMU, whose own initiator (libiscsi) knows both transports.
+"""Adapter "iser": a disk of iSCSI from TCP to iSER and back while machines read and write. A node is a host with tgt or with
+Linux's target (LIO); its hosts are machines of QEMU, whose own initiator (libiscsi) knows both transports.
 
 The new path is a target of its own with the same backing store. Each machine connects to it, without I/O, and then exchanges
 the paths of its disk. The cluster is described in CLUSTER.json below /etc/rocegw/migration, or below ROCEGW_ISER_DIR
@@ -17,6 +17,7 @@ from rocegw_adapter.addresses import described
 from rocegw_adapter.backup import Backup
 from rocegw_adapter.byte_counters import roce_bytes
 from rocegw_adapter.dual_path import DualPathCluster
+from rocegw_adapter.lio import LioTarget
 from rocegw_adapter.nvmet import tcp_bytes
 from rocegw_adapter.protocol import DUAL_PATH_CALLS, Call, failed, not_yet, serve
 from rocegw_adapter.qemu_disk import QemuDisk
@@ -24,10 +25,11 @@ from rocegw_adapter.tgt import TgtTarget
 
 DESCRIPTIONS = os.environ.get("ROCEGW_ISER_DIR", "/etc/rocegw/migration")
 STATE = os.environ.get("ROCEGW_ISER_STATE", "/var/lib/rocegw/migration")
-KEYS = {"control_port", "store", "lun", "nodes", "hosts", "metrics", "commands", "questions"}
+KEYS = {"target", "control_port", "store", "lun", "nodes", "hosts", "metrics", "commands", "questions"}
 QUESTIONS = {"bytes", "exercise", "journal"}
 # "save" stores the targets, "save-machine" the disks of the machines: what both load when they start.
 COMMANDS = {*DUAL_PATH_CALLS, "save", "save-machine"}
+TARGETS = {"tgt": TgtTarget, "lio": LioTarget}
 IQN = re.compile(r"iqn\.[A-Za-z0-9.:_-]{1,219}")
 
 
@@ -39,14 +41,17 @@ class Cluster(DualPathCluster):
     def __init__(self, name):
         super().__init__(DESCRIPTIONS, name, KEYS, QUESTIONS, COMMANDS)
         self.check_nodes()
+        if self.text.setdefault("target", "tgt") not in TARGETS:
+            raise failed(f"{self.path}: the target is neither tgt nor lio")
         for node in self.text["nodes"]:
             paths = {}
             for transport, path in node.get("paths", {}).items():
                 where = f"{self.path}: {node.get('name')}, {transport}"
                 if not IQN.fullmatch(path.get("iqn", "")):
                     raise failed(f"{where}: there is no iqn")
-                paths[transport] = {**described(path, where), "transport": transport, "tid": int(path["tid"]),
-                                    "trsvcid": str(path.get("trsvcid", "3260"))}
+                paths[transport] = {**described(path, where), "transport": transport, "trsvcid": str(path.get("trsvcid", "3260"))}
+                if self.text["target"] == "tgt":
+                    paths[transport]["tid"] = int(path["tid"])
             node["paths"] = paths
 
     def step(self, request):
@@ -60,9 +65,9 @@ class Step(Call):
         super().__init__(cluster, request)
         self.backup_files = Backup(os.path.join(STATE, cluster.name, self.node), f"{self.before} {self.after}")
         self.old, self.new = self._path(self.before), self._path(self.after)
-        if self.old["tid"] == self.new["tid"] or self.old["iqn"] == self.new["iqn"]:
-            raise failed("both paths need a target of their own, with another tid and another iqn")
-        self.target = TgtTarget(self, cluster.text)
+        if self.old["iqn"] == self.new["iqn"] or (cluster.text["target"] == "tgt" and self.old["tid"] == self.new["tid"]):
+            raise failed("both paths need a target of their own, with another iqn and, of tgt, another tid")
+        self.target = TARGETS[cluster.text["target"]](self, cluster.text)
         self.disks = [QemuDisk(host, self.target.lun) for host in cluster.text["hosts"] if not host.get("pinned")]
 
     def _path(self, transport):

@@ -111,6 +111,14 @@ class Recorded(unittest.TestCase):
         self.assertEqual(answered["outcome"], outcome, answered)
         return answered["text"]
 
+    def test_the_kernels_target_has_no_numbers_and_no_gateway(self):
+        self.text.update(target="lio", store="iblock_0/disk")
+        for path in self.text["nodes"][0]["paths"].values():
+            del path["tid"]
+        self.assertIn("needs an RNIC", self.text_of("health", "failed"))
+        self.text["target"] = "scst"
+        self.assertIn("neither tgt nor lio", self.text_of("health", "failed"))
+
     def test_what_tgtadm_printed(self):
         both = parse_targets(recorded("both.tgt_targets"))
         self.assertEqual(both[1], {"name": IQN, "driver": "iscsi", "state": "ready", "initiators": [INITIATOR],
