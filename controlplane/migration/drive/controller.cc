@@ -8,14 +8,12 @@
 #include "controlplane/migration/drive/orders.h"
 #include "controlplane/migration/drive/procedure.h"
 #include "controlplane/migration/drive/record_writer.h"
+#include "controlplane/migration/drive/wave_runs.h"
 
 namespace rocegw::migration {
 namespace {
 
 using S = MigrationState;
-
-// A round of gates without result is inconclusive.
-constexpr int64_t kGatePatience = 120;
 
 // Handling of one event, from the record before to the record after.
 class Handling {
@@ -25,6 +23,7 @@ class Handling {
         record_(record),
         writer_(plan, record, transition_),
         runs_(plan, record, writer_),
+        waves_(plan, record, writer_, runs_),
         orders_(plan, record, writer_, runs_) {}
 
   Transition Run(const Event& event, int64_t now) {
@@ -51,10 +50,10 @@ class Handling {
   void On(const NodeBack& back) {
     if (back.node < record_.nodes.size()) runs_.OnBack(back.node);
   }
-  void On(const GateResult& result);
+  void On(const GateResult& result) { waves_.OnGates(result); }
   void On(const GateAlarm& alarm) {
     if (record_.state == S::kRunning || record_.state == S::kAwaitingApproval)
-      Pause(PauseReason::kGate, alarm.text);
+      waves_.Pause(PauseReason::kGate, alarm.text);
   }
   void On(const InventorySeen& seen) {
     record_.inventory_matches = seen.hash == plan_.inventory_hash;
@@ -72,19 +71,12 @@ class Handling {
   }
 
   void TakeIncidents();
-  void Pause(PauseReason why, const std::string& text);
   void Proceed();
   // Each of these makes the next step in its state; returns true if it changed the state.
   bool ProceedInState();
-  bool RunForward();
-  bool RunWave();
-  bool Soak();
   bool RollBack();
   bool Finalize();
   bool CheckPreflight();
-  bool StartNodes(const Wave& wave);
-  bool QuarantineLost(const Wave& wave);
-  void FinishWave();
   bool AnyInHand() const { return std::ranges::any_of(record_.nodes, IsInHand); }
   size_t Count(NodeState state) const {
     return static_cast<size_t>(std::ranges::count(record_.nodes, state, &NodeRecord::state));
@@ -96,21 +88,9 @@ class Handling {
   Transition transition_;
   RecordWriter writer_;
   NodeRuns runs_;
+  WaveRuns waves_;
   Orders orders_;
 };
-
-void Handling::On(const GateResult& result) {
-  if (!record_.gate_pending || result.round != record_.gate_round) return;
-  record_.gate_pending = false;
-  if (record_.state != S::kRunning) return;
-  if (result.outcome == Outcome::kDone) {
-    FinishWave();
-  } else if (result.outcome == Outcome::kFailed) {
-    Pause(PauseReason::kGate, result.text);
-  } else {
-    Pause(PauseReason::kInconclusive, result.text);
-  }
-}
 
 void Handling::On(const PreflightResult& result) {
   if (record_.state != S::kPlanned && record_.state != S::kPreflighted) {
@@ -128,14 +108,6 @@ void Handling::On(const PreflightResult& result) {
   }
 }
 
-void Handling::Pause(PauseReason why, const std::string& text) {
-  const bool forward = record_.state == S::kRunning;
-  writer_.Pause(why, text);
-  const WaveState wave = record_.waves[record_.wave].state;
-  if (forward && wave != WaveState::kWaiting && wave != WaveState::kVerified)
-    writer_.SetWave(record_.wave, WaveState::kHeld);
-}
-
 void Handling::TakeIncidents() {
   for (const NodeRuns::Incident& incident : runs_.TakeIncidents()) {
     const bool forward = record_.state == S::kRunning || record_.state == S::kAwaitingApproval ||
@@ -144,7 +116,7 @@ void Handling::TakeIncidents() {
     if (forward && plan_.flag_day && incident.reason == PauseReason::kNodeFailed) {
       orders_.RollBackAll(S::kRolledBack, incident.text);
     } else if (forward || incident.reason == PauseReason::kInconclusive) {
-      Pause(incident.reason, incident.text);
+      waves_.Pause(incident.reason, incident.text);
     }
   }
 }
@@ -166,7 +138,7 @@ bool Handling::ProceedInState() {
     case S::kPreflighted:
       return CheckPreflight();
     case S::kRunning:
-      return RunForward();
+      return waves_.Proceed();
     case S::kRollingBack:
       return RollBack();
     case S::kFinalizing:
@@ -186,125 +158,6 @@ bool Handling::CheckPreflight() {
   if (record_.now <= record_.preflight_at + record_.knobs.preflight_valid) return false;
   writer_.SetMigration(S::kPlanned, "the preflight is too old");
   return true;
-}
-
-bool Handling::RunForward() {
-  if (!record_.inventory_matches) {
-    Pause(PauseReason::kDrift, "the inventory is not the planned one");
-    return true;
-  }
-  if (!WindowIsOpen(record_.knobs, record_.now)) {
-    Pause(PauseReason::kWindowClosed, "outside of the change window");
-    return true;
-  }
-  WaveRecord& wave = record_.waves[record_.wave];
-  const std::string& name = plan_.waves[record_.wave].name;
-  if (wave.state == WaveState::kWaiting) {
-    if (!wave.approved && !record_.knobs.automatic_approval) {
-      writer_.SetMigration(S::kAwaitingApproval, "wave " + name);
-      return true;
-    }
-    wave.approved = true;
-  }
-  if (wave.state == WaveState::kWaiting || wave.state == WaveState::kHeld) {
-    writer_.SetWave(record_.wave, name == "canary" ? WaveState::kCanary : WaveState::kRunning);
-    return true;
-  }
-  return wave.state == WaveState::kSoaking ? Soak() : RunWave();
-}
-
-bool Handling::StartNodes(const Wave& wave) {
-  bool started = false;
-  Availability availability(plan_, record_);
-  for (const uint32_t i : wave.nodes) {
-    const NodeRecord& node = record_.nodes[i];
-    if (node.state != NodeState::kPending || node.activity != Activity::kNone || !node.reachable ||
-        !availability.MayTake(i))
-      continue;
-    availability.Take(i);
-    runs_.Start(i, Activity::kForward);
-    started = true;
-  }
-  return started;
-}
-
-// A node that is lost before it started is told of while others are in hand: those of a flag day
-// wait for it.
-bool Handling::QuarantineLost(const Wave& wave) {
-  std::string lost;
-  for (const uint32_t i : wave.nodes) {
-    const NodeRecord& node = record_.nodes[i];
-    if (node.state != NodeState::kPending || node.activity != Activity::kNone || node.reachable ||
-        record_.now < node.lost_since + record_.knobs.lost_after)
-      continue;
-    writer_.SetNode(i, NodeState::kQuarantined, "lost in PENDING");
-    if (lost.empty()) lost = plan_.nodes[i].name + ": lost in PENDING";
-  }
-  if (!lost.empty()) Pause(PauseReason::kLostNode, lost);
-  return !lost.empty();
-}
-
-bool Handling::RunWave() {
-  const Wave& wave = plan_.waves[record_.wave];
-  if (StartNodes(wave) || QuarantineLost(wave)) return true;
-  if (AnyInHand()) return false;
-  size_t pending = 0;
-  size_t undecided = 0;
-  std::string first;
-  for (const uint32_t i : wave.nodes) {
-    const NodeRecord& node = record_.nodes[i];
-    if (node.state == NodeState::kSoaking || node.state == NodeState::kDone ||
-        node.state == NodeState::kSkipped)
-      continue;
-    if (node.state == NodeState::kPending) {
-      // The node may come back within `lost_after`.
-      if (!node.reachable) return false;
-      ++pending;
-      continue;
-    }
-    ++undecided;
-    if (first.empty())
-      first = plan_.nodes[i].name + " is " + std::string(WordOf(record_.nodes[i].state));
-  }
-  if (undecided != 0) {
-    Pause(PauseReason::kNodeFailed, std::to_string(undecided) + " nodes need a person: " + first);
-    return true;
-  }
-  if (pending != 0) {
-    Pause(PauseReason::kNodeFailed, "no node may start: too many are out of service");
-    return true;
-  }
-  writer_.SetWave(record_.wave, WaveState::kSoaking);
-  return true;
-}
-
-bool Handling::Soak() {
-  if (record_.gate_pending) {
-    if (record_.now < record_.gate_deadline) return false;
-    record_.gate_pending = false;
-    Pause(PauseReason::kInconclusive, "the gates were not evaluated in time");
-    return true;
-  }
-  if (record_.now < record_.waves[record_.wave].since + record_.knobs.soak) return false;
-  record_.gate_pending = true;
-  record_.gate_deadline = record_.now + kGatePatience;
-  writer_.Send(GateIntent{++record_.gate_round, record_.wave});
-  return false;
-}
-
-void Handling::FinishWave() {
-  for (const uint32_t i : plan_.waves[record_.wave].nodes) {
-    if (record_.nodes[i].state == NodeState::kSoaking) writer_.SetNode(i, NodeState::kDone);
-  }
-  writer_.SetWave(record_.wave, WaveState::kVerified);
-  while (record_.wave + 1 < record_.waves.size() &&
-         record_.waves[record_.wave].state == WaveState::kVerified)
-    ++record_.wave;
-  if (record_.waves[record_.wave].state != WaveState::kVerified) return;
-  const size_t skipped = Count(NodeState::kSkipped);
-  writer_.SetMigration(S::kCompleted, skipped == 0
-                                          ? "every node has the new transport"
-                                          : std::to_string(skipped) + " nodes were skipped");
 }
 
 bool Handling::RollBack() {

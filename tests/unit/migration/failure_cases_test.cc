@@ -65,6 +65,22 @@ class FailureCase : public ::testing::Test {
   std::unique_ptr<Simulation> simulation_;
 };
 
+TEST_F(FailureCase, C04_ANodeIsLostWhileItsWaveSoaks) {
+  // A gate that fails keeps the canary in its soak.
+  Run({}, "wave=canary,kind=gate");
+  ASSERT_EQ(record().pause_reason, PauseReason::kGate);
+  const uint32_t canary = plan_.waves[0].nodes[0];
+  ASSERT_EQ(StateOf(canary), NodeState::kSoaking);
+  simulation_->Bring(NodeLost{canary});
+  simulation_->RunUntilQuiet();
+  EXPECT_EQ(StateOf(canary), NodeState::kQuarantined);
+  EXPECT_EQ(record().nodes[canary].reason, "lost in SOAKING");
+  simulation_->Bring(NodeBack{canary});
+  EXPECT_EQ(Give({.verb = Verb::kRetry, .node = canary}), "");
+  EXPECT_EQ(Give({.verb = Verb::kResume}), "");
+  EXPECT_EQ(record().state, S::kCompleted);
+}
+
 TEST_F(FailureCase, C06_MtuMismatchThatOnlyLoadFinds) {
   // The path connects with small packets; the verification writes whole ones.
   Run({}, "node=n2,step=verify,kind=fail");

@@ -68,7 +68,8 @@ TEST_P(FailureCases, EndsWhereAPersonCanLeave) {
   EXPECT_TRUE(simulation.violations().empty()) << Explain(simulation);
 }
 
-std::vector<Case> Cases() {
+// `nodes`: of the simulated cluster.
+std::vector<Case> Cases(uint32_t nodes) {
   using N = NodeState;
   using P = PauseReason;
   std::vector<Case> cases;
@@ -122,6 +123,12 @@ std::vector<Case> Cases() {
   cases.push_back({"13_restarted_without_config",
                    Rolling(6),
                    {"node=n2,step=verify,kind=config"},
+                   S::kPaused,
+                   P::kNodeFailed,
+                   N::kRolledBack});
+  cases.push_back({"13_config_written_but_not_restarted",
+                   Rolling(6),
+                   {"node=n2,step=verify,kind=fallback"},
                    S::kPaused,
                    P::kNodeFailed,
                    N::kRolledBack});
@@ -185,13 +192,16 @@ std::vector<Case> Cases() {
                    P::kLostNode,
                    N::kQuarantined});
   cases.push_back({"rolling_restart", Rolling(6), {}, S::kCompleted});
+  for (Case& row : cases) row.shape.nodes = nodes;
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Migration, FailureCases, ::testing::ValuesIn(Cases()),
-                         [](const auto& row) {
-                           return std::string(row.param.name) + "_" + std::to_string(row.index);
-                         });
+std::string NameOf(const ::testing::TestParamInfo<Case>& row) {
+  return std::string(row.param.name) + "_" + std::to_string(row.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(SixNodes, FailureCases, ::testing::ValuesIn(Cases(6)), NameOf);
+INSTANTIATE_TEST_SUITE_P(FiftyNodes, FailureCases, ::testing::ValuesIn(Cases(50)), NameOf);
 
 TEST(Simulation, BrokenDataPausesAndAPersonDecides) {
   const Plan plan = TestPlan({});
