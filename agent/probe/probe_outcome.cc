@@ -65,12 +65,26 @@ fleet::v1::ProbeReport ReportOf(const probe::Line& line, const std::string& last
     out.set_round_trip_p99_ns(measured->p99_ns);
     out.set_bulk_bytes(measured->bulk_bytes);
     out.set_bulk_bytes_per_second(measured->bulk_bytes_per_second);
-  } else {
-    const auto& failed = std::get<probe::Failed>(line);
-    const bool refused = failed.fault == probe::Fault::kAttachRefused && !last_error.empty();
-    return Fault(FaultOf(failed.fault), refused ? WithoutSpeaker(last_error) : failed.message);
+  } else if (const auto* failed = std::get_if<probe::Failed>(&line)) {
+    const bool refused = failed->fault == probe::Fault::kAttachRefused && !last_error.empty();
+    return Fault(FaultOf(failed->fault), refused ? WithoutSpeaker(last_error) : failed->message);
   }
   return report;
+}
+
+types::v1::PlainPath PlainOf(const probe::PlainPath& measured) {
+  types::v1::PlainPath path;
+  path.set_sent(measured.sent);
+  path.set_received(measured.received);
+  path.set_reordered(measured.reordered);
+  path.set_dscp_kept(measured.dscp_kept);
+  path.set_ecn_kept(measured.ecn_kept);
+  path.set_ecn_marked(measured.ecn_marked);
+  path.set_tcp_round_trip_median_ns(measured.tcp_median_ns);
+  path.set_tcp_bytes_per_second(measured.tcp_bytes_per_second);
+  path.set_clock_ahead_ns(measured.clock_ahead_ns);
+  path.set_problem(measured.problem);
+  return path;
 }
 
 fleet::v1::ProbeReport ReportOfEnd(int status, const std::string& last_error) {

@@ -15,6 +15,8 @@ fleet::v1::ProbeReport Fault(types::v1::ConnectivityFault fault, const std::stri
 // refuses it.
 fleet::v1::ProbeReport ReportOf(const probe::Line& line, const std::string& last_error);
 
+types::v1::PlainPath PlainOf(const probe::PlainPath& measured);
+
 // Report of a probe that ended without output. `status`: of waitpid.
 fleet::v1::ProbeReport ReportOfEnd(int status, const std::string& last_error);
 

@@ -48,6 +48,7 @@ std::vector<std::string> Words(const std::string& folder, const std::string& soc
                              "--round-trips", std::to_string(request.round_trips())});
   if (request.bulk_bytes() != 0)
     words.insert(words.end(), {"--bulk-bytes", std::to_string(request.bulk_bytes())});
+  if (request.plain()) words.emplace_back("--plain");
   return words;
 }
 
@@ -163,6 +164,10 @@ void Probes::OnLine(uint64_t question, uint64_t number, std::string_view text) {
   Probe* const probe = Find(question, number);
   const std::optional<probe::Line> line = probe::ReadLine(text);
   if (probe == nullptr || !line.has_value()) return;
+  if (const auto* plain = std::get_if<probe::PlainPath>(&*line)) {
+    probe->plain = PlainOf(*plain);
+    return;
+  }
   const ProbeReport report = ReportOf(*line, probe->process->LastError());
   if (const auto* measured = std::get_if<probe::Measured>(&*line))
     return OnMeasured(question, measured->qpn, report);
@@ -178,8 +183,9 @@ void Probes::OnMeasured(uint64_t question, uint32_t qpn, const ProbeReport& repo
   SetDeadline(asked);
   asked.mutable_list_qps()->set_qpn(qpn);
   // The queue pair stays until the probe is released.
-  Ask(question, asked, [this, question, report](Probe&, const TunnelAnswer& answer) {
+  Ask(question, asked, [this, question, report](const Probe& probe, const TunnelAnswer& answer) {
     ProbeReport whole = report;
+    if (probe.plain.has_value()) *whole.mutable_connectivity()->mutable_plain() = *probe.plain;
     for (const types::v1::QueuePair& qp : answer.qps().qps()) {
       whole.mutable_connectivity()->set_transport(qp.transport());
       whole.mutable_connectivity()->set_transport_reason(qp.transport_reason());

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/probe/child_process.h"
@@ -44,6 +45,7 @@ class Probes {
     Part part;
     std::unique_ptr<ChildProcess> process;
     ControlLoop::TimerId timer = 0;
+    std::optional<types::v1::PlainPath> plain;  // measured before the rest
     uint64_t number = 0;  // distinguishes equal question ids of different controllers
   };
 

@@ -34,13 +34,18 @@ struct Greeting {
   uint32_t magic;
   uint32_t message_bytes;
   uint32_t round_trips;
-  uint32_t unused;
+  uint32_t plain;  // an older probe sends 0
   uint64_t bulk_bytes;
+};
+// In the private data of the answer. An older probe sends none.
+struct Acceptance {
+  uint32_t magic;
+  uint32_t plain;
 };
 
 Greeting GreetingOf(const Wishes& wishes) {
-  return {htobe32(kMagic), htobe32(wishes.message_bytes), htobe32(wishes.round_trips), 0,
-          htobe64(wishes.bulk_bytes)};
+  return {htobe32(kMagic), htobe32(wishes.message_bytes), htobe32(wishes.round_trips),
+          htobe32(wishes.plain ? 1 : 0), htobe64(wishes.bulk_bytes)};
 }
 
 // Returns false if the sender is not a probe.
@@ -49,9 +54,17 @@ bool Read(const std::vector<uint8_t>& data, Wishes& wishes) {
   if (data.size() < sizeof greeting) return false;
   std::memcpy(&greeting, data.data(), sizeof greeting);
   wishes = {be32toh(greeting.message_bytes), be32toh(greeting.round_trips),
-            be64toh(greeting.bulk_bytes)};
+            be64toh(greeting.bulk_bytes), be32toh(greeting.plain) == 1};
   return be32toh(greeting.magic) == kMagic && wishes.message_bytes != 0 &&
          wishes.message_bytes <= kLongestMessage;
+}
+
+// Returns true if the other end measures the network beside RDMA when it is asked to.
+bool MeasuresPlain(const std::vector<uint8_t>& data) {
+  Acceptance acceptance;
+  if (data.size() < sizeof acceptance) return false;
+  std::memcpy(&acceptance, data.data(), sizeof acceptance);
+  return be32toh(acceptance.magic) == kMagic && be32toh(acceptance.plain) == 1;
 }
 
 // Returns addresses of active ports; IPv4 first. Link-local addresses work on one link only.
@@ -161,7 +174,9 @@ Connection::Event Connection::Await(rdma_cm_event_type wanted) {
     throw Failure{told};
   }
   const auto* const data = static_cast<const uint8_t*>(event->param.conn.private_data);
-  if (wanted == RDMA_CM_EVENT_CONNECT_REQUEST && data != nullptr)
+  const bool has_data =
+      wanted == RDMA_CM_EVENT_CONNECT_REQUEST || wanted == RDMA_CM_EVENT_ESTABLISHED;
+  if (has_data && data != nullptr)
     taken.private_data.assign(data, data + event->param.conn.private_data_len);
   rdma_ack_cm_event(event);
   return taken;
@@ -194,6 +209,7 @@ void Connection::Listen() {
     SocketAddress address = Parse(text, 0);
     // An address may belong to another pool.
     if (rdma_bind_addr(listener_, address.any()) == 0) {
+      address_ = text;
       if (rdma_listen(listener_, 4) != 0) FailCall(Fault::kFailed, "rdma_listen");
       Tell(TextOf(Listening{text, ntohs(rdma_get_src_port(listener_))}));
       return;
@@ -216,7 +232,10 @@ Wishes Connection::Accept() {
     rdma_destroy_id(std::exchange(id_, nullptr));
   }
   MakeQueuePair();
+  const Acceptance acceptance{htobe32(kMagic), htobe32(1)};
   rdma_conn_param parameters{};
+  parameters.private_data = &acceptance;
+  parameters.private_data_len = sizeof acceptance;
   parameters.rnr_retry_count = kRetries;
   if (rdma_accept(id_, &parameters) != 0) FailCall(Fault::kFailed, "rdma_accept");
   Await(RDMA_CM_EVENT_ESTABLISHED);
@@ -250,7 +269,7 @@ void Connection::Connect(const std::string& address, uint16_t port, const Wishes
   parameters.rnr_retry_count = kRetries;
   if (rdma_connect(id_, &parameters) != 0)
     FailCall(Fault::kUnreachable, "rdma_connect to " + address);
-  Await(RDMA_CM_EVENT_ESTABLISHED);
+  other_measures_plain_ = MeasuresPlain(Await(RDMA_CM_EVENT_ESTABLISHED).private_data);
 }
 
 void Connection::PostReceive(uint32_t slot) {

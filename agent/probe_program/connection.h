@@ -20,6 +20,7 @@ struct Wishes {
   uint32_t message_bytes = 64;
   uint32_t round_trips = 1000;
   uint64_t bulk_bytes = 0;
+  bool plain = false;  // also the network beside RDMA
 };
 
 class Connection {
@@ -38,6 +39,10 @@ class Connection {
   // `address`: as text.
   void Connect(const std::string& address, uint16_t port, const Wishes& wishes);
 
+  // Address at which this end accepts, as text.
+  const std::string& address() const { return address_; }
+  // Returns true if the accepting end measures the network beside RDMA.
+  bool other_measures_plain() const { return other_measures_plain_; }
   uint32_t qpn() const { return id_->qp->qp_num; }
   const uint8_t* pattern() const { return memory_.get(); }
 
@@ -77,6 +82,8 @@ class Connection {
   std::vector<Message> received_;  // arrived while waiting for a free send
   uint32_t sends_ = 0;             // sends in flight
   uint64_t numbers_ = 0;           // numbers sent
+  std::string address_;
+  bool other_measures_plain_ = false;
 };
 
 }  // namespace rocegw::probe

@@ -15,6 +15,7 @@
 #include "agent/probe_program/connection.h"
 #include "agent/probe_program/exchange.h"
 #include "agent/probe_program/failure.h"
+#include "agent/probe_program/plain_path.h"
 #include "agent/probe_program/watchdog.h"
 
 namespace rocegw::probe {
@@ -25,11 +26,12 @@ constexpr int kUsage = 2;
 constexpr char kHelp[] =
     "usage: rocegw-probe --time-limit MS\n"
     "       rocegw-probe --time-limit MS --connect ADDRESS PORT [--message-bytes N]\n"
-    "                    [--round-trips N] [--bulk-bytes N]\n"
+    "                    [--round-trips N] [--bulk-bytes N] [--plain]\n"
     "\n"
     "One end of a connectivity test between gateways: waits at an address that it tells, or\n"
     "connects to the other end, sends messages there and back and then in bulk, and compares\n"
-    "every byte. rocegw-agent starts it, through rocegw-run, for rocegwctl connectivity test; it\n"
+    "every byte. --plain measures the network beside RDMA as well. rocegw-agent starts it, through "
+    "rocegw-run, for rocegwctl connectivity test; it\n"
     "ends when its standard input does, and after the time limit.\n";
 
 struct Arguments {
@@ -62,6 +64,8 @@ std::optional<Arguments> Parse(char** words) {
       good = ReadNumber(*++words, kMostRoundTrips, arguments.wishes.round_trips);
     } else if (word == "--bulk-bytes") {
       good = ReadNumber(*++words, UINT64_MAX / 2, arguments.wishes.bulk_bytes);
+    } else if (word == "--plain") {
+      arguments.wishes.plain = true;
     } else if (word == "--connect" && words[1] != nullptr) {
       arguments.address = *++words;
       good = ReadNumber(*++words, uint16_t{UINT16_MAX}, arguments.port);
@@ -77,7 +81,9 @@ std::optional<Arguments> Parse(char** words) {
 void Work(const Arguments& arguments) {
   Connection connection;
   if (arguments.address.empty()) {
-    Serve(connection, connection.Accept());
+    const Wishes wishes = connection.Accept();
+    Serve(connection, wishes);
+    if (wishes.plain) ServePlain(connection, wishes);
   } else {
     Measured measured;
     const auto begin = std::chrono::steady_clock::now();
@@ -86,6 +92,8 @@ void Work(const Arguments& arguments) {
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
     measured.qpn = connection.qpn();
     Measure(connection, arguments.wishes, measured);
+    if (arguments.wishes.plain)
+      Tell(TextOf(MeasurePlain(connection, arguments.address, arguments.wishes)));
     Tell(TextOf(measured));
   }
   SetStage("waiting to be let go");

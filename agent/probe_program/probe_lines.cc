@@ -47,6 +47,16 @@ std::string Text(const Measured& line) {
   return text;
 }
 
+std::string Text(const PlainPath& line) {
+  std::string text = "plain";
+  for (const uint64_t number :
+       {uint64_t{line.sent}, uint64_t{line.received}, uint64_t{line.reordered},
+        uint64_t{line.dscp_kept}, uint64_t{line.ecn_kept}, uint64_t{line.ecn_marked},
+        line.tcp_median_ns, line.tcp_bytes_per_second})
+    text += " " + std::to_string(number);
+  return text + " " + std::to_string(line.clock_ahead_ns) + " " + line.problem;
+}
+
 std::string Text(const Failed& line) {
   std::string text = "failed ";
   for (const auto& [fault, word] : kFaults) {
@@ -65,6 +75,18 @@ std::optional<Line> ReadMeasured(std::string_view text) {
   return line;
 }
 
+std::optional<Line> ReadPlain(std::string_view text) {
+  PlainPath line;
+  const bool good = Read(text, line.sent) && Read(text, line.received) &&
+                    Read(text, line.reordered) && Read(text, line.dscp_kept) &&
+                    Read(text, line.ecn_kept) && Read(text, line.ecn_marked) &&
+                    Read(text, line.tcp_median_ns) && Read(text, line.tcp_bytes_per_second) &&
+                    Read(text, line.clock_ahead_ns);
+  if (!good || line.received > line.sent) return std::nullopt;
+  line.problem = text;
+  return line;
+}
+
 }  // namespace
 
 std::string TextOf(const Line& line) {
@@ -74,6 +96,7 @@ std::string TextOf(const Line& line) {
 std::optional<Line> ReadLine(std::string_view text) {
   const std::string_view kind = NextWord(text);
   if (kind == "measured") return ReadMeasured(text);
+  if (kind == "plain") return ReadPlain(text);
   if (kind == "listening") {
     Listening line;
     line.address = NextWord(text);

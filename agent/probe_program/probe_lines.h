@@ -41,13 +41,28 @@ struct Measured {
   bool operator==(const Measured&) const = default;
 };
 
+// Network beside RDMA: datagrams of the kernel with DSCP and ECN, round trips and bulk over TCP.
+struct PlainPath {
+  uint32_t sent = 0;  // datagrams
+  uint32_t received = 0;
+  uint32_t reordered = 0;  // received after a later datagram
+  uint32_t dscp_kept = 0;
+  uint32_t ecn_kept = 0;
+  uint32_t ecn_marked = 0;  // "congestion experienced"
+  uint64_t tcp_median_ns = 0;
+  uint64_t tcp_bytes_per_second = 0;
+  int64_t clock_ahead_ns = 0;  // the other end's clock minus the own one
+  std::string problem;         // why a part was not measured, one line
+  bool operator==(const PlainPath&) const = default;
+};
+
 struct Failed {
   Fault fault = Fault::kFailed;
   std::string message;  // text of one line
   bool operator==(const Failed&) const = default;
 };
 
-using Line = std::variant<Listening, Measured, Failed>;
+using Line = std::variant<Listening, PlainPath, Measured, Failed>;
 
 // Returns the text with its line feed.
 std::string TextOf(const Line& line);

@@ -149,6 +149,7 @@ void ProbePair::OnWaiting(const ProbeReport& report) {
   probe.set_message_bytes(request_.message_bytes() == 0 ? kUsualBytes : request_.message_bytes());
   probe.set_round_trips(request_.round_trips() == 0 ? kUsualRoundTrips : request_.round_trips());
   probe.set_bulk_bytes(request_.bulk_bytes());
+  probe.set_plain(request_.plain());
   Ask(connecting_, request_.from(), question, Before(Before(Left())), &ProbePair::OnConnecting);
 }
 

@@ -23,6 +23,7 @@ struct ConnectivityQuery {
   std::string size;
   std::string count;
   bool bandwidth = false;
+  bool network = false;
   std::string bytes;
   std::string pool;
 };
@@ -41,6 +42,7 @@ CallResult ReadRequest(const ConnectivityQuery& query, TestConnectivityRequest& 
   request.set_message_bytes(static_cast<uint32_t>(size));
   request.set_round_trips(static_cast<uint32_t>(count));
   request.set_bulk_bytes(bulk);
+  request.set_plain(query.network);
   if (query.pool.empty()) return {};
   std::string pool;
   if (auto r = FullName(*FindKind("pools"), query.pool, {}, pool); !r.ok()) return r;
@@ -197,6 +199,8 @@ void AddConnectivityCommands(CLI::App& app, Program& program) {
   test->add_option("--size", query->size, "of a message (64), at most 64KiB")->type_name("BYTES");
   test->add_option("--count", query->count, "messages there and back (1000)")->type_name("N");
   test->add_flag("--bandwidth", query->bandwidth, "then send in bulk");
+  test->add_flag("--network", query->network,
+                 "also the network beside RDMA: loss, order, DSCP, ECN, TCP, clocks");
   test->add_option("--bytes", query->bytes, "so much of it (64MiB), at most 4GiB")
       ->type_name("BYTES");
   test->add_option("-p,--pool", query->pool, "attach to this one (default/default)")

@@ -57,6 +57,61 @@ std::vector<std::string> Cells(const TestConnectivityResponse& test, bool wide) 
   return cells;
 }
 
+// Says how many of the received datagrams arrived as they were sent.
+std::string Share(uint32_t kept, uint32_t received) {
+  if (received == 0) return "-";
+  if (kept == received) return "kept";
+  if (kept == 0) return "lost";
+  return std::to_string(uint64_t{kept} * 100 / received) + "% kept";
+}
+
+// Milliseconds with their sign.
+std::string ClockText(int64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.1f", static_cast<double>(ns) / 1e6);
+  return text;
+}
+
+std::vector<std::string> PlainCells(const TestConnectivityResponse& test) {
+  const types::v1::PlainPath& path = test.connectivity().plain();
+  const bool counted = path.sent() != 0;
+  return {
+      ShortName(test.from()),
+      ShortName(test.to()),
+      counted ? std::to_string(path.sent() - path.received()) + "/" + std::to_string(path.sent())
+              : "-",
+      counted ? std::to_string(path.reordered()) : "-",
+      Share(path.dscp_kept(), path.received()),
+      Share(path.ecn_kept() + path.ecn_marked(), path.received()),
+      path.tcp_round_trip_median_ns() == 0 ? "-" : Microseconds(path.tcp_round_trip_median_ns()),
+      path.tcp_bytes_per_second() == 0 ? "-" : GigabitsPerSecond(path.tcp_bytes_per_second()),
+      ClockText(path.clock_ahead_ns())};
+}
+
+// Returns a table of the network beside RDMA; empty if no test measured it.
+std::string PlainView(const std::vector<TestConnectivityResponse>& tests, size_t limit) {
+  Table table;
+  table.AddColumn("FROM", Column::kCut);
+  table.AddColumn("TO", Column::kCut);
+  table.AddColumn("LOST", Column::kRight);
+  table.AddColumn("REORDERED", Column::kRight);
+  table.AddColumn("DSCP", Column::kLeft);
+  table.AddColumn("ECN", Column::kLeft);
+  table.AddColumn("TCP-US", Column::kRight);
+  table.AddColumn("GBIT/S", Column::kRight);
+  table.AddColumn("CLOCK-MS", Column::kRight);
+  std::string problems;
+  for (const TestConnectivityResponse& test : tests) {
+    if (!test.connectivity().has_plain()) continue;
+    table.AddRow(PlainCells(test));
+    if (!test.connectivity().plain().problem().empty()) {
+      problems += "\n" + ShortName(test.from()) + " to " + ShortName(test.to()) +
+                  ", beside RDMA:\n" + Wrapped(test.connectivity().plain().problem(), "    ");
+    }
+  }
+  return table.rows() == 0 ? std::string() : "\nbeside RDMA:\n" + table.Text(limit) + problems;
+}
+
 }  // namespace
 
 std::string ConnectivityView(const std::vector<TestConnectivityResponse>& tests, bool wide) {
@@ -86,7 +141,8 @@ std::string ConnectivityView(const std::vector<TestConnectivityResponse>& tests,
     // On one line, so that it can be copied.
     if (!test.remedy().empty()) reasons += "    remedy: " + test.remedy() + "\n";
   }
-  return table.Text(wide ? 0 : kLineLimit) + reasons + "\n" +
+  const size_t limit = wide ? 0 : kLineLimit;
+  return table.Text(limit) + PlainView(tests, limit) + reasons + "\n" +
          std::to_string(tests.size() - failed) + " ok, " + std::to_string(failed) + " failed\n";
 }
 

@@ -166,5 +166,31 @@ TEST(ConnectivityView, RowsAndReasons) {
   EXPECT_EQ(CodeOf({Found()[0]}), kOk);
 }
 
+TEST(ConnectivityView, TheNetworkBesideRdma) {
+  std::vector<TestConnectivityResponse> tests = {Found()[0], Found()[0], Found()[1]};
+  types::v1::PlainPath& path = *tests[0].mutable_connectivity()->mutable_plain();
+  path.set_sent(400);
+  path.set_received(396);
+  path.set_reordered(2);
+  path.set_dscp_kept(0);
+  path.set_ecn_kept(390);
+  path.set_ecn_marked(6);
+  path.set_tcp_round_trip_median_ns(41'000);
+  path.set_tcp_bytes_per_second(2'500'000'000);
+  path.set_clock_ahead_ns(-12'340'000);
+  tests[1].mutable_connectivity()->mutable_plain()->set_problem(
+      "the kernel of the other host does not have 192.0.2.2");
+  EXPECT_NE(ConnectivityView(tests, false)
+                .find("\nbeside RDMA:\n"
+                      "FROM    TO       LOST  REORDERED  DSCP  ECN   TCP-US  GBIT/S  CLOCK-MS\n"
+                      "host-a  host-b  4/400          2  lost  kept    41.0   20.00     -12.3\n"
+                      "host-a  host-b      -          -  -     -          -       -      +0.0\n"
+                      "\n"
+                      "host-a to host-b, beside RDMA:\n"
+                      "    the kernel of the other host does not have 192.0.2.2\n"),
+            std::string::npos)
+      << ConnectivityView(tests, false);
+}
+
 }  // namespace
 }  // namespace rocegw::cli

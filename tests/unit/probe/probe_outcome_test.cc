@@ -54,5 +54,22 @@ TEST(ProbeOutcome, Measurement_HasAllItsNumbers) {
             "round_trip_p99_ns: 6 bulk_bytes: 7 bulk_bytes_per_second: 8");
 }
 
+TEST(ProbeOutcome, ThePlainPath_HasAllItsNumbers) {
+  const auto path = PlainOf({.sent = 1,
+                             .received = 2,
+                             .reordered = 3,
+                             .dscp_kept = 4,
+                             .ecn_kept = 5,
+                             .ecn_marked = 6,
+                             .tcp_median_ns = 7,
+                             .tcp_bytes_per_second = 8,
+                             .clock_ahead_ns = -9,
+                             .problem = "no"});
+  EXPECT_EQ(path.ShortDebugString(),
+            "sent: 1 received: 2 reordered: 3 dscp_kept: 4 ecn_kept: 5 ecn_marked: 6 "
+            "tcp_round_trip_median_ns: 7 tcp_bytes_per_second: 8 clock_ahead_ns: -9 problem: "
+            "\"no\"");
+}
+
 }  // namespace
 }  // namespace rocegw::agent

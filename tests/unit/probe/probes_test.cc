@@ -134,18 +134,31 @@ TEST_F(ProbesTest, OneThatMeasures_IsKeptUntilItsTransportIsKnown) {
   UntilNoneRuns();
 }
 
+TEST_F(ProbesTest, TheNetworkBesideRdma_IsPartOfTheOneAnswer) {
+  Programs(
+      "echo plain 400 399 0 399 399 0 50000 7 -1; echo measured 77 1 2 3 4 5 6 7; exec sleep 1000");
+  Start(1, Request("192.0.2.9"));
+  Until(1);
+  EXPECT_FALSE(answers_[0].more());
+  EXPECT_EQ(answers_[0].probe().connectivity().plain().received(), 399u);
+  EXPECT_EQ(answers_[0].probe().connectivity().plain().clock_ahead_ns(), -1);
+  EXPECT_EQ(answers_[0].probe().connectivity().round_trip_p99_ns(), 5u);
+  UntilNoneRuns();
+}
+
 TEST_F(ProbesTest, Programs_GetWhatIsNeeded) {
   setenv("ROCEGW_DISABLE", "1", 1);
   Programs("echo failed failed \"$ROCEGW_DISABLE$ROCEGW_RUN $@\"");
   auto request = Request("fd77::9");
   request.set_bulk_bytes(4096);
+  request.set_plain(true);
   Start(1, request);
   Until(1);
   unsetenv("ROCEGW_DISABLE");
   EXPECT_EQ(answers_[0].probe().message(),
             "1 --socket /run/the.sock -- " + folder_ +
                 "/rocegw-probe --time-limit 20000 --connect fd77::9 7 --message-bytes 64 "
-                "--round-trips 1000 --bulk-bytes 4096");
+                "--round-trips 1000 --bulk-bytes 4096 --plain");
   answers_.clear();
   Start(2, Request());
   Until(1);
