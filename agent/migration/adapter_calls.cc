@@ -104,6 +104,7 @@ MigrationReport RunCall(const Adapter& adapter, const MigrationCall& call) {
                                     .id = std::to_string(call.command()),
                                     .cluster = call.cluster(),
                                     .node = call.node()};
+  request.question = call.command() == 0;
   request.from = *migration::FromWord<Transport>(call.from());
   request.to = *migration::FromWord<Transport>(call.to());
   request.deadline_seconds =

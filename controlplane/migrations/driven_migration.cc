@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "controlplane/migrations/nodes/node_call.h"
 #include "controlplane/migrations/transition_audit.h"
 
 namespace rocegw::migrations {
@@ -127,20 +128,6 @@ void DrivenMigration::LookAtNodes(int64_t now) {
   }
 }
 
-fleet::v1::MigrationCall DrivenMigration::CallFor(uint32_t node, const std::string& call) const {
-  fleet::v1::MigrationCall asked;
-  asked.set_migration("migrations/" + stored_.id);
-  asked.set_incarnation(stored_.created);
-  asked.set_epoch(stored_.record.epoch);
-  asked.set_adapter(stored_.plan.adapter);
-  asked.set_call(call);
-  asked.set_cluster(stored_.plan.cluster);
-  asked.set_node(stored_.plan.nodes[node].name);
-  asked.set_from(std::string(WordOf(stored_.plan.nodes[node].from)));
-  asked.set_to(std::string(WordOf(stored_.plan.target)));
-  return asked;
-}
-
 void DrivenMigration::Ask(uint32_t node, fleet::v1::MigrationCall call, Purpose purpose,
                           uint64_t number, int64_t limit) {
   *call.mutable_time_limit() = TimeUtil::SecondsToDuration(limit);
@@ -168,7 +155,7 @@ void DrivenMigration::SendCommands(int64_t now) {
     const auto known = sent_.find(node.pending->id);
     if (known != sent_.end() && (known->second == 0 || now < known->second)) continue;
     sent_[node.pending->id] = 0;
-    fleet::v1::MigrationCall call = CallFor(i, std::string(WordOf(node.pending->step)));
+    fleet::v1::MigrationCall call = CallFor(stored_, i, std::string(WordOf(node.pending->step)));
     call.set_command(node.pending->id);
     Ask(i, std::move(call), Purpose::kCommand, node.pending->id,
         std::max<int64_t>(node.pending->deadline - now, 1));
@@ -192,6 +179,7 @@ void DrivenMigration::OnAnswer(const Arrived& arrived, int64_t now) {
       return OnGates(arrived, now);
     case Purpose::kHello:
     case Purpose::kPath:
+    case Purpose::kQuota:
     case Purpose::kPreflightGate:
     case Purpose::kInventory:
       if (arrived.number == 0) return OnInventory(arrived, now);
@@ -212,7 +200,7 @@ void DrivenMigration::AskGates(int64_t now) {
       continue;
     }
     ++gates_.waiting;
-    Ask(i, CallFor(i, "health"), Purpose::kHealth, record.gate_round, kQuestionLimit);
+    Ask(i, CallFor(stored_, i, "health"), Purpose::kHealth, record.gate_round, kQuestionLimit);
   }
   if (!stored_.plan.gates.empty()) {
     ++gates_.waiting;
@@ -306,9 +294,13 @@ void DrivenMigration::RunPreflight(int64_t now) {
       TestPath(question->node, question->peer);
       continue;
     }
+    if (question->purpose == Purpose::kQuota) {
+      ReadQuota(question->node);
+      continue;
+    }
     const bool hello = question->purpose == Purpose::kHello;
-    Ask(question->node, CallFor(question->node, hello ? "hello" : "inventory"), question->purpose,
-        questions_, kQuestionLimit);
+    Ask(question->node, CallFor(stored_, question->node, hello ? "hello" : "inventory"),
+        question->purpose, questions_, kQuestionLimit);
   }
   if (const auto result = preflight_->Result(); result.has_value() && Apply(*result, now))
     preflight_.reset();
@@ -326,6 +318,18 @@ void DrivenMigration::TestPath(uint32_t from, uint32_t to) {
       });
 }
 
+void DrivenMigration::ReadQuota(uint32_t node) {
+  context_.nodes.ReadQuota(
+      stored_.plan.nodes[node].name, kPathLimit,
+      [inbox = context_.inbox, id = stored_.id, node, number = questions_](NodeAnswer answer) {
+        inbox->Put({.migration = id,
+                    .purpose = Purpose::kQuota,
+                    .node = node,
+                    .number = number,
+                    .answer = std::move(answer)});
+      });
+}
+
 void DrivenMigration::LookForDrift(int64_t now) {
   if (drift_asked_ || now < drift_at_ || !LooksForDrift(stored_.record.state)) return;
   const auto count = static_cast<uint32_t>(stored_.record.nodes.size());
@@ -333,7 +337,8 @@ void DrivenMigration::LookForDrift(int64_t now) {
     drift_node_ = (drift_node_ + 1) % count;
     if (!stored_.record.nodes[drift_node_].reachable) continue;
     drift_asked_ = true;
-    Ask(drift_node_, CallFor(drift_node_, "inventory"), Purpose::kInventory, 0, kQuestionLimit);
+    Ask(drift_node_, CallFor(stored_, drift_node_, "inventory"), Purpose::kInventory, 0,
+        kQuestionLimit);
     return;
   }
 }

@@ -61,7 +61,7 @@ class DrivenMigration {
   void LookForDrift(int64_t now);
   void OnInventory(const Arrived& arrived, int64_t now);
   void TestPath(uint32_t from, uint32_t to);
-  fleet::v1::MigrationCall CallFor(uint32_t node, const std::string& call) const;
+  void ReadQuota(uint32_t node);
   void Ask(uint32_t node, fleet::v1::MigrationCall call, Purpose purpose, uint64_t number,
            int64_t limit);
 

@@ -88,6 +88,13 @@ admin::v1::Migration MessageOf(const StoredMigration& stored, Detail detail, int
   if (detail == Detail::kSummary) return message;
   AddNodes(stored, message);
   for (const std::string& gate : stored.plan.gates) message.add_gates(gate);
+  for (const migration::Finding& found : record.findings) {
+    admin::v1::PreflightFinding& finding = *message.add_findings();
+    finding.set_class_(Text(WordOf(found.kind)));
+    finding.set_subject(found.subject);
+    finding.set_text(found.text);
+    finding.set_remedy(found.remedy);
+  }
   migration::Record copy = record;
   const int64_t wake_at = migration::Handle(stored.plan, copy, migration::Tick{}, now).wake_at;
   if (wake_at != 0) *message.mutable_wake_time() = TimeUtil::SecondsToTimestamp(wake_at);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "controlplane/api/calls/audit_note.h"
 #include "controlplane/api/calls/unary_call.h"
 #include "controlplane/migration/plan/gate.h"
 #include "controlplane/migrations/delete_call.h"
@@ -23,6 +24,8 @@ using migration::Verb;
 
 constexpr int kUsualEvents = 200;
 constexpr int kMostEvents = 1000;
+// The end of a node's time is reported by its agent or the router, which needs some of the call's.
+constexpr std::chrono::seconds kAnswerMargin(7);
 
 std::string IdOf(const std::string& name) { return name.substr(name.find('/') + 1); }
 
@@ -251,6 +254,32 @@ grpc::ServerUnaryReactor* MigrationsService::SetMigrationLimits(
               [limits = request->limits()](const StoredMigration& stored) -> OrderOrError {
                 return Order{.verb = Verb::kSet, .knobs = KnobsOf(stored.record.knobs, limits)};
               });
+}
+
+grpc::ServerUnaryReactor* MigrationsService::VerifyMigration(
+    grpc::CallbackServerContext* context, const admin::v1::VerifyMigrationRequest* request,
+    admin::v1::VerifyMigrationResponse* response) {
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+    if (!verifications_.Begin()) {
+      return reactor->Finish(
+          api::ToStatus({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                         "TOO_MANY_VERIFICATIONS",
+                         "this controller runs as many verifications as it may; try again",
+                         {},
+                         {}}));
+    }
+    const auto left = std::chrono::floor<std::chrono::seconds>(context->deadline() -
+                                                               std::chrono::system_clock::now());
+    std::make_shared<VerifyCall>(backend_.store, nodes_, *request,
+                                 api::AuditOf(admitted, request->name(), *request),
+                                 std::max(left - kAnswerMargin, std::chrono::seconds(1)), response,
+                                 [this, reactor](const grpc::Status& status) {
+                                   verifications_.End();
+                                   reactor->Finish(status);
+                                 })
+        ->Start();
+  };
+  return api::WhenAdmitted(*context, *request, backend_.follower, serve);
 }
 
 grpc::ServerUnaryReactor* MigrationsService::DeleteMigration(

@@ -8,7 +8,9 @@
 
 #include "controlplane/api/services/standard_service.h"
 #include "controlplane/migrations/gates/gate_source.h"
+#include "controlplane/migrations/nodes/node_access.h"
 #include "controlplane/migrations/order_call.h"
+#include "controlplane/migrations/verify_call.h"
 #include "rocegw/admin/v1/migrations.grpc.pb.h"
 
 namespace rocegw::migrations {
@@ -18,8 +20,9 @@ class MigrationsService final : public admin::v1::Migrations::CallbackService {
   // Migrations that a store keeps.
   static constexpr size_t kMost = 64;
 
-  MigrationsService(const api::Backend& backend, const GateSource& gates)
-      : backend_(backend), gates_(gates) {}
+  // `nodes` outlives the service.
+  MigrationsService(const api::Backend& backend, const GateSource& gates, NodeAccess& nodes)
+      : backend_(backend), gates_(gates), nodes_(nodes) {}
 
   grpc::ServerUnaryReactor* CreateMigration(grpc::CallbackServerContext* context,
                                             const admin::v1::CreateMigrationRequest* request,
@@ -42,6 +45,9 @@ class MigrationsService final : public admin::v1::Migrations::CallbackService {
   grpc::ServerUnaryReactor* SetMigrationLimits(grpc::CallbackServerContext* context,
                                                const admin::v1::SetMigrationLimitsRequest* request,
                                                admin::v1::Migration* response) override;
+  grpc::ServerUnaryReactor* VerifyMigration(grpc::CallbackServerContext* context,
+                                            const admin::v1::VerifyMigrationRequest* request,
+                                            admin::v1::VerifyMigrationResponse* response) override;
   grpc::ServerUnaryReactor* DeleteMigration(grpc::CallbackServerContext* context,
                                             const admin::v1::DeleteMigrationRequest* request,
                                             admin::v1::DeleteMigrationResponse* response) override;
@@ -54,6 +60,8 @@ class MigrationsService final : public admin::v1::Migrations::CallbackService {
 
   const api::Backend& backend_;
   const GateSource& gates_;
+  NodeAccess& nodes_;
+  Verifications verifications_;
 };
 
 }  // namespace rocegw::migrations

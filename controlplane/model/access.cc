@@ -34,11 +34,11 @@ constexpr std::array kRoles = {
             "gateways.join "
             "operations.* audit.list "
             "audit.verify migrations.get migrations.list migrations.create migrations.control "
-            "migrations.update"},
+            "migrations.update migrations.verify"},
     RoleRow{types::v1::TENANT_ADMIN, "tenants.get pools.*"},
     RoleRow{types::v1::MIGRATION_APPROVER,
             "operations.get operations.list gateways.get gateways.list migrations.get "
-            "migrations.list migrations.approve"},
+            "migrations.list migrations.approve migrations.verify"},
     RoleRow{types::v1::ADMIN,
             "tenants.* pools.* ccPolicies.* gateways.* roleBindings.* operations.* audit.* "
             "migrations.*"},

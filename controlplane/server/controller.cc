@@ -150,8 +150,8 @@ struct Fleet {
         operations(backend),
         audit(backend),
         gates(std::move(prometheus)),
-        migrations(backend, gates),
         migration_nodes(*follower, router, enrollment.node_lifetime()),
+        migrations(backend, gates, migration_nodes),
         nodes(enrollment,
               {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations},
               keys),
@@ -185,8 +185,8 @@ struct Fleet {
   api::OperationsService operations;
   api::AuditService audit;
   migrations::PrometheusGates gates;
-  migrations::MigrationsService migrations;
   migrations::FleetNodes migration_nodes;
+  migrations::MigrationsService migrations;
   api::NodeService nodes;
   api::ReplicaService replicas;
 };

@@ -255,6 +255,7 @@ void AddMigrateCommands(CLI::App& app, Program& program) {
   AddSimulate(*migrate, program);
   AddAdapterCommands(*migrate, program);
   AddRunningCommands(*migrate, program);
+  AddVerifyCommand(*migrate, program);
 }
 
 }  // namespace rocegw::cli

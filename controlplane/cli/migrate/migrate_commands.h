@@ -10,5 +10,7 @@ namespace rocegw::cli {
 void AddAdapterCommands(CLI::App& migrate, Program& program);
 // Commands for migrations that a controller drives.
 void AddRunningCommands(CLI::App& migrate, Program& program);
+// Verification by hand.
+void AddVerifyCommand(CLI::App& migrate, Program& program);
 
 }  // namespace rocegw::cli

@@ -23,7 +23,7 @@ std::string Line(const std::string& name, const std::string& text) {
 }
 
 // Returns the text in lines of at most 80 columns, the later ones indented below the first.
-std::string Wrapped(const std::string& name, const std::string& text) {
+std::string NamedLines(const std::string& name, const std::string& text) {
   std::string out;
   std::string line;
   for (size_t begin = 0; begin < text.size();) {
@@ -84,8 +84,8 @@ std::string PlanText(const migration::Plan& plan, size_t limit) {
                             std::to_string(plan.knobs.max_unavailable) + " out of service" +
                             (plan.per_domain.empty() ? "" : ", of one " + plan.per_domain));
   text += Line("soak", AgeText(plan.knobs.soak) + " after each wave");
-  for (const std::string& gate : plan.gates) text += Wrapped("gate", gate);
-  for (const std::string& note : plan.notes) text += Wrapped("note", note);
+  for (const std::string& gate : plan.gates) text += NamedLines("gate", gate);
+  for (const std::string& note : plan.notes) text += NamedLines("note", note);
   text += "\n";
   Table table;
   table.AddColumn("WAVE", Column::kCut);
@@ -141,7 +141,7 @@ std::string SimulationText(const SimulationView& view, size_t limit) {
     text += events.Text(limit) + "\n";
   }
   text += Line("state", std::string(WordOf(record.state)));
-  if (!record.reason.empty()) text += Wrapped("why", record.reason);
+  if (!record.reason.empty()) text += NamedLines("why", record.reason);
   text += Line("took", AgeText(view.simulation.now() - view.begun_at) + " of simulated time, " +
                            std::to_string(view.simulation.commands()) + " commands");
   text += Line("unavailable", "at most " + std::to_string(view.simulation.most_unavailable()) +
@@ -150,7 +150,7 @@ std::string SimulationText(const SimulationView& view, size_t limit) {
                                  ? "12 of 12 held"
                                  : std::to_string(view.simulation.violations().size()) + " broken");
   for (const migration::Violation& violation : view.simulation.violations())
-    text += Wrapped("  broken", std::to_string(violation.invariant) + ": " + violation.text);
+    text += NamedLines("  broken", std::to_string(violation.invariant) + ": " + violation.text);
   text += "\n";
   Table waves;
   waves.AddColumn("WAVE", Column::kCut);

@@ -8,6 +8,7 @@
 
 #include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/exit_code.h"
+#include "controlplane/cli/migrate/findings_view.h"
 #include "controlplane/cli/migrate/migrate_commands.h"
 #include "controlplane/cli/migrate/status_view.h"
 #include "controlplane/cli/printing.h"
@@ -68,9 +69,10 @@ CallResult AwaitPreflight(Program& program, const std::string& id, Migration& mi
     std::this_thread::sleep_for(kBetweenPreflightLooks);
     if (auto result = Get(program, id, migration); !result.ok()) return result;
   }
-  if (migration.state() == "PLANNED")
-    return {kFailed, "the preflight failed: " + migration.reason(), {}};
-  return {};
+  line.Show("");
+  if (program.is_table()) std::cerr << FindingsText(migration);
+  if (migration.state() != "PLANNED") return {};
+  return {kFailed, "the preflight failed: " + migration.reason(), {}};
 }
 
 CallResult Control(Program& program, const RunningQuery& query, admin::v1::MigrationVerb verb,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "controlplane/cli/migrate/findings_view.h"
 #include "controlplane/cli/views/table.h"
 #include "gateway/base/foreign_text.h"
 
@@ -206,6 +207,9 @@ std::string MigrationStatusText(const Migration& migration, size_t limit) {
   if (const std::string stops = Stops(migration); !stops.empty())
     text += StatusRow("stops at", stops);
   text += "\n" + WavesText(migration, limit) + NodesText(migration, limit);
+  // Findings are of use until the migration starts; a report has them afterwards.
+  if (IsOneOf(migration.state(), {"PLANNED", "PREFLIGHTED"}) && !migration.findings().empty())
+    text += "\n" + FindingsText(migration);
   if (migration.exits().empty()) return text;
   text += "\nwhat a person can do now:\n";
   for (const std::string& exit : migration.exits()) text += "  " + ForeignText(exit) + "\n";
@@ -244,6 +248,13 @@ std::string MigrationReportText(const Migration& migration,
   for (const MigrationNode& node : migration.nodes()) {
     text += "| " + node.name() + " | " + node.wave() + " | " + node.state() + " | " +
             ForeignText(node.reason()) + " |\n";
+  }
+  if (!migration.findings().empty()) {
+    text += "\n| preflight | where | what | remedy |\n|---|---|---|---|\n";
+    for (const admin::v1::PreflightFinding& found : migration.findings()) {
+      text += "| " + found.class_() + " | " + ForeignText(found.subject()) + " | " +
+              ForeignText(found.text()) + " | " + ForeignText(found.remedy()) + " |\n";
+    }
   }
   text += "\n| after | who | what | from | to | why |\n|---|---|---|---|---|---|\n";
   const int64_t begin = events.events().empty() ? 0 : events.events(0).time().seconds();

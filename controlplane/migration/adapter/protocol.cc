@@ -38,6 +38,7 @@ std::string RequestLine(const AdapterRequest& request) {
                {"id", request.id},
                {"call", request.call},
                {"deadline_seconds", request.deadline_seconds}};
+  if (request.question) json["question"] = true;
   if (!request.cluster.empty()) json["cluster"] = request.cluster;
   if (!request.node.empty()) {
     json["node"] = request.node;

@@ -24,6 +24,7 @@ struct AdapterRequest {
   Transport from = Transport::kTcp;
   Transport to = Transport::kGateway;
   int64_t deadline_seconds = 60;
+  bool question = false;  // the call is no step: nothing may change
 };
 // Without the line's end.
 std::string RequestLine(const AdapterRequest& request);

@@ -98,6 +98,8 @@ void Handling::On(const PreflightResult& result) {
     return;
   }
   record_.preflight_wanted = false;
+  record_.findings = result.findings;
+  if (record_.findings.size() > kMostFindings) record_.findings.resize(kMostFindings);
   if (result.passed) {
     record_.preflight_at = record_.now;
     writer_.SetMigration(S::kPreflighted, result.text);

@@ -54,6 +54,7 @@ struct InventorySeen {
 struct PreflightResult {
   bool passed = false;
   std::string text;
+  std::vector<Finding> findings;  // the worst first
 };
 // A controller begins to drive: after a start, or after another one was lost.
 struct TakeOver {};

@@ -44,6 +44,21 @@ struct NodeRecord {
   std::string reason;         // why the node is where it is, one line
 };
 
+// Result of a preflight about one node or path.
+struct Finding {
+  enum class Class : uint8_t {
+    kBlocks,  // the migration does not start
+    kWarns,   // the migration may start, and a person should know
+  };
+  Class kind = Class::kBlocks;
+  std::string subject;  // a node, or a path: "n1 to n2"
+  std::string text;
+  std::string remedy;
+};
+// More findings than a person reads are not kept.
+inline constexpr size_t kMostFindings = 32;
+std::string_view WordOf(Finding::Class kind);
+
 struct WaveRecord {
   WaveState state = WaveState::kWaiting;
   int64_t since = 0;
@@ -63,6 +78,7 @@ struct Record {
   int64_t since = 0;
   int64_t preflight_at = 0;
   bool preflight_wanted = false;
+  std::vector<Finding> findings;  // the newest preflight, the worst first
   bool inventory_matches = true;
   uint32_t wave = 0;  // the current one
   uint64_t gate_round = 0;

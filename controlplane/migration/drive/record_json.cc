@@ -75,6 +75,27 @@ NodeRecord ReadNode(const Json& json) {
   return node;
 }
 
+Json FindingsJson(const std::vector<Finding>& findings) {
+  Json list = Json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({finding.kind, finding.subject, finding.text.substr(0, kLongestStoredReason),
+                    finding.remedy.substr(0, kLongestStoredReason)});
+  }
+  return list;
+}
+
+std::vector<Finding> ReadFindings(const Json& json) {
+  std::vector<Finding> findings;
+  if (json.size() > kMostFindings) throw std::out_of_range("too many findings");
+  for (const Json& row : json) {
+    findings.push_back({.kind = ReadEnum(row.at(0), Finding::Class::kWarns),
+                        .subject = row.at(1).get<std::string>(),
+                        .text = row.at(2).get<std::string>(),
+                        .remedy = row.at(3).get<std::string>()});
+  }
+  return findings;
+}
+
 Record HeadFromJson(const Json& json) {
   Record record;
   if (json.at("format").get<int>() != kRecordFormat) throw std::out_of_range("an unknown format");
@@ -91,6 +112,8 @@ Record HeadFromJson(const Json& json) {
   json.at("preflight_at").get_to(record.preflight_at);
   json.at("preflight_wanted").get_to(record.preflight_wanted);
   json.at("inventory_matches").get_to(record.inventory_matches);
+  // Records from before there were findings have none.
+  if (json.contains("findings")) record.findings = ReadFindings(json.at("findings"));
   json.at("wave").get_to(record.wave);
   json.at("gate_round").get_to(record.gate_round);
   json.at("gate_pending").get_to(record.gate_pending);
@@ -138,6 +161,10 @@ void Check(const Plan& plan, const Record& record) {
 
 }  // namespace
 
+std::string_view WordOf(Finding::Class kind) {
+  return kind == Finding::Class::kBlocks ? "blocks" : "warns";
+}
+
 std::string RecordHeadJson(const Record& record) {
   Json waves = Json::array();
   for (const WaveRecord& wave : record.waves)
@@ -156,6 +183,7 @@ std::string RecordHeadJson(const Record& record) {
                      {"preflight_at", record.preflight_at},
                      {"preflight_wanted", record.preflight_wanted},
                      {"inventory_matches", record.inventory_matches},
+                     {"findings", FindingsJson(record.findings)},
                      {"wave", record.wave},
                      {"gate_round", record.gate_round},
                      {"gate_pending", record.gate_pending},

@@ -15,7 +15,9 @@ constexpr std::chrono::seconds kMargin(5);
 constexpr uint32_t kPathMessageBytes = 8192;
 constexpr uint32_t kPathRoundTrips = 100;
 constexpr uint64_t kPathBulkBytes = 4 << 20;
+constexpr char kProbeTenant[] = "tenants/default";
 constexpr char kProbePool[] = "tenants/default/pools/default";
+constexpr int32_t kMostPools = 1000;
 // Nodes renew their certificates at half of the lifetime, so less than a quarter means that it
 // fails. Certificates from before a longer lifetime was configured are as long as they were.
 constexpr int kShortestPart = 4;
@@ -63,6 +65,43 @@ void FleetNodes::Call(const std::string& node, const fleet::v1::MigrationCall& c
               });
 }
 
+std::optional<uint64_t> FleetNodes::QpLimit(const std::string& node) {
+  std::optional<uint64_t> least;
+  const auto take = [&](const types::v1::Limits& limits) {
+    if (limits.has_qps()) least = std::min(least.value_or(UINT64_MAX), limits.qps());
+  };
+  follower_.Read([&](const sync::Fleet& fleet) {
+    const auto gateway = fleet.view.gateways.find("gateways/" + node);
+    if (gateway != fleet.view.gateways.end()) take(gateway->second.object.status().capacity());
+    const auto tenant = fleet.view.tenants.find(kProbeTenant);
+    if (tenant != fleet.view.tenants.end()) take(tenant->second.object.spec().quota().peak());
+    const auto pool = fleet.view.pools.find(kProbePool);
+    if (pool != fleet.view.pools.end()) take(pool->second.object.spec().quota().peak());
+  });
+  return least;
+}
+
+void FleetNodes::ReadQuota(const std::string& node, std::chrono::seconds limit,
+                           std::function<void(NodeAnswer)> done) {
+  const std::optional<uint64_t> most = QpLimit(node);
+  fleet::v1::TunnelQuestion question;
+  question.mutable_list_pools()->set_page_size(kMostPools);
+  const auto answered = [most, done = std::move(done)](sync::TunnelResult result) {
+    NodeAnswer answer{.code = result.code, .message = std::move(result.message)};
+    if (result.parts.empty() || !most.has_value()) return done(std::move(answer));
+    uint64_t used = 0;
+    for (const types::v1::PoolUsage& pool : result.parts[0].pools().pools()) {
+      if (pool.pool() != kProbePool) continue;
+      for (const types::v1::LimitUsage& usage : pool.limits()) {
+        if (usage.limit() == "qps") used = usage.used();
+      }
+    }
+    answer.free_qps = *most - std::min(used, *most);
+    done(std::move(answer));
+  };
+  router_.Ask("gateways/" + node, question, api::QuestionRouter::Clock::now() + limit, answered);
+}
+
 void FleetNodes::TestPath(const std::string& from, const std::string& to,
                           std::chrono::seconds limit, std::function<void(NodeAnswer)> done) {
   admin::v1::TestConnectivityRequest request;
@@ -72,15 +111,18 @@ void FleetNodes::TestPath(const std::string& from, const std::string& to,
   request.set_message_bytes(kPathMessageBytes);
   request.set_round_trips(kPathRoundTrips);
   request.set_bulk_bytes(kPathBulkBytes);
+  request.set_plain(true);
   const auto answered = [done =
                              std::move(done)](const admin::v1::TestConnectivityResponse& result) {
     NodeAnswer answer{.median_ns = result.connectivity().round_trip_median_ns(),
                       .p99_ns = result.connectivity().round_trip_p99_ns(),
                       .bytes_per_second = result.connectivity().bulk_bytes_per_second()};
+    if (result.connectivity().has_plain()) answer.plain = result.connectivity().plain();
     if (result.fault() != types::v1::CONNECTIVITY_FAULT_UNSPECIFIED) {
       answer.code = grpc::StatusCode::FAILED_PRECONDITION;
       answer.message = types::v1::ConnectivityFault_Name(result.fault()) + " at " +
                        result.noticed_at() + ": " + result.message();
+      answer.remedy = result.remedy();
     }
     done(std::move(answer));
   };

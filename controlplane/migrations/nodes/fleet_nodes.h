@@ -24,10 +24,16 @@ class FleetNodes final : public NodeAccess {
   std::string Problem(const std::string& node) override;
   void Call(const std::string& node, const fleet::v1::MigrationCall& call,
             std::chrono::seconds limit, std::function<void(NodeAnswer)> done) override;
+  void ReadQuota(const std::string& node, std::chrono::seconds limit,
+                 std::function<void(NodeAnswer)> done) override;
   void TestPath(const std::string& from, const std::string& to, std::chrono::seconds limit,
                 std::function<void(NodeAnswer)> done) override;
 
  private:
+  // Returns the limit of queue pairs that the controller knows for the pool of probes on the node;
+  // nullopt: none.
+  std::optional<uint64_t> QpLimit(const std::string& node);
+
   sync::FleetFollower& follower_;
   api::QuestionRouter& router_;
   const std::chrono::seconds certificate_lifetime_;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "rocegw/fleet/v1/node.pb.h"
@@ -15,11 +16,15 @@ namespace rocegw::migrations {
 struct NodeAnswer {
   int code = 0;
   std::string message;
+  std::string remedy;  // for a path that does not work; may be empty
   fleet::v1::MigrationReport report;
   // Results of a path test: median round trip, its 99th percentile, and the rate at full speed.
   uint64_t median_ns = 0;
   uint64_t p99_ns = 0;
   uint64_t bytes_per_second = 0;
+  std::optional<types::v1::PlainPath> plain;  // network beside RDMA
+  // Result of ReadQuota; not set: no limit is known.
+  std::optional<uint64_t> free_qps;
 };
 
 class NodeAccess {
@@ -36,6 +41,10 @@ class NodeAccess {
   // ways. `done` as above; a path that does not work has a code.
   virtual void TestPath(const std::string& from, const std::string& to, std::chrono::seconds limit,
                         std::function<void(NodeAnswer)> done) = 0;
+  // Reads how many more queue pairs programs of the node may make in the pool that the path tests
+  // use. `done` as above.
+  virtual void ReadQuota(const std::string& node, std::chrono::seconds limit,
+                         std::function<void(NodeAnswer)> done) = 0;
 };
 
 }  // namespace rocegw::migrations

@@ -19,6 +19,7 @@ enum class Purpose : uint8_t {
   kCommand,
   kHello,
   kPath,
+  kQuota,
   kInventory,
   kHealth,
   kGate,

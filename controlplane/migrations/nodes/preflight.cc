@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "controlplane/migration/drive/procedure.h"
+#include "controlplane/migrations/nodes/path_findings.h"
 #include "gateway/base/foreign_text.h"
 
 namespace rocegw::migrations {
@@ -28,6 +29,8 @@ uint32_t Preflight::paths() const {
   return static_cast<uint32_t>(plan_.nodes.size());
 }
 
+uint32_t Preflight::quotas() const { return paths(); }
+
 std::optional<Preflight::Question> Preflight::Next() {
   if (next_ < plan_.nodes.size()) {
     if (in_flight_ >= kMostInFlight) return std::nullopt;
@@ -35,6 +38,11 @@ std::optional<Preflight::Question> Preflight::Next() {
     return Question{Purpose::kHello, next_++};
   }
   if (problems_ != 0) return std::nullopt;
+  if (next_quota_ < quotas()) {
+    if (in_flight_ >= kMostInFlight) return std::nullopt;
+    ++in_flight_;
+    return Question{Purpose::kQuota, next_quota_++};
+  }
   if (next_path_ < paths()) {
     // Greetings that are under way may still find a problem.
     if (in_flight_ >= kMostPaths) return std::nullopt;
@@ -53,36 +61,71 @@ std::optional<Preflight::Question> Preflight::Next() {
   return Question{Purpose::kInventory, 0};
 }
 
-void Preflight::Complain(const std::string& subject, const std::string& text) {
-  if (problems_++ == 0) first_problem_ = subject + ": " + text;
+void Preflight::Add(migration::Finding finding) {
+  const bool blocks = finding.kind == migration::Finding::Class::kBlocks;
+  if (!blocks) ++warnings_;
+  if (blocks && problems_++ == 0) first_problem_ = finding.subject + ": " + finding.text;
+  // The worst first: a finding that blocks is kept whatever was found before.
+  const auto at =
+      std::ranges::find(findings_, migration::Finding::Class::kWarns, &migration::Finding::kind);
+  findings_.insert(blocks ? at : findings_.end(), std::move(finding));
+  if (findings_.size() > migration::kMostFindings) findings_.pop_back();
+}
+
+void Preflight::Complain(const std::string& subject, const std::string& text,
+                         const std::string& remedy) {
+  Add({migration::Finding::Class::kBlocks, subject, text, remedy});
 }
 
 void Preflight::OnUnreachable(uint32_t node) {
   --in_flight_;
-  Complain(plan_.nodes[node].name, "there is no connected gateway of this name");
+  const std::string& name = plan_.nodes[node].name;
+  Complain(name, "there is no connected gateway of this name",
+           "rocegwctl get gateways; on the host: systemctl status rocegw-agent");
 }
 
 void Preflight::OnProblem(uint32_t node, const std::string& problem) {
   Complain(plan_.nodes[node].name, problem);
 }
 
+void Preflight::OnPath(const Arrived& arrived) {
+  const NodeAnswer& answer = arrived.answer;
+  const std::string path =
+      plan_.nodes[arrived.node].name + " to " + plan_.nodes[(arrived.node + 1) % paths()].name;
+  if (answer.code != 0)
+    return Complain(path, ForeignText(answer.message.substr(0, 256)), answer.remedy);
+  slowest_ns_ = std::max(slowest_ns_, answer.median_ns);
+  slowest_p99_ns_ = std::max(slowest_p99_ns_, answer.p99_ns);
+  if (answer.bytes_per_second < lowest_rate_) {
+    lowest_rate_ = answer.bytes_per_second;
+    lowest_rate_path_ = path;
+  }
+  for (migration::Finding& finding : PathFindings(path, answer)) Add(std::move(finding));
+}
+
+// Each node has a connection with each other one, so that the cluster has N (N - 1) queue pairs.
+void Preflight::OnQuota(const Arrived& arrived) {
+  const NodeAnswer& answer = arrived.answer;
+  const std::string& name = plan_.nodes[arrived.node].name;
+  const uint64_t peers = plan_.nodes.size() - 1;
+  if (answer.code != 0) {
+    return Add({migration::Finding::Class::kWarns, name,
+                "its quota is not known: " + ForeignText(answer.message.substr(0, 160)),
+                "rocegwctl get pools -g " + name});
+  }
+  if (!answer.free_qps.has_value() || *answer.free_qps >= peers) return;
+  Complain(name,
+           std::to_string(*answer.free_qps) + " more queue pairs fit the quota, and " +
+               std::to_string(peers) + " peers need one each",
+           "raise quota.peak.qps of the pool and its tenant, or limits.qps of the gateway");
+}
+
 void Preflight::OnAnswer(const Arrived& arrived) {
   --in_flight_;
   const NodeAnswer& answer = arrived.answer;
   const std::string& name = plan_.nodes[arrived.node].name;
-  if (arrived.purpose == Purpose::kPath) {
-    const std::string& peer = plan_.nodes[(arrived.node + 1) % paths()].name;
-    if (answer.code == 0) {
-      slowest_ns_ = std::max(slowest_ns_, answer.median_ns);
-      slowest_p99_ns_ = std::max(slowest_p99_ns_, answer.p99_ns);
-      if (answer.bytes_per_second < lowest_rate_) {
-        lowest_rate_ = answer.bytes_per_second;
-        lowest_rate_path_ = name + " to " + peer;
-      }
-      return;
-    }
-    return Complain(name + " to " + peer, ForeignText(answer.message.substr(0, 256)));
-  }
+  if (arrived.purpose == Purpose::kPath) return OnPath(arrived);
+  if (arrived.purpose == Purpose::kQuota) return OnQuota(arrived);
   if (arrived.purpose == Purpose::kPreflightGate) {
     const migration::StepResult verdict = ResultOf(arrived);
     // A gate on the new transport may have no data before the first node has it.
@@ -110,9 +153,9 @@ std::optional<migration::PreflightResult> Preflight::Result() const {
   if (problems_ != 0) {
     return migration::PreflightResult{
         .passed = false,
-        .text =
-            first_problem_ +
-            (problems_ == 1 ? "" : ", and " + std::to_string(problems_ - 1) + " more problems")};
+        .text = first_problem_ +
+                (problems_ == 1 ? "" : ", and " + std::to_string(problems_ - 1) + " more problems"),
+        .findings = findings_};
   }
   if (!inventory_read_) return std::nullopt;
   std::string text = std::to_string(plan_.nodes.size()) + " nodes answered";
@@ -123,8 +166,9 @@ std::optional<migration::PreflightResult> Preflight::Result() const {
             std::to_string(lowest_rate_ / 1'000'000) + " MB/s)";
   }
   if (!undecided_.empty()) text += ", undecided: " + undecided_;
-  return migration::PreflightResult{.passed = true,
-                                    .text = text + ", the inventory is the planned one"};
+  text += ", the inventory is the planned one";
+  if (warnings_ != 0) text += "; warnings: " + std::to_string(warnings_);
+  return migration::PreflightResult{.passed = true, .text = text, .findings = findings_};
 }
 
 }  // namespace rocegw::migrations

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preflight of a migration: each node's agent is connected and runs the plan's adapter, the adapter
-// has every call that the plan needs, whole packets pass between gateways in both directions, no
-// gate fails already, and the inventory is the planned one. Decides nothing about time: the caller
+// has every call that the plan needs, its gateway has queue pairs left for the peers, whole packets
+// pass between gateways in both directions, the network beside RDMA is measured, no gate fails
+// already, and the inventory is the planned one. Decides nothing about time: the caller
 // asks and brings answers. One thread.
 #pragma once
 
@@ -39,12 +40,20 @@ class Preflight {
   std::optional<migration::PreflightResult> Result() const;
 
  private:
-  void Complain(const std::string& subject, const std::string& text);
+  void Add(migration::Finding finding);
+  // The migration does not start.
+  void Complain(const std::string& subject, const std::string& text,
+                const std::string& remedy = {});
+  void OnPath(const Arrived& arrived);
+  void OnQuota(const Arrived& arrived);
+  // Returns the number of nodes whose quotas are read.
+  uint32_t quotas() const;
   // Returns the number of paths: each node to the next one, the last one to the first.
   uint32_t paths() const;
 
   const migration::Plan& plan_;
   uint32_t next_ = 0;
+  uint32_t next_quota_ = 0;
   uint32_t next_path_ = 0;
   size_t in_flight_ = 0;
   // Worst values of all paths, and the path whose rate is the lowest.
@@ -57,7 +66,9 @@ class Preflight {
   bool inventory_asked_ = false;
   bool inventory_read_ = false;
   size_t problems_ = 0;
+  size_t warnings_ = 0;
   std::string first_problem_;
+  std::vector<migration::Finding> findings_;
 };
 
 // Returns the calls that a plan may need, by its class of system.

@@ -8,6 +8,7 @@ daemon is killed on the way, a real client compares its data on each path. Needs
 import argparse
 import json
 import os
+import shlex
 import signal
 import sys
 import time
@@ -25,7 +26,7 @@ from netlab.lab import Lab  # noqa: E402
 
 PROMETHEUS, CANARY = 9090, 7999  # ports
 GATE = 'up{job=~"gateway|canary"} == 1'
-STEPS = ("plan", "preflight_fails", "path_blocked", "start", "exclusive", "kill_controller", "approve", "kill_agent", "complete", "rollback", "no_prometheus",
+STEPS = ("plan", "preflight_fails", "path_blocked", "network", "start", "exclusive", "kill_controller", "approve", "kill_agent", "complete", "verify", "rollback", "no_prometheus",
          "gate_fails", "gate_holds", "finalize", "audit")
 SERVICE = os.path.join(HERE, "echo_service.py")
 ADAPTER = os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters", "generic.py")
@@ -98,6 +99,11 @@ class Tour:
 
     def migrate(self, *words):
         return self.controller.ctl("migrate", *words)
+
+    def data(self, *words):
+        """JSON of a command that shows its progress."""
+        line = shlex.join(self.controller.ctl_words(*words, "-o", "json")) + " 2>/dev/null"
+        return json.loads(run(["sh", "-c", line], namespace=self.hosts[0].namespace, timeout=90))
 
     def seen(self, name="there"):
         return json.loads(self.controller.ctl("migrate", "status", name, "-o", "json"))["migration"]
@@ -175,9 +181,25 @@ class Tour:
         check("left to right: TIMED_OUT" in text or "right to left: TIMED_OUT" in text, text)
         run(["nft", "delete table inet blocked"], namespace=self.hosts[1].namespace)
 
+    def network(self):
+        """connectivity test --network: datagrams arrive in order with their marks, and TCP and clocks are measured."""
+        words = ("connectivity", "test", "left", "right", "--network", "--bandwidth", "--bytes", "4MiB", "--timeout", "60")
+        for test in self.data(*words)["tests"]:
+            plain = test["connectivity"]["plain"]
+            check(plain["sent"] == 400 and plain["received"] == plain["dscpKept"] == plain["ecnKept"] == 400, str(plain))
+            check(int(plain["tcpRoundTripMedianNs"]) > 0 and int(plain["tcpBytesPerSecond"]) > 0, str(plain))
+            # Both hosts have one clock.
+            check(abs(int(plain.get("clockAheadNs", 0))) < 10**8 and not plain.get("problem"), str(plain))
+
     def start(self):
-        """The path is open, the preflight passes, the canary begins."""
-        self.migrate("start", self.file)
+        """A hop changes the DSCP: the preflight warns and says what to do. It passes, and the canary begins."""
+        run(["nft", "add table inet marks; add chain inet marks in { type filter hook prerouting priority -300; }; "
+             "add rule inet marks in meta l4proto udp ip dscp set cs0"], namespace=self.hosts[1].namespace)
+        text = self.migrate("start", self.file)
+        run(["nft", "delete table inet marks"], namespace=self.hosts[1].namespace)
+        check("warns: left to right: the DSCP is changed on the way: kept for 0 of 400" in text and "remedy: trust the DSCP" in text, text)
+        found = [(one["class"], one["subject"]) for one in self.seen()["findings"] if "DSCP" in one["text"]]
+        check(found == [("warns", "left to right")], str(found))
         check(self.state() == "RUNNING", self.state())
 
     def exclusive(self):
@@ -226,6 +248,20 @@ class Tour:
         report = self.migrate("report", "there")
         check("| left |" in report and "COMPLETED" in report, report)
 
+    def verify(self):
+        """By hand: both nodes are verified; one whose client falls back to TCP without a word is found."""
+        before = self.seen()
+        self.migrate("verify", "there")
+        self.nodes[0].falls_back(True)
+        text = self.refused("verify", "there", "-o", "wide")
+        check("fell-back" in text and "the application says gateway, but its bytes go over tcp" in text, text)
+        # The other one alone is as it should be.
+        found = self.data("migrate", "verify", "there", self.nodes[1].name)["verification"]["nodes"]
+        check([node["verdict"] for node in found] == ["verified"] and found[0]["counted"] == "gateway", str(found))
+        self.nodes[0].falls_back(False)
+        for key in ("state", "nodes", "waves"):
+            check(self.seen()[key] == before[key], f"{key} changed")
+
     def rollback(self):
         """Both nodes go back; configuration files are byte-identical."""
         self.migrate("rollback", "there", "--all")
@@ -234,6 +270,9 @@ class Tour:
         for node in self.nodes:
             with open(node.path("journal"), encoding="ascii") as file:
                 check(file.read().splitlines()[-1] == "tcp intact", "the last exercise was not over TCP")
+        # Nodes that are back stand for TCP.
+        text = self.migrate("verify", "there")
+        check(text.count("ROLLED_BACK") == 2 and text.count("verified") == 2, text)
 
     def no_prometheus(self):
         """The first migration is deleted and another one begins, whose waves nobody approves. Its gate has no answer: it pauses."""
@@ -296,7 +335,7 @@ class Tour:
     def audit(self):
         """Orders of persons and transitions of the controller are audit records, and the chain is intact."""
         text = self.controller.ctl("audit", "list", "-o", "json")
-        for word in ("/rocegw.admin.v1.Migrations/ApproveWave", "AWAITING_APPROVAL", "ROLLED_BACK"):
+        for word in ("/rocegw.admin.v1.Migrations/ApproveWave", "/rocegw.admin.v1.Migrations/VerifyMigration", "AWAITING_APPROVAL", "ROLLED_BACK"):
             check(word in text, word)
         exported = json.loads(self.controller.ctl("audit", "list", "--resource", "migrations/again", "-o", "json"))["records"]
         check({record["resource"] for record in exported} == {"migrations/again"}, str(exported)[:2000])

@@ -196,6 +196,25 @@ TEST_F(AdapterCallsTest, OnlyProgramsOfTheAdministratorRun) {
   EXPECT_EQ(CallsMade(), 0U);
 }
 
+TEST_F(AdapterCallsTest, AQuestionRunsBesideACommandAndSaysThatItIsOne) {
+  Hold();
+  const size_t command = Start(Command(2, 7));
+  AwaitCall(1);
+  // The epoch was replaced: a question changes nothing, and needs none.
+  const size_t question = Start(Command(1, 0, "verify"));
+  AwaitCall(2);
+  Release();
+  EXPECT_EQ(Await(command).migration_report().outcome(), "done");
+  EXPECT_EQ(Await(question).migration_report().outcome(), "done");
+  std::ifstream file(folder_ + "/calls");
+  std::string of_command;
+  std::string of_question;
+  std::getline(file, of_command);
+  std::getline(file, of_question);
+  EXPECT_EQ(of_command.find("question"), std::string::npos);
+  EXPECT_NE(of_question.find(R"("question":true)"), std::string::npos);
+}
+
 TEST_F(AdapterCallsTest, CallsThatAreNotUnderstoodAreRefused) {
   const auto code = [this](const std::function<void(MigrationCall&)>& change) {
     MigrationCall call = Command(1, 7);

@@ -106,6 +106,26 @@ TEST(MigrationStatusView, NoLineIsWiderThan80ColumnsWhateverTheNames) {
   }
 }
 
+TEST(MigrationStatusView, FindingsOfThePreflightAreShownUntilTheStart) {
+  Migration migration = Running();
+  admin::v1::PreflightFinding& found = *migration.add_findings();
+  found.set_class_("warns");
+  found.set_subject("n1 to n2");
+  found.set_text("the DSCP is changed on the way: kept for 0 of 400");
+  found.set_remedy(
+      "trust the DSCP at each switch port and virtual switch; else RoCE is best effort");
+  const std::string shown =
+      "\nwarns: n1 to n2: the DSCP is changed on the way: kept for 0 of 400\n"
+      "        remedy: trust the DSCP at each switch port and virtual switch; else RoCE\n"
+      "        is best effort\n";
+  EXPECT_EQ(MigrationStatusText(migration, 80).find(shown), std::string::npos);
+  migration.set_state("PREFLIGHTED");
+  EXPECT_NE(MigrationStatusText(migration, 80).find(shown), std::string::npos)
+      << MigrationStatusText(migration, 80);
+  EXPECT_NE(MigrationReportText(migration, {}).find("| warns | n1 to n2 | the DSCP"),
+            std::string::npos);
+}
+
 TEST(MigrationStatusView, AReportHasEveryNodeAndEvent) {
   admin::v1::ListMigrationEventsResponse events;
   admin::v1::MigrationEvent& event = *events.add_events();

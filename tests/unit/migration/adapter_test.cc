@@ -53,6 +53,13 @@ TEST(AdapterProtocol, AnswersThatAreNotUnderstoodStopTheStep) {
   }
 }
 
+TEST(AdapterProtocol, OnlyAQuestionIsCalledOne) {
+  AdapterRequest request{.call = "verify", .id = "0", .cluster = "c1", .node = "n1"};
+  EXPECT_EQ(RequestLine(request).find("question"), std::string::npos);
+  request.question = true;
+  EXPECT_NE(RequestLine(request).find(R"("question":true)"), std::string::npos);
+}
+
 TEST(AdapterProtocol, ControlCharactersOfAnAdapterAreEscaped) {
   const AdapterAnswer answer =
       ReadAnswer(R"({"protocol":1,"id":"7","outcome":"failed","text":"a\u001b[31m\nb"})", "7");

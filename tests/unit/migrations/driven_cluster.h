@@ -41,6 +41,7 @@ class SimulatedNodes final : public NodeAccess {
             std::function<void(NodeAnswer)> done) override {
     NodeAnswer answer;
     bool answers = true;
+    if (call.command() == 0 && call.call() == "verify" && on_verify_) on_verify_(node);
     {
       const std::lock_guard lock(mutex_);
       if (away_.contains(node)) {
@@ -64,12 +65,33 @@ class SimulatedNodes final : public NodeAccess {
                       .bytes_per_second = slow ? 200'000'000U : 600'000'000U};
     {
       const std::lock_guard lock(mutex_);
+      answer.plain = plain_;
       if (blocked_ == from + " to " + to) {
         answer.code = 9;  // FAILED_PRECONDITION
         answer.message = "TIMED_OUT at gateways/" + from + ": no answer";
       }
     }
     done(std::move(answer));
+  }
+
+  void ReadQuota(const std::string& node, std::chrono::seconds,
+                 std::function<void(NodeAnswer)> done) override {
+    NodeAnswer answer;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = free_qps_.find(node); found != free_qps_.end())
+        answer.free_qps = found->second;
+    }
+    done(std::move(answer));
+  }
+  void SetFreeQps(const std::string& node, uint64_t free) {
+    const std::lock_guard lock(mutex_);
+    free_qps_[node] = free;
+  }
+  // Sets the network beside RDMA that path tests measure.
+  void SetPlain(const types::v1::PlainPath& plain) {
+    const std::lock_guard lock(mutex_);
+    plain_ = plain;
   }
 
   // Lets no packet pass on the path "n1 to n2".
@@ -114,12 +136,28 @@ class SimulatedNodes final : public NodeAccess {
     const std::lock_guard lock(mutex_);
     return cluster_.facts();
   }
+  // The application of a node uses another transport, without a word.
+  void FallBack(const std::string& node, migration::Transport to) {
+    const std::lock_guard lock(mutex_);
+    cluster_.facts()[number_.at(node)].actual = to;
+  }
+  // Called at each question whose call is "verify", before it is answered.
+  void OnVerify(std::function<void(const std::string& node)> what) { on_verify_ = std::move(what); }
 
  private:
   fleet::v1::MigrationReport AnswerTo(const fleet::v1::MigrationCall& call) const {
     fleet::v1::MigrationReport report;
     report.set_outcome("done");
     if (call.call() == "inventory") report.set_inventory_hash(inventory_);
+    if (call.call() == "verify" || call.call() == "verify-old") {
+      const uint32_t number = number_.at(call.node());
+      const migration::NodeFacts& facts = cluster_.facts()[number];
+      const auto stated = facts.prefers_new ? plan_.target : plan_.nodes[number].from;
+      report.set_stated(std::string(WordOf(stated)));
+      report.set_counted(std::string(WordOf(facts.actual)));
+      report.set_config_hash(facts.config_hash);
+      report.set_journal_intact(facts.journal_intact);
+    }
     if (call.call() != "hello" || without_calls_) return report;
     for (const std::string& name : CallsFor(plan_)) report.add_calls(name);
     return report;
@@ -155,9 +193,12 @@ class SimulatedNodes final : public NodeAccess {
   bool without_calls_ = false;
   std::string blocked_;
   std::map<std::string, std::string> problems_;  // by node
+  std::map<std::string, uint64_t> free_qps_;     // by node
+  std::optional<types::v1::PlainPath> plain_;
   uint64_t commands_ = 0;
   uint64_t lose_answer_ = 0;
   std::function<void()> on_lost_;
+  std::function<void(const std::string& node)> on_verify_;
   std::map<uint64_t, uint32_t> executed_;
 };
 

@@ -86,6 +86,14 @@ TEST(Access, WavesOfMigrations_AreApprovedByApproversAndAdministratorsOnly) {
   }
 }
 
+TEST(Access, MigrationsAreVerifiedByThoseWhoSteerOrApproveThem) {
+  for (const Role role : {types::v1::OPERATOR, types::v1::MIGRATION_APPROVER, types::v1::ADMIN})
+    EXPECT_TRUE(RoleHas(role, "migrations.verify")) << types::v1::Role_Name(role);
+  // A verification makes hosts work.
+  for (const Role role : {types::v1::VIEWER, types::v1::TENANT_ADMIN, types::v1::NODE})
+    EXPECT_FALSE(RoleHas(role, "migrations.verify")) << types::v1::Role_Name(role);
+}
+
 TEST(Access, EveryRoleForTheFleet_MayDoWhatItsPermissionsSay) {
   for (const MethodDescriptor* method : ApiMethods()) {
     const types::v1::AccessRule& rule = *RuleOf(*method);
