@@ -106,7 +106,7 @@ rocegw-run starts unmodified programs that use libibverbs or librdmacm on
 the gateway of this host. Contains the library that it preloads, the drop-in
 pair of libibverbs and librdmacm, the gateway that runs inside of a program,
 and rocegwdv.h.")
-rocegw_debian_package(memory "" "rocegw-client, fuse3" "memory of other hosts by RDMA
+rocegw_debian_package(memory "" "rocegw-client, fuse3, nbdkit" "memory of other hosts by RDMA
 rocegw-memory offers memory of a host, or keeps files and swap in the memory of
 other hosts, with replicas, through any verbs device. A C library reads and
 writes such memory from programs.")

@@ -260,6 +260,27 @@ void FileData::Write(const FilePointer& file, uint64_t offset, const uint8_t* da
   Start(transfer);
 }
 
+void FileData::Flush(WriteDone done) {
+  struct Flushing {
+    FileData* owner;
+    WriteDone done;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    transfers_++;
+  }
+  space_.Flush(
+      [](void* argument, int status) {
+        const std::unique_ptr<Flushing> flushing(static_cast<Flushing*>(argument));
+        flushing->done(status);
+        const std::lock_guard lock(flushing->owner->mutex_);
+        if (status != 0) flushing->owner->counts_.failed++;
+        flushing->owner->transfers_--;
+        flushing->owner->changed_.notify_all();
+      },
+      new Flushing{this, std::move(done)});
+}
+
 // Whole files ------------------------------------------------------------------------------------
 
 // Overwrites a stretch within one written page. The caller has locked the file.

@@ -54,6 +54,9 @@ class FileData {
   void Write(const FilePointer& file, uint64_t offset, const uint8_t* data, uint64_t length,
              timespec now, WriteDone done);
 
+  // Calls `done` when all writes that are complete are where the space keeps what it flushes.
+  void Flush(WriteDone done);
+
   // The following return 0 or a negative errno value, and wait.
   int SetSize(const FilePointer& file, uint64_t size, timespec now);
   // Takes blocks for the range, so that writes to it do not fail with ENOSPC.

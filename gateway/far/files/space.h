@@ -20,6 +20,9 @@ class Space {
   // Registered memory; nullptr: none is left.
   virtual uint8_t* Allocate(uint64_t bytes) = 0;
   virtual void Free(uint8_t* memory) = 0;
+  // Calls `done` when all transfers that were complete before survive this process; -EIO: not all
+  // do. A space that promises nothing calls it at once.
+  virtual void Flush(Done done, void* argument) { done(argument, 0); }
 };
 
 }  // namespace rocegw::far

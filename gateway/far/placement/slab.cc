@@ -7,11 +7,19 @@ namespace rocegw::far {
 
 void Slab::Add(Replica replica) {
   const bool has_data = std::find(written_.begin(), written_.end(), true) != written_.end();
-  replica.state = has_data && live() != 0 ? ReplicaState::kRestoring : ReplicaState::kLive;
+  const bool lacks_data = has_data && (live() != 0 || disk_);
+  replica.state = lacks_data ? ReplicaState::kRestoring : ReplicaState::kLive;
   replicas_.push_back(replica);
 }
 
 void Slab::Restored(uint32_t donor) {
+  if (unsure_) {
+    // The replica has what the disk may have lost.
+    unsure_ = false;
+    for (size_t page = 0; page < written_.size(); page++) {
+      if (written_[page]) SetOffDisk(page, true);
+    }
+  }
   for (Replica& replica : replicas_) {
     if (replica.donor == donor) replica.state = ReplicaState::kLive;
   }
@@ -22,13 +30,25 @@ bool Slab::DonorLost(uint32_t donor) {
     return false;
   }
   if (live() != 0) return true;
-  replicas_.clear();
+  if (!disk_) replicas_.clear();
   for (size_t page = 0; page < written_.size(); page++) {
-    if (written_[page]) lost_[page] = true;
-    written_[page] = false;
+    if (written_[page] && (!disk_ || off_disk_[page])) LosePage(page);
   }
   generation_++;
   return true;
+}
+
+void Slab::LosePage(uint64_t page) {
+  lost_[page] = true;
+  written_[page] = false;
+  losses_++;
+  if (disk_) SetOffDisk(page, false);
+}
+
+void Slab::SetOffDisk(uint64_t page, bool off) {
+  if (off_disk_[page] == off) return;
+  off_disk_[page] = off;
+  off_disk_count_ += off ? 1 : -1;
 }
 
 const Replica* Slab::ForRead(uint64_t turn) const {
@@ -75,13 +95,73 @@ void Slab::WriteDone(uint64_t begin, uint64_t end) {
   for (uint64_t page = first; (page + 1) * kPageBytes <= end; page++) lost_[page] = false;
 }
 
-std::optional<Slab::Stretch> Slab::NextWritten(uint64_t from, uint64_t most) const {
+// First stretch of pages at or behind `from` that `holds` is true of, at most `most` bytes.
+template <typename Predicate>
+std::optional<Slab::Stretch> Slab::NextStretch(uint64_t from, uint64_t most,
+                                               const Predicate& holds) const {
   uint64_t page = from / kPageBytes;
-  while (page < written_.size() && !written_[page]) page++;
+  while (page < written_.size() && !holds(page)) page++;
   if (page == written_.size()) return std::nullopt;
   const uint64_t begin = page;
-  while (page < written_.size() && written_[page] && (page - begin) * kPageBytes < most) page++;
+  while (page < written_.size() && holds(page) && (page - begin) * kPageBytes < most) page++;
   return Stretch{begin * kPageBytes, page * kPageBytes};
+}
+
+std::optional<Slab::Stretch> Slab::NextWritten(uint64_t from, uint64_t most) const {
+  return NextStretch(from, most, [this](uint64_t page) { return written_[page]; });
+}
+
+std::optional<Slab::Stretch> Slab::NextData(uint64_t from, uint64_t most) const {
+  return NextStretch(from, most, [this](uint64_t page) { return written_[page] || lost_[page]; });
+}
+
+// Disk copy --------------------------------------------------------------------------------------
+
+bool Slab::HasData(uint64_t begin, uint64_t end) const {
+  for (uint64_t page = begin / kPageBytes; page * kPageBytes < end; page++) {
+    if (written_[page]) return true;
+  }
+  return false;
+}
+
+void Slab::Recovered(uint64_t begin, uint64_t end) { WriteSent(begin, end); }
+
+void Slab::DiskSkipped(uint64_t begin, uint64_t end) {
+  disk_epoch_++;
+  for (uint64_t page = begin / kPageBytes; page * kPageBytes < end; page++) SetOffDisk(page, true);
+}
+
+bool Slab::DiskWritten(uint64_t begin, uint64_t end, uint32_t epoch, bool ok) {
+  bool whole = ok;
+  for (uint64_t page = begin / kPageBytes; page * kPageBytes < end; page++) {
+    const bool covered = begin <= page * kPageBytes && (page + 1) * kPageBytes <= end;
+    if (ok && covered && epoch == disk_epoch_) {
+      SetOffDisk(page, false);
+      lost_[page] = false;
+      written_[page] = true;
+    } else if (!ok && live() == 0) {
+      LosePage(page);
+    } else if (!ok) {
+      SetOffDisk(page, true);
+    }
+    whole = whole && !off_disk_[page] && !lost_[page];
+  }
+  return whole;
+}
+
+void Slab::DiskFlushFailed() {
+  if (live() == 0) {
+    unsure_ = unsure_ || HasData(0, written_.size() * kPageBytes);
+    return;
+  }
+  for (size_t page = 0; page < written_.size(); page++) {
+    if (written_[page]) SetOffDisk(page, true);
+  }
+}
+
+std::optional<Slab::Stretch> Slab::NextOffDisk(uint64_t from, uint64_t most) const {
+  if (off_disk_count_ == 0) return std::nullopt;
+  return NextStretch(from, most, [this](uint64_t page) { return off_disk_[page]; });
 }
 
 uint64_t Slab::lost_pages() const {

@@ -27,16 +27,22 @@ class Slab {
  public:
   static constexpr uint64_t kPageBytes = 4096;
 
-  // `bytes` is a multiple of kPageBytes.
-  explicit Slab(uint64_t bytes)
-      : written_(bytes / kPageBytes, false), lost_(bytes / kPageBytes, false) {}
+  // `bytes` is a multiple of kPageBytes. With `disk`, writes go to a disk copy as well, which
+  // serves while no replica is live.
+  explicit Slab(uint64_t bytes, bool disk = false)
+      : disk_(disk),
+        written_(bytes / kPageBytes, false),
+        lost_(bytes / kPageBytes, false),
+        off_disk_(disk ? bytes / kPageBytes : 0, false) {}
 
-  // Adds a replica of zeroed memory. It is live at once unless live replicas have data it lacks.
+  // Adds a replica of zeroed memory. It is live at once unless live replicas or the disk copy have
+  // data it lacks.
   void Add(Replica replica);
   // The copy to this donor's replica is complete.
   void Restored(uint32_t donor);
   // Removes the donor's replica. When no live replica is left, every page that was written is lost,
-  // restoring replicas are removed, and a new generation begins. Returns whether there was one.
+  // restoring replicas are removed, and a new generation begins. With a disk copy only those pages
+  // are lost that it lacks, and restoring replicas stay. Returns whether there was one.
   bool DonorLost(uint32_t donor);
 
   // Live replica for a read; reads with different `turn` are distributed. nullptr: none is live.
@@ -63,13 +69,48 @@ class Slab {
     uint64_t end;
   };
   std::optional<Stretch> NextWritten(uint64_t from, uint64_t most) const;
+  // The same of pages that were written or are lost: all others are zero.
+  std::optional<Stretch> NextData(uint64_t from, uint64_t most) const;
   uint64_t lost_pages() const;
 
+  // Disk copy. Whether a page of the range was written.
+  bool HasData(uint64_t begin, uint64_t end) const;
+  // The disk copy has data of the range from before the session.
+  void Recovered(uint64_t begin, uint64_t end);
+  // A write of the range passed the disk copy by: it lacks these pages, whatever of them is still
+  // on its way. Writes that were on their way before belong to an earlier epoch.
+  void DiskSkipped(uint64_t begin, uint64_t end);
+  uint32_t disk_epoch() const { return disk_epoch_; }
+  // A write of the range that was sent to the disk copy in this epoch has ended. Returns whether
+  // the disk copy has all its pages now.
+  bool DiskWritten(uint64_t begin, uint64_t end, uint32_t epoch, bool ok);
+  // Writes of the disk copy since its last flush may be lost. Pages of live replicas are to be
+  // written again.
+  void DiskFlushFailed();
+  // The next stretch of pages that live replicas have and the disk copy lacks.
+  std::optional<Stretch> NextOffDisk(uint64_t from, uint64_t most) const;
+  uint64_t off_disk_pages() const { return off_disk_count_; }
+  // Whether a flush of the disk copy puts everything on the disk that is not lost.
+  bool IsDiskWhole() const { return off_disk_count_ == 0 && !unsure_; }
+  // Increases when pages are lost.
+  uint64_t losses() const { return losses_; }
+
  private:
+  template <typename Predicate>
+  std::optional<Stretch> NextStretch(uint64_t from, uint64_t most, const Predicate& holds) const;
+  void SetOffDisk(uint64_t page, bool off);
+  void LosePage(uint64_t page);
+
+  const bool disk_;
   std::vector<Replica> replicas_;
   std::vector<bool> written_;  // by page; pages never written are zero
   std::vector<bool> lost_;     // by page
   uint32_t generation_ = 0;
+  std::vector<bool> off_disk_;  // by page: data that the disk copy lacks
+  uint64_t off_disk_count_ = 0;
+  uint32_t disk_epoch_ = 0;
+  uint64_t losses_ = 0;
+  bool unsure_ = false;  // a flush failed while only the disk copy had the data
 };
 
 }  // namespace rocegw::far

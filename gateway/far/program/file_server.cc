@@ -346,10 +346,10 @@ struct FuseCalls {
                        });
   }
 
-  // A write is answered when the donors have it: nothing is left to be done.
+  // A write is answered when the donors have it: only a disk copy may lack it still.
   static void Sync(fuse_req_t request, fuse_ino_t /*number*/, int /*data_only*/,
                    fuse_file_info* /*handle*/) {
-    fuse_reply_err(request, 0);
+    Of(request).data_.Flush([request](int status) { fuse_reply_err(request, -status); });
   }
 
   static void OpenDirectory(fuse_req_t request, fuse_ino_t number, fuse_file_info* handle) {

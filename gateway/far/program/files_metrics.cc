@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/program/files_metrics.h"
 
+#include "gateway/far/program/session_metrics.h"
 #include "gateway/process/http/metric_families.h"
 
 namespace rocegw::far {
@@ -34,23 +35,7 @@ std::vector<prometheus::MetricFamily> FilesMetrics::Collect() const {
   counter("rocegw_memory_files_failed_total", "Reads and writes that failed with EIO",
           counts.failed);
   counter("rocegw_memory_files_no_room_total", "Requests that failed with ENOSPC", counts.no_room);
-  gauge("rocegw_memory_session_donors", "Connected donors", session.donors_connected);
-  counter("rocegw_memory_session_donors_lost_total", "Donors that were lost", session.donors_lost);
-  counter("rocegw_memory_session_donor_timeouts_total",
-          "Donors that were lost because they completed nothing in time", session.donor_timeouts);
-  counter("rocegw_memory_session_retried_reads_total", "Reads repeated at another replica",
-          session.retried_reads);
-  counter("rocegw_memory_session_restored_bytes_total", "Bytes copied to new replicas",
-          session.restored_bytes);
-  gauge("rocegw_memory_session_degraded_slabs", "Slabs with fewer replicas than asked for",
-        session.slabs_degraded);
-  gauge("rocegw_memory_session_unserved_slabs", "Slabs without any replica",
-        session.slabs_unserved);
-  gauge("rocegw_memory_session_lost_pages", "Pages whose data is lost", session.lost_pages);
-  counter("rocegw_memory_session_operations_total", "RDMA operations",
-          session.read_operations + session.write_operations);
-  counter("rocegw_memory_session_merged_requests_total",
-          "Requests that left within the RDMA operation of another one", session.merged_requests);
+  AddSessionFamilies(families, session);
   process::AddProcessFamilies(families, start_ns_);
   return families;
 }

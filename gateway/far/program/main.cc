@@ -95,6 +95,10 @@ void AddSession(CLI::App& command, FilesArguments& arguments, const char* metric
       ->type_name("SIZE")
       ->transform(Size());
   command
+      .add_option("--disk-copy", arguments.disk_copy,
+                  "file that gets all writes as well, and serves when no donor does")
+      ->type_name("FILE");
+  command
       .add_option("--timeout", arguments.timeout_ms,
                   "milliseconds after which a donor that completes nothing is lost")
       ->type_name("MS")

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <utility>
 
+#include "gateway/far/session/donor_name.h"
+
 namespace rocegw::far {
 namespace {
 
@@ -32,38 +34,13 @@ class SessionSpace final : public Space {
     return static_cast<uint8_t*>(dispatcher_.Allocate(bytes));
   }
   void Free(uint8_t* memory) override { dispatcher_.Free(memory); }
+  void Flush(Done done, void* argument) override { dispatcher_.Flush(done, argument); }
 
  private:
   Dispatcher& dispatcher_;
 };
 
 }  // namespace
-
-StatusOr<Settings::Donor> ReadDonor(const std::string& text) {
-  Settings::Donor donor;
-  size_t behind = 0;
-  if (!text.empty() && text.front() == '[') {
-    const size_t end = text.find(']');
-    if (end == std::string::npos) return Status{EINVAL, text + ": no ] behind the address"};
-    donor.host = text.substr(1, end - 1);
-    behind = end + 1;
-  } else {
-    behind = text.find(':');
-    // An IPv6 address without brackets has no port.
-    if (behind != text.rfind(':')) behind = std::string::npos;
-    donor.host = text.substr(0, behind);
-  }
-  if (behind != std::string::npos && behind < text.size()) {
-    donor.port = text.substr(behind + 1);
-    const bool digits = std::all_of(donor.port.begin(), donor.port.end(),
-                                    [](char each) { return each >= '0' && each <= '9'; });
-    if (text[behind] != ':' || donor.port.empty() || donor.port.size() > 5 || !digits) {
-      return Status{EINVAL, text + ": not HOST or HOST:PORT"};
-    }
-  }
-  if (donor.host.empty()) return Status{EINVAL, "'" + text + "': a donor has no host"};
-  return donor;
-}
 
 RemoteFiles::RemoteFiles() = default;
 
@@ -90,11 +67,13 @@ Status RemoteFiles::OpenSession(const FilesArguments& arguments) {
   options.timeout_ms = arguments.timeout_ms;
   options.pool_bytes = kPoolBytes;
   options.most_queued_bytes = 2 * kMostInFlight;
+  if (!arguments.disk_copy.empty()) options.disk_copy = arguments.disk_copy.c_str();
   const auto settings = CheckOptions(options, sizeof options);
   if (!settings.ok()) return settings.status();
   auto session = Session::Open(settings.value());
   if (!session.ok()) return session.status();
   session_ = std::move(session.value());
+  disk_copy_ = arguments.disk_copy;
   return OkStatus();
 }
 
@@ -138,6 +117,8 @@ void RemoteFiles::Stop() {
   server_.reset();
   space_.reset();
   session_.reset();
+  if (!disk_copy_.empty()) unlink(disk_copy_.c_str());
+  disk_copy_.clear();
 }
 
 }  // namespace rocegw::far

@@ -26,6 +26,7 @@ struct FilesArguments {
   std::string tenant = "default";
   uint64_t slab_bytes = 64 << 20;
   uint32_t timeout_ms = 5000;
+  std::string disk_copy;  // file; empty: none
   bool allow_other = false;
   bool write_back = false;
   std::string metrics;  // "ADDRESS:PORT"; empty: none
@@ -45,6 +46,7 @@ class RemoteFiles {
  private:
   Status OpenSession(const FilesArguments& arguments);
 
+  std::string disk_copy_;  // removed at the end: it is of use only with the names
   std::unique_ptr<Session> session_;
   std::unique_ptr<Space> space_;
   std::unique_ptr<FileServer> server_;
@@ -54,9 +56,5 @@ class RemoteFiles {
   std::unique_ptr<process::MetricsServer> page_;
   std::thread serving_;
 };
-
-// Host and port of a donor as it is written in FilesArguments; an empty port means the default.
-// EINVAL: neither.
-StatusOr<Settings::Donor> ReadDonor(const std::string& text);
 
 }  // namespace rocegw::far

@@ -64,6 +64,7 @@ void Caretaker::Stop() {
   Wake();
   if (connecting_.joinable()) connecting_.join();
   if (caring_.joinable()) caring_.join();
+  dispatcher_.StopDisk();
   const auto quiet = [this](uint32_t donor) {
     return std::unique_lock(pollers_[donor % pollers_.size()]->quiet());
   };
@@ -119,6 +120,7 @@ void Caretaker::Care() {
     // Messages of a connection are handled before it is closed: a later one never sees them.
     HandleMessages();
     dispatcher_.CheckLinks(quiet);
+    dispatcher_.CheckDisk();
     LeaseForSlabs();
     RenewLeases();
     ContinueCopy();
@@ -249,18 +251,9 @@ void Caretaker::RenewLeases() {
   }
 }
 
-// Copies data to new replicas, a stretch at a time, so that restoring takes little of the window.
-void Caretaker::ContinueCopy() {
-  std::optional<bool> copied;
+// Finds a replica to restore, or else a slab that the disk copy lacks pages of.
+void Caretaker::FindCopy() {
   {
-    const std::lock_guard lock(mutex_);
-    copied.swap(copied_);
-  }
-  if (copy_ && copied) {
-    copy_->running = false;
-    if (!*copied) copy_.reset();
-  }
-  if (!copy_) {
     const std::lock_guard lock(dispatcher_.mutex());
     const std::vector<Slab>& slabs = dispatcher_.slabs();
     for (uint32_t number = 0; number < slabs.size() && !copy_; number++) {
@@ -269,6 +262,26 @@ void Caretaker::ContinueCopy() {
       }
     }
   }
+  if (copy_) return;
+  if (const auto slab = dispatcher_.FindOffDisk(); slab) copy_ = {*slab, Copy::kDisk};
+}
+
+// Copies data to new replicas, and what it lacks to the disk copy, a stretch at a time, so that
+// restoring takes little of the window.
+void Caretaker::ContinueCopy() {
+  std::optional<bool> copied;
+  {
+    const std::lock_guard lock(mutex_);
+    copied.swap(copied_);
+  }
+  if (copy_ && copied) {
+    copy_->running = false;
+    if (!*copied) {
+      copy_.reset();
+      copy_at_ = Clock::now() + kTick;
+    }
+  }
+  if (!copy_ && Clock::now() >= copy_at_) FindCopy();
   if (!copy_ || copy_->running) return;
   const auto done = [this](bool ok) {
     const std::lock_guard lock(mutex_);
@@ -276,7 +289,9 @@ void Caretaker::ContinueCopy() {
     Wake();
   };
   copy_->running = true;
-  switch (dispatcher_.StartCopy(copy_->slab, copy_->donor, &copy_->position, done)) {
+  const bool to_disk = copy_->donor == Copy::kDisk;
+  switch (to_disk ? dispatcher_.StartDiskCopy(copy_->slab, &copy_->position, done)
+                  : dispatcher_.StartCopy(copy_->slab, copy_->donor, &copy_->position, done)) {
     case Dispatcher::CopyStart::kNothingLeft:
       copy_.reset();
       Wake();

@@ -58,7 +58,7 @@ class Caretaker {
   };
   struct CopyInProgress {
     uint32_t slab;
-    uint32_t donor;
+    uint32_t donor;  // or Copy::kDisk
     uint64_t position = 0;
     bool running = false;
   };
@@ -70,6 +70,7 @@ class Caretaker {
   void OnLeased(uint32_t donor, const Message& message);
   void LeaseForSlabs();
   void RenewLeases();
+  void FindCopy();
   void ContinueCopy();
 
   void Connect();
@@ -97,6 +98,7 @@ class Caretaker {
   // The caring thread's alone.
   std::map<uint32_t, Lease> leases_;  // by slab
   std::optional<CopyInProgress> copy_;
+  Clock::time_point copy_at_;  // not earlier, after a copy that failed
   Clock::time_point renew_at_;
 
   UniqueFd wake_fd_;

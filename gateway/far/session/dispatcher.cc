@@ -5,23 +5,24 @@
 #include <cerrno>
 #include <cstring>
 
+#include "gateway/far/session/waiter.h"
+
 namespace rocegw::far {
 namespace {
 
-constexpr uint64_t kCopyBytes = 256 << 10;  // stretch that is copied to a new replica at a time
-
 std::vector<Slab> MakeSlabs(const Settings& settings) {
-  return {settings.slabs, Slab(settings.merge.slab_bytes)};
+  return {settings.slabs, Slab(settings.merge.slab_bytes, !settings.disk_path.empty())};
 }
 
 }  // namespace
 
 Dispatcher::Dispatcher(const Settings& settings, RegisteredMemory& memory,
-                       std::function<void()> donor_failed)
+                       std::unique_ptr<DiskCopy> disk, std::function<void()> donor_failed)
     : settings_(settings),
       slab_bytes_(settings.merge.slab_bytes),
       memory_(memory),
       donor_failed_(std::move(donor_failed)),
+      disk_(disk != nullptr ? std::make_unique<DiskPath>(std::move(disk)) : nullptr),
       slabs_(MakeSlabs(settings)),
       links_(settings.donors.size()),
       reads_(settings.merge),
@@ -80,30 +81,15 @@ int Dispatcher::Submit(Direction direction, uint64_t offset, uint8_t* buffer, ui
 
 int Dispatcher::SubmitAndWait(Direction direction, uint64_t offset, uint8_t* buffer,
                               uint64_t length) {
-  struct Waiter {
-    std::mutex mutex;
-    std::condition_variable condition;
-    bool done = false;
-    int status = 0;
-  } waiter;
-  const auto on_done = [](void* argument, int status) {
-    auto& waiting = *static_cast<Waiter*>(argument);
-    const std::lock_guard lock(waiting.mutex);
-    waiting.done = true;
-    waiting.status = status;
-    waiting.condition.notify_one();
-  };
+  Waiter waiter;
   int error = 0;
-  while ((error = Submit(direction, offset, buffer, length, on_done, &waiter)) == -EAGAIN) {
+  while ((error = Submit(direction, offset, buffer, length, &Waiter::OnDone, &waiter)) == -EAGAIN) {
     std::unique_lock lock(mutex_);
     less_queued_.wait(lock, [&] {
       return queued_bytes_ == 0 || queued_bytes_ + length <= settings_.most_queued_bytes;
     });
   }
-  if (error != 0) return error;
-  std::unique_lock lock(waiter.mutex);
-  waiter.condition.wait(lock, [&] { return waiter.done; });
-  return waiter.status;
+  return error != 0 ? error : waiter.Wait();
 }
 
 void Dispatcher::WaitUntilIdle() {
@@ -117,6 +103,21 @@ void Dispatcher::SetWindow(Admission::WindowHook hook, void* argument) {
     admission_.SetHook(hook, argument);
   }
   Completed();
+}
+
+std::optional<Slab::Stretch> Dispatcher::NextData(uint64_t begin, uint64_t end, uint64_t most) {
+  const std::lock_guard lock(mutex_);
+  while (begin < end) {
+    const uint64_t first = begin / slab_bytes_ * slab_bytes_;
+    const auto found = slabs_[begin / slab_bytes_].NextData(begin - first, most);
+    if (found && first + found->begin >= end) break;
+    if (found) {
+      return Slab::Stretch{std::max(begin, first + found->begin),
+                           std::min(end, first + found->end)};
+    }
+    begin = first + slab_bytes_;
+  }
+  return std::nullopt;
 }
 
 void* Dispatcher::Allocate(uint64_t bytes) {
@@ -143,6 +144,10 @@ void Dispatcher::Drain(Direction direction) {
       }
     }
     for (const Settled& each : settled) {
+      if (each.from_disk) {
+        ReadFromDisk(each.part);
+        continue;
+      }
       // A read without a transfer succeeds only for pages that were never written.
       if (each.status == 0) std::memset(each.part.buffer, 0, each.part.length);
       FinishPart(each.part, each.status);
@@ -150,8 +155,10 @@ void Dispatcher::Drain(Direction direction) {
     if (direction == Direction::kWrite) {
       for (const Operation* operation : batch) CopyStaged(*operation, false);
     }
+    const bool took = !batch.empty() || !settled.empty();
+    if (disk_ != nullptr && direction == Direction::kWrite) SendToDisk(batch);
     if (!batch.empty()) Send(batch);
-    if (batch.empty() && settled.empty()) return;
+    if (!took) return;
   }
 }
 
@@ -170,18 +177,22 @@ bool Dispatcher::TakeOne(Direction direction, Batch& batch, std::vector<Settled>
   const uint64_t end = begin + plan->length();
   const bool known =
       direction == Direction::kRead ? !slab.IsLost(begin, end) : !slab.LeavesLost(begin, end);
-  if (!known || slab.live() == 0) {
+  const bool is_read = direction == Direction::kRead;
+  if (!known || (slab.live() == 0 && (is_read || !IsDiskUp()))) {
     if (holds != nullptr) holds->Release(plan->offset());
     if (!known) {
       Settle(direction, slab, *plan, settled);
     } else {
-      const int status = direction == Direction::kRead ? 0 : -EIO;
-      for (const Part& part : plan->parts) settled.push_back({part, status});
+      // Without a live replica, the disk copy serves. Pages that were never written are zero.
+      const bool has_data = slab.HasData(begin, end);
+      const bool from_disk = is_read && has_data && IsDiskUp();
+      const int status = is_read && !has_data ? 0 : -EIO;
+      for (const Part& part : plan->parts) settled.push_back({part, status, from_disk});
     }
     return true;
   }
   std::vector<Replica> targets;
-  if (direction == Direction::kRead) {
+  if (is_read) {
     targets.push_back(*slab.ForRead(turn_++));
   } else {
     targets = slab.replicas();
@@ -194,7 +205,7 @@ bool Dispatcher::TakeOne(Direction direction, Batch& batch, std::vector<Settled>
     Queue(direction).PutBack(operation->plan);
     return false;
   }
-  if (direction == Direction::kWrite) slab.WriteSent(begin, end);
+  if (!is_read) slab.WriteSent(begin, end);
   counts_.merged_requests += operation->plan.parts.size() - 1;
   (direction == Direction::kRead ? counts_.read_operations : counts_.write_operations) +=
       targets.size();
@@ -231,13 +242,21 @@ bool Dispatcher::Reserve(Operation& operation, const std::vector<Replica>& targe
   }
   if (!admission_.Admit(operation.plan.length())) return false;
   operation.staged_bytes = operation.plan.staged_bytes();
-  if (operation.staged_bytes == 0) return true;
-  const auto staging = memory_.staging().Allocate(operation.staged_bytes);
-  if (!staging) {
+  if (operation.staged_bytes != 0) {
+    const auto staging = memory_.staging().Allocate(operation.staged_bytes);
+    if (!staging) {
+      admission_.Release(operation.plan.length());
+      return false;
+    }
+    operation.staging = *staging;
+  }
+  const bool for_disk =
+      disk_ != nullptr && operation.direction == Direction::kWrite && operation.copy == nullptr;
+  if (for_disk && !ReserveDisk(operation)) {
     admission_.Release(operation.plan.length());
+    if (operation.staged_bytes != 0) memory_.staging().Free(operation.staging);
     return false;
   }
-  operation.staging = *staging;
   if (operation.copy == nullptr) counts_.copied_bytes += operation.staged_bytes;
   return true;
 }
@@ -246,6 +265,7 @@ bool Dispatcher::Reserve(Operation& operation, const std::vector<Replica>& targe
 void Dispatcher::Start(Operation& operation, const std::vector<Replica>& targets) {
   operation.slab = static_cast<uint32_t>(operation.plan.offset() / slab_bytes_);
   operation.generation = slabs_[operation.slab].generation();
+  operation.live = slabs_[operation.slab].live() != 0;
   operation.transfer_count = static_cast<uint32_t>(targets.size());
   operation.pending = operation.transfer_count;
   operation.succeeded = 0;
@@ -400,20 +420,27 @@ void Dispatcher::Finish(Operation* operation) {
     FinishRead(operation);
     return;
   }
-  const std::unique_ptr<Operation> owned(operation);
   int status = -EIO;
   {
     const std::lock_guard lock(mutex_);
     Slab& slab = slabs_[operation->slab];
     // A donor that failed this write is lost; the write succeeded if a live replica remains that
-    // has it, that is, if the slab was not lost as a whole since.
-    if (operation->succeeded != 0 && slab.generation() == operation->generation) {
+    // has it, that is, if the slab was not lost as a whole since. Otherwise the disk copy decides.
+    if (operation->succeeded != 0 && operation->live &&
+        slab.generation() == operation->generation) {
       status = 0;
       const uint64_t begin = operation->plan.offset() % slab_bytes_;
       slab.WriteDone(begin, begin + operation->plan.length());
+    } else if (operation->disk != nullptr) {
+      if (!operation->disk->ended) {
+        operation->disk->waiting = operation;
+        return;
+      }
+      status = operation->disk->good ? 0 : -EIO;
     }
     Release(*operation);
   }
+  const std::unique_ptr<Operation> owned(operation);
   for (const Part& part : operation->plan.parts) FinishPart(part, status);
 }
 
@@ -541,34 +568,54 @@ Dispatcher::CopyStart Dispatcher::StartCopy(uint32_t slab, uint32_t donor, uint6
     const std::lock_guard lock(mutex_);
     Slab& state = slabs_[slab];
     const auto stretch =
-        state.NextWritten(*position, std::min(kCopyBytes, settings_.merge.most_bytes));
+        state.NextWritten(*position, std::min(copy_bytes_, settings_.merge.most_bytes));
     if (!stretch) {
+      copy_bytes_ = kCopyBytes;
       state.Restored(donor);
       return CopyStart::kNothingLeft;
     }
     const Replica* source = state.ForRead(turn_++);
-    if (source == nullptr || !state.Has(donor)) return CopyStart::kLater;
-    Part part;
-    part.offset = slab * slab_bytes_ + stretch->begin;
-    part.length = static_cast<uint32_t>(stretch->end - stretch->begin);
-    part.staged = true;
-    if (!holds_.Hold(part.offset, part.end())) return CopyStart::kLater;
-    operation->plan.parts.push_back(part);
-    operation->copy = new Copy{donor, std::move(done)};
-    if (!Reserve(*operation, {*source})) {
-      holds_.Release(part.offset);
-      delete operation->copy;
+    if ((source == nullptr && !IsDiskUp()) || !state.Has(donor)) return CopyStart::kLater;
+    std::vector<Replica> sources;
+    if (source != nullptr) sources.push_back(*source);
+    if (!PrepareCopy(*operation, slab, *stretch, sources, {donor, std::move(done)})) {
       return CopyStart::kLater;
     }
-    Start(*operation, {*source});
     *position = stretch->end;
   }
-  Send({operation.release()});
+  if (operation->transfer_count != 0) {
+    Send({operation.release()});
+  } else {
+    ReadCopyFromDisk(operation.release());
+  }
   return CopyStart::kStarted;
+}
+
+// Holds the stretch and starts its read from the source, if there is one. With the lock.
+bool Dispatcher::PrepareCopy(Operation& operation, uint32_t slab, const Slab::Stretch& stretch,
+                             const std::vector<Replica>& sources, Copy copy) {
+  Part part;
+  part.offset = slab * slab_bytes_ + stretch.begin;
+  part.length = static_cast<uint32_t>(stretch.end - stretch.begin);
+  part.staged = true;
+  if (!holds_.Hold(part.offset, part.end())) return false;
+  operation.plan.parts.push_back(part);
+  operation.copy = new Copy(std::move(copy));
+  if (!Reserve(operation, sources)) {
+    holds_.Release(part.offset);
+    delete operation.copy;
+    return false;
+  }
+  Start(operation, sources);
+  return true;
 }
 
 // Goes on with the write to the new replica when the read has succeeded.
 void Dispatcher::FinishCopy(Operation* operation, bool ok) {
+  if (ok && operation->copy->donor == Copy::kDisk) {
+    WriteCopyToDisk(operation);
+    return;
+  }
   bool send = false;
   {
     const std::lock_guard lock(mutex_);
@@ -603,6 +650,17 @@ void Dispatcher::AddStatistics(rocegw_memory_statistics& statistics) {
   statistics.peak_in_flight_bytes = admission_.peak();
   statistics.in_flight_bytes = admission_.in_flight();
   statistics.copy_limit_bytes = settings_.copy_limit_bytes;
+  if (disk_ != nullptr) {
+    const DiskCopy::Counts disk = disk_->copy().GetCounts();
+    statistics.disk_up = IsDiskUp() ? 1 : 0;
+    statistics.disk_queued_bytes = disk.queued_bytes;
+    statistics.disk_written_bytes = disk.written_bytes;
+    statistics.disk_read_bytes = disk.read_bytes;
+    statistics.disk_errors = disk.errors;
+    statistics.disk_timeouts = disk.hangs;
+    statistics.disk_waits = disk_->waits().count;
+    statistics.disk_wait_ns = static_cast<uint64_t>(disk_->waits().time.count());
+  }
   for (const DonorLink& link : links_) {
     statistics.donors_connected += link.state == DonorLink::State::kUp ? 1 : 0;
   }
@@ -611,6 +669,7 @@ void Dispatcher::AddStatistics(rocegw_memory_statistics& statistics) {
     statistics.slabs_degraded += slab.live() < settings_.replicas ? 1 : 0;
     statistics.slabs_unserved += slab.live() == 0 ? 1 : 0;
     statistics.lost_pages += slab.lost_pages();
+    statistics.disk_missing_pages += slab.off_disk_pages();
   }
 }
 

@@ -20,6 +20,7 @@
 #include "gateway/far/placement/slab.h"
 #include "gateway/far/request/admission.h"
 #include "gateway/far/request/merge_queue.h"
+#include "gateway/far/session/disk_path.h"
 #include "gateway/far/session/donor_link.h"
 #include "gateway/far/session/operation.h"
 #include "gateway/far/session/registered_memory.h"
@@ -32,19 +33,30 @@ class Dispatcher {
   static constexpr uint32_t kSendDepth = 128;  // transfers in flight for each donor
 
   // `donor_failed` is called without the lock when a donor's transfer failed: the caretaker ends
-  // the connection. `memory` outlives the dispatcher.
-  Dispatcher(const Settings& settings, RegisteredMemory& memory,
+  // the connection. `memory` outlives the dispatcher. `disk` is the disk copy, started; nullptr:
+  // there is none.
+  Dispatcher(const Settings& settings, RegisteredMemory& memory, std::unique_ptr<DiskCopy> disk,
              std::function<void()> donor_failed);
+  ~Dispatcher() { StopDisk(); }
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
 
   // Requests.
   int Submit(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length,
              rocegw_memory_done done, void* argument);
   int SubmitAndWait(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length);
+  // `done` is called when all writes that were complete before are on the disk, or with -EIO when
+  // the disk copy lacks data. Without a disk copy it is called at once.
+  void Flush(rocegw_memory_done done, void* argument);
+  int FlushAndWait();
   void WaitUntilIdle();
   void SetWindow(Admission::WindowHook hook, void* argument);
   void* Allocate(uint64_t bytes);
   void Free(void* memory);
   uint64_t size() const { return slab_bytes_ * settings_.slabs; }
+  // The first stretch of the range, at most `most` bytes, whose pages may be other than zero, or
+  // are lost. nullopt: there is none.
+  std::optional<Slab::Stretch> NextData(uint64_t begin, uint64_t end, uint64_t most);
 
   // Completions, by the pollers: all transfers of one look, then Completed once.
   void OnTransfer(Transfer& transfer, bool ok);
@@ -70,6 +82,17 @@ class Dispatcher {
   CopyStart StartCopy(uint32_t slab, uint32_t donor, uint64_t* position,
                       std::function<void(bool copied)> done);
 
+  // Disk copy, by the caretaker; nothing happens without one.
+  // The slab's disk copy has data of the range, which begins in the slab, before the session does.
+  void Recover(uint64_t begin, uint64_t end);
+  void CheckDisk();
+  // A slab whose live replicas have pages that the disk copy lacks.
+  std::optional<uint32_t> FindOffDisk();
+  // Starts the copy of the next stretch that the disk copy lacks, as StartCopy does.
+  CopyStart StartDiskCopy(uint32_t slab, uint64_t* position, std::function<void(bool copied)> done);
+  // Puts everything on the disk and closes the copy; the session has no requests.
+  void StopDisk();
+
   void AddStatistics(rocegw_memory_statistics& statistics);
 
  private:
@@ -77,8 +100,11 @@ class Dispatcher {
   struct Settled {
     Part part;
     int status;
+    bool from_disk = false;  // the disk copy is read
   };
   using Batch = std::vector<Operation*>;
+  // Stretch that is copied to a new replica at a time.
+  static constexpr uint64_t kCopyBytes = 256 << 10;
 
   MergeQueue& Queue(Direction direction) {
     return direction == Direction::kRead ? reads_ : writes_;
@@ -88,6 +114,12 @@ class Dispatcher {
   void Settle(Direction direction, const Slab& slab, const Plan& plan,
               std::vector<Settled>& settled);
   bool Reserve(Operation& operation, const std::vector<Replica>& targets);
+  bool ReserveDisk(Operation& operation);
+  void ReadFromDisk(const Part& part);
+  void SendToDisk(Batch& batch);
+  void OnDiskWritten(const std::shared_ptr<DiskWrite>& write, bool ok);
+  void WriteCopyToDisk(Operation* operation);
+  bool IsDiskUp() const { return disk_ != nullptr && disk_->copy().up(); }
   void Start(Operation& operation, const std::vector<Replica>& targets);
   void Send(const Batch& batch);
   uint32_t Segments(const Operation& operation, ibv_sge* segments) const;
@@ -95,6 +127,10 @@ class Dispatcher {
   void Finish(Operation* operation);
   void FinishRead(Operation* operation);
   void FinishCopy(Operation* operation, bool ok);
+  bool PrepareCopy(Operation& operation, uint32_t slab, const Slab::Stretch& stretch,
+                   const std::vector<Replica>& sources, Copy copy);
+  void ReadCopyFromDisk(Operation* operation);
+  void CopyUnreadable(const Operation& operation);
   void Release(const Operation& operation);
   void FinishPart(const Part& part, int status);
   void FailLinkLocked(uint32_t donor, bool timed_out);
@@ -103,6 +139,7 @@ class Dispatcher {
   const uint64_t slab_bytes_;
   RegisteredMemory& memory_;
   const std::function<void()> donor_failed_;
+  const std::unique_ptr<DiskPath> disk_;  // nullptr: none
 
   std::mutex mutex_;
   std::condition_variable less_queued_;
@@ -114,6 +151,9 @@ class Dispatcher {
   Admission admission_;
   uint64_t queued_bytes_ = 0;  // bytes of requests that are not complete
   uint64_t turn_ = 0;          // distributes reads over replicas
+  // Longest stretch that is copied at a time; a page after the disk copy could not be read.
+  uint64_t copy_bytes_ = kCopyBytes;
+  uint64_t told_losses_ = 0;  // losses of slabs that a flush has failed for
   rocegw_memory_statistics counts_{};
   std::atomic<uint64_t> doorbells_{0};
 };

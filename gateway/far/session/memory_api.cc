@@ -68,6 +68,14 @@ int rocegw_memory_write_wait(rocegw_memory_session* session, uint64_t offset, co
                                                       length);
 }
 
+void rocegw_memory_flush(rocegw_memory_session* session, rocegw_memory_done done, void* argument) {
+  session->session->dispatcher().Flush(done, argument);
+}
+
+int rocegw_memory_flush_wait(rocegw_memory_session* session) {
+  return session->session->dispatcher().FlushAndWait();
+}
+
 void* rocegw_memory_alloc(rocegw_memory_session* session, size_t bytes) {
   return session->session->dispatcher().Allocate(bytes);
 }

@@ -9,9 +9,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "gateway/far/link/connection.h"
 #include "gateway/far/request/merge_queue.h"
+#include "gateway/far/session/disk_path.h"
 #include "gateway/far/session/rocegw_memory.h"
 #include "gateway/far/session/settings.h"
 
@@ -42,9 +44,12 @@ struct Transfer : Completable {
   Transfer* next = nullptr;
 };
 
-// Copy of a stretch of a slab to a new replica: a read, then a write of the same bytes.
+// Copy of a stretch of a slab to a new replica, or to a disk copy that lacks it: a read, then a
+// write of the same bytes.
 struct Copy {
-  uint32_t donor = 0;  // that gets it
+  static constexpr uint32_t kDisk = UINT32_MAX;
+
+  uint32_t donor = 0;  // that gets it; or kDisk
   std::function<void(bool copied)> done;
 };
 
@@ -60,7 +65,9 @@ struct Operation {
   uint32_t succeeded = 0;  // transfers
   uint32_t transfer_count = 0;
   std::array<Transfer, kMostReplicas> transfers;
-  Copy* copy = nullptr;  // owned; the plan's one part then has no request and no buffer
+  Copy* copy = nullptr;             // owned; the plan's one part then has no request and no buffer
+  bool live = false;                // a transfer goes to a live replica
+  std::shared_ptr<DiskWrite> disk;  // the same write to the disk copy, if there is one
 };
 
 }  // namespace rocegw::far

@@ -8,7 +8,8 @@
  *
  * The space is zero at first. Each page of 4096 bytes is kept by as many donors as there are
  * replicas. A page is lost when all donors that hold it are lost: reading it fails with EIO until
- * it has been written whole. All calls may be made by any thread, except where a call says
+ * it has been written whole. With a disk copy, only pages are lost that the disk lacks as well. All
+ * calls may be made by any thread, except where a call says
  * otherwise. Errors are negative errno values. After fork, the child must not use its parent's
  * sessions.
  */
@@ -64,6 +65,9 @@ struct rocegw_memory_options {
   uint32_t pollers;            /* completion queues with a thread each; 0: one for each donor */
   uint32_t timeout_ms;         /* a donor that completes nothing for so long is lost */
   uint32_t connect_timeout_ms; /* for each donor */
+  const char* disk_copy;       /* file that gets all writes as well; NULL: none */
+  uint64_t disk_queue_bytes;   /* of writes that wait for the disk; 0: 16 MiB */
+  uint32_t disk_copy_keep;     /* 1: the space begins with what the file holds, not with zeroes */
 };
 
 #define ROCEGW_MEMORY_DEFAULTS                                                          \
@@ -110,6 +114,14 @@ int rocegw_memory_read_wait(struct rocegw_memory_session* session, uint64_t offs
 int rocegw_memory_write_wait(struct rocegw_memory_session* session, uint64_t offset,
                              const void* buffer, size_t length);
 
+/* Waits until all writes that were complete before the call are on the disk (fdatasync of the disk
+ * copy). Without a disk copy there is nothing to wait for. `done` is called as for a write. EIO:
+ * the disk copy lacks data, because the disk failed; while replicas are live, it is copied from
+ * them in the background, and a later flush succeeds. */
+void rocegw_memory_flush(struct rocegw_memory_session* session, rocegw_memory_done done,
+                         void* argument);
+int rocegw_memory_flush_wait(struct rocegw_memory_session* session);
+
 /* Memory of the session's pool: registered, so that requests with buffers in it are neither copied
  * nor registered. Multiples of 4096 bytes. NULL when the pool has no such room. */
 void* rocegw_memory_alloc(struct rocegw_memory_session* session, size_t bytes);
@@ -146,6 +158,14 @@ struct rocegw_memory_statistics {
   uint64_t slabs_degraded; /* with fewer replicas than asked for */
   uint64_t slabs_unserved; /* without any */
   uint64_t lost_pages;
+  uint64_t disk_up;           /* now: 1 when the disk copy accepts writes */
+  uint64_t disk_queued_bytes; /* now */
+  uint64_t disk_written_bytes, disk_read_bytes;
+  uint64_t disk_errors;        /* operations of the disk that failed */
+  uint64_t disk_timeouts;      /* operations that took longer than timeout_ms: the copy was down */
+  uint64_t disk_waits;         /* times that writes waited because the disk's queue was full */
+  uint64_t disk_wait_ns;       /* how long they did */
+  uint64_t disk_missing_pages; /* now: on replicas only; copied to the disk in the background */
 };
 void rocegw_memory_get_statistics(struct rocegw_memory_session* session,
                                   struct rocegw_memory_statistics* statistics,

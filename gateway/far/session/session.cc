@@ -37,6 +37,22 @@ Status Session::FindDevice() {
   return status;
 }
 
+// Opens the disk copy, if there is to be one, and finds the data that it has already.
+StatusOr<std::unique_ptr<DiskCopy>> Session::OpenDisk(std::vector<DataRange>& found) {
+  if (settings_.disk_path.empty()) return std::unique_ptr<DiskCopy>();
+  const uint64_t bytes = settings_.slabs * settings_.merge.slab_bytes;
+  auto file = OpenCopyFile(settings_.disk_path, bytes, settings_.disk_keep);
+  if (!file.ok()) return file.status();
+  const auto add = [&found](uint64_t begin, uint64_t end) { found.push_back({begin, end}); };
+  if (file.value()->FindData(add) != 0) {
+    return Status{errno, settings_.disk_path + ": " + strerror(errno)};
+  }
+  auto disk = std::make_unique<DiskCopy>(std::move(file.value()), settings_.disk_queue_bytes,
+                                         settings_.merge.most_bytes);
+  if (Status status = disk->Start(); !status.ok()) return status;
+  return disk;
+}
+
 Status Session::Start() {
   if (Status status = FindDevice(); !status.ok()) return status;
   ibv_context* context = probe_.context();
@@ -54,7 +70,12 @@ Status Session::Start() {
   if (settings_.copy_limit_bytes == 0) {
     settings_.copy_limit_bytes = memory_.MeasureCopyLimit(kMostMeasured);
   }
-  dispatcher_ = std::make_unique<Dispatcher>(settings_, memory_, [this] { caretaker_->Wake(); });
+  std::vector<DataRange> recovered;
+  auto disk = OpenDisk(recovered);
+  if (!disk.ok()) return disk.status();
+  dispatcher_ = std::make_unique<Dispatcher>(settings_, memory_, std::move(disk.value()),
+                                             [this] { caretaker_->Wake(); });
+  for (const DataRange& range : recovered) dispatcher_->Recover(range.begin, range.end);
   // Transfers, and the messages of both directions, of all donors that may share a poller.
   const size_t sharing = (settings_.donors.size() + settings_.pollers - 1) / settings_.pollers;
   const size_t entries = sharing * (Dispatcher::kSendDepth + 2 * Connection::kMessages);

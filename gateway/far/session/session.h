@@ -24,9 +24,14 @@ class Session {
   void AddStatistics(rocegw_memory_statistics& statistics);
 
  private:
+  struct DataRange {
+    uint64_t begin, end;
+  };
+
   explicit Session(const Settings& settings) : settings_(settings) {}
   Status Start();
   Status FindDevice();
+  StatusOr<std::unique_ptr<DiskCopy>> OpenDisk(std::vector<DataRange>& found);
   void OnCompletions(const ibv_wc* completions, size_t count);
 
   Settings settings_;

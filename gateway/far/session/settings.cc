@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 
 #include "gateway/far/link/protocol.h"
 
@@ -12,6 +14,7 @@ namespace {
 
 constexpr size_t kMostDonors = 64;
 constexpr uint64_t kMostStaging = 64 << 20;
+constexpr uint64_t kDiskQueue = 16 << 20;
 
 Status Wrong(const char* what) { return {EINVAL, what}; }
 
@@ -22,8 +25,11 @@ uint64_t Settings::StagingBytes() const {
   return std::max(wanted, 2 * merge.most_bytes);
 }
 
-StatusOr<Settings> CheckOptions(const rocegw_memory_options& options, size_t size) {
-  if (size < sizeof options) return Wrong("options_size");
+StatusOr<Settings> CheckOptions(const rocegw_memory_options& given, size_t size) {
+  // Members behind this one were added later.
+  if (size < offsetof(rocegw_memory_options, disk_copy)) return Wrong("options_size");
+  rocegw_memory_options options{};
+  std::memcpy(&options, &given, std::min(size, sizeof options));
   if (options.donors == nullptr || options.donor_count == 0 || options.donor_count > kMostDonors) {
     return Wrong("donor_count: 1 to 64");
   }
@@ -80,6 +86,11 @@ StatusOr<Settings> CheckOptions(const rocegw_memory_options& options, size_t siz
                          : std::min(options.pollers, static_cast<uint32_t>(options.donor_count));
   settings.timeout_ms = options.timeout_ms;
   settings.connect_timeout_ms = options.connect_timeout_ms;
+  settings.disk_path = options.disk_copy != nullptr ? options.disk_copy : "";
+  settings.disk_keep = options.disk_copy_keep != 0;
+  settings.disk_queue_bytes =
+      std::max(options.disk_queue_bytes != 0 ? options.disk_queue_bytes : kDiskQueue,
+               2 * settings.merge.most_bytes);
   return settings;
 }
 

@@ -36,12 +36,15 @@ struct Settings {
   uint32_t pollers = 1;
   uint32_t timeout_ms = 0;
   uint32_t connect_timeout_ms = 0;
+  std::string disk_path;  // empty: no disk copy
+  uint64_t disk_queue_bytes = 0;
+  bool disk_keep = false;
 
   // The staging buffer takes all that the window admits, and always two of the largest operations.
   uint64_t StagingBytes() const;
 };
 
-// `size` is what the caller knows of the structure.
+// `size` is what the caller knows of the structure: at least its first version.
 StatusOr<Settings> CheckOptions(const rocegw_memory_options& options, size_t size);
 
 }  // namespace rocegw::far

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -52,12 +53,13 @@ struct Window::WriteBack {
   }
 };
 
-Window::Window(Dispatcher& dispatcher, uint64_t offset, uint64_t bytes, uint64_t resident_bytes)
+Window::Window(Dispatcher& dispatcher, uint64_t offset, uint64_t bytes, uint64_t resident_bytes,
+               Content content)
     : dispatcher_(dispatcher),
       offset_(offset),
       bytes_(bytes),
       most_resident_(resident_bytes / kPage),
-      pages_(bytes / kPage) {
+      pages_(bytes / kPage, content == Content::kStored) {
   counts_.pages = bytes / kPage;
 }
 
@@ -112,6 +114,51 @@ rocegw_memory_map_statistics Window::Statistics() {
   rocegw_memory_map_statistics statistics = counts_;
   statistics.resident = pages_.used();
   return statistics;
+}
+
+void Window::Discard(uint64_t begin, uint64_t end) {
+  std::unique_lock lock(mutex_);
+  for (uint64_t page = begin / kPage; page < end / kPage; page++) {
+    changed_.wait(lock, [&] { return pages_.state(page) != ResidentPages::State::kReading; });
+    pages_.Discarded(page);
+  }
+  // Under the lock, so that the handling thread sees the states and the mapping agree.
+  madvise(memory_ + begin, end - begin, MADV_DONTNEED);
+}
+
+bool Window::Replace(uint64_t begin, uint64_t end, const std::function<bool()>& replace) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    for (uint64_t page = begin / kPage; page < end / kPage; page++) {
+      if (pages_.state(page) == ResidentPages::State::kReading) return false;
+    }
+    return true;
+  });
+  if (!replace()) return false;
+  for (uint64_t page = begin / kPage; page < end / kPage; page++) pages_.Discarded(page);
+  return true;
+}
+
+int Window::CopyOut(uint64_t begin, uint64_t end, uint8_t* to) {
+  for (uint64_t page = begin / kPage; page < end / kPage; page++, to += kPage) {
+    bool stored = false;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return pages_.state(page) != ResidentPages::State::kReading; });
+      if (pages_.state(page) == ResidentPages::State::kLost) return -EIO;
+      if (pages_.IsResident(page)) {
+        std::memcpy(to, At(page), kPage);
+        continue;
+      }
+      stored = pages_.stored(page);
+    }
+    std::memset(to, 0, kPage);
+    if (!stored) continue;
+    const int error =
+        dispatcher_.SubmitAndWait(Direction::kRead, offset_ + page * kPage, to, kPage);
+    if (error != 0) return error;
+  }
+  return 0;
 }
 
 // The handling thread ----------------------------------------------------------------------------
@@ -177,7 +224,28 @@ void Window::OnFault(const FaultFd::Fault& fault) {
       return;
     }
   }
-  Fetch(page, ResidentPages::kMostReadAhead, fault.store);
+  const bool stored = [&] {
+    const std::lock_guard lock(mutex_);
+    return pages_.stored(page);
+  }();
+  if (stored) {
+    Fetch(page, ResidentPages::kMostReadAhead, fault.store);
+  } else {
+    FillZeroes(page, fault.store);
+  }
+}
+
+// The page, and those behind it while faults are sequential, are zero: nothing is read.
+void Window::FillZeroes(uint64_t page, bool store) {
+  alignas(kPage) static const std::array<uint8_t, kPage> kZeroes{};
+  MakeRoom(ResidentPages::kMostReadAhead);
+  const std::lock_guard lock(mutex_);
+  const uint64_t pages = pages_.Fetch(page);
+  for (uint64_t each = 0; each < pages; each++) {
+    const bool stored_to = store && each == 0;
+    pages_.Arrived(page + each, stored_to);
+    faults_.Fill(AddressOf(page + each), kZeroes.data(), kPage, !stored_to);
+  }
 }
 
 // Reads the page, which a thread waits for, and with most > 1 what may be needed next.
@@ -275,12 +343,14 @@ void Window::MakeRoom(uint64_t pages) {
     const std::vector<uint64_t> failed = WriteBackPages(dirty);
     const std::lock_guard lock(mutex_);
     for (const uint64_t page : victims) {
-      if (std::binary_search(failed.begin(), failed.end(), page)) {
+      if (!pages_.IsResident(page)) continue;  // the page was discarded
+      // Only this thread lifts the protection: nothing was stored since the page was written. A
+      // page that the kernel keeps (mlock) stays.
+      if (std::binary_search(failed.begin(), failed.end(), page) ||
+          madvise(At(page), kPage, MADV_DONTNEED) != 0) {
         pages_.Kept(page);
         continue;
       }
-      // Only this thread lifts the protection: nothing was stored since the page was written.
-      madvise(At(page), kPage, MADV_DONTNEED);
       pages_.Evicted(page);
       counts_.evicted++;
     }
@@ -290,6 +360,16 @@ void Window::MakeRoom(uint64_t pages) {
 
 std::vector<uint64_t> Window::WriteBackPages(const std::vector<uint64_t>& pages) {
   WriteBack back;
+  {
+    // The request path may register its buffer, which counts as a store: it never sees the window.
+    // Pages that were discarded meanwhile are not there.
+    const std::lock_guard lock(mutex_);
+    uint8_t* copy = outgoing_;
+    for (const uint64_t page : pages) {
+      if (pages_.IsResident(page)) std::memcpy(copy, At(page), kPage);
+      copy += kPage;
+    }
+  }
   for (const uint64_t page : pages) {
     if (!back.runs.empty()) {
       WriteBack::Run& last = back.runs.back();
@@ -303,8 +383,6 @@ std::vector<uint64_t> Window::WriteBackPages(const std::vector<uint64_t>& pages)
   back.pending = back.runs.size();
   uint8_t* copy = outgoing_;
   for (WriteBack::Run& run : back.runs) {
-    // The request path may register its buffer, which counts as a store: it never sees the window.
-    std::memcpy(copy, At(run.page), run.pages * kPage);
     int error = 0;
     do {
       error = dispatcher_.Submit(Direction::kWrite, offset_ + run.page * kPage, copy,
@@ -346,7 +424,8 @@ int Window::WriteDirty() {
     if (!failed.empty()) result = -EIO;
     const std::lock_guard lock(mutex_);
     for (const uint64_t page : dirty) {
-      if (!std::binary_search(failed.begin(), failed.end(), page)) pages_.Cleaned(page);
+      const bool written = !std::binary_search(failed.begin(), failed.end(), page);
+      if (written && pages_.IsResident(page)) pages_.Cleaned(page);
     }
   }
 }

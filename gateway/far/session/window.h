@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -24,14 +25,32 @@ class Window {
  public:
   static constexpr uint64_t kPage = 4096;
 
+  enum class Content : uint8_t {
+    kStored,  // that of the space
+    kZero,    // zero, whatever the space holds
+  };
+
   // The dispatcher outlives the window; the range is within its space.
-  Window(Dispatcher& dispatcher, uint64_t offset, uint64_t bytes, uint64_t resident_bytes);
+  Window(Dispatcher& dispatcher, uint64_t offset, uint64_t bytes, uint64_t resident_bytes,
+         Content content = Content::kStored);
   ~Window();  // unmaps; does not synchronize
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
   Status Open();
   uint8_t* address() const { return memory_; }
+  // Whether system calls may meet pages that are not resident.
+  bool serves_system_calls() const { return faults_.reports_system_calls(); }
+  int descriptor() const { return faults_.get(); }
+  void SetResident(uint64_t bytes) { most_resident_ = bytes / kPage; }
+  // Makes whole pages zero, which no thread uses meanwhile; waits for reads of them. [begin, end)
+  // are offsets in the window.
+  void Discard(uint64_t begin, uint64_t end);
+  // Copies whole pages, which no thread changes meanwhile. EIO: a page is lost.
+  int CopyOut(uint64_t begin, uint64_t end, uint8_t* to);
+  // Calls `replace`, which maps other memory over whole pages. They belong to the window no more
+  // when it returns true.
+  bool Replace(uint64_t begin, uint64_t end, const std::function<bool()>& replace);
   // Writes dirty pages back. Not by the handling thread.
   int Synchronize();
   rocegw_memory_map_statistics Statistics();
@@ -43,6 +62,7 @@ class Window {
   void Handle();
   void OnFault(const FaultFd::Fault& fault);
   void Fetch(uint64_t page, uint64_t most, bool store);
+  void FillZeroes(uint64_t page, bool store);
   static void OnRead(void* argument, int status);
   void MakeRoom(uint64_t pages);
   // Writes the pages, which are write-protected, and waits. Returns those that failed.
@@ -55,7 +75,7 @@ class Window {
   Dispatcher& dispatcher_;
   const uint64_t offset_;
   const uint64_t bytes_;
-  const uint64_t most_resident_;  // pages
+  std::atomic<uint64_t> most_resident_;  // pages
   uint8_t* memory_ = nullptr;
   uint8_t* outgoing_ = nullptr;  // copies of pages that are written back
   FaultFd faults_;

@@ -28,8 +28,9 @@ constexpr unsigned long kPoison = _IOWR(UFFDIO, 0x08, PoisonCall);
 
 Status Failed(const char* what) { return {errno, std::string(what) + ": " + std::strerror(errno)}; }
 
-UniqueFd OpenDescriptor() {
+UniqueFd OpenDescriptor(bool* reports_system_calls) {
   constexpr int kFlags = O_CLOEXEC | O_NONBLOCK;
+  *reports_system_calls = true;
   UniqueFd fd(static_cast<int>(syscall(SYS_userfaultfd, kFlags)));
   if (fd.valid()) return fd;
   const UniqueFd device(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
@@ -37,13 +38,14 @@ UniqueFd OpenDescriptor() {
     fd = UniqueFd(ioctl(device.get(), USERFAULTFD_IOC_NEW, kFlags));
     if (fd.valid()) return fd;
   }
+  *reports_system_calls = false;
   return UniqueFd(static_cast<int>(syscall(SYS_userfaultfd, kFlags | UFFD_USER_MODE_ONLY)));
 }
 
 }  // namespace
 
 Status FaultFd::Open(void* memory, size_t bytes) {
-  fd_ = OpenDescriptor();
+  fd_ = OpenDescriptor(&reports_system_calls_);
   if (!fd_.valid()) return Failed("no userfaultfd");
   uffdio_api api{};
   api.api = UFFD_API;

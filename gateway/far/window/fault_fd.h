@@ -24,6 +24,9 @@ class FaultFd {
   Status Open(void* memory, size_t bytes);
 
   int get() const { return fd_.get(); }
+  // Whether faults of system calls are reported as well; without privilege such calls fail
+  // (EFAULT).
+  bool reports_system_calls() const { return reports_system_calls_; }
   // Takes the faults that wait, none at all without waiting.
   std::vector<Fault> Take();
   // Fills missing pages and wakes their threads. Stores to them are reported when `protect`.
@@ -40,6 +43,7 @@ class FaultFd {
   void SetProtection(uintptr_t address, size_t bytes, uint64_t mode);
 
   UniqueFd fd_;
+  bool reports_system_calls_ = false;
 };
 
 }  // namespace rocegw::far

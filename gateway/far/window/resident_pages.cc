@@ -9,7 +9,7 @@ uint64_t ResidentPages::Fetch(uint64_t page) {
   read_ahead_ = page == expected_ ? std::min(read_ahead_ * 2, kMostReadAhead) : 1;
   uint64_t pages = 0;
   while (pages < read_ahead_ && page + pages < states_.size() &&
-         states_[page + pages] == State::kAbsent) {
+         states_[page + pages] == State::kAbsent && stored_[page + pages] == stored_[page]) {
     states_[page + pages] = State::kReading;
     pages++;
   }
@@ -20,7 +20,7 @@ uint64_t ResidentPages::Fetch(uint64_t page) {
 
 void ResidentPages::Arrived(uint64_t page, bool dirty) {
   states_[page] = dirty ? State::kDirty : State::kClean;
-  arrivals_.push_back(page);
+  Queue(page);
 }
 
 void ResidentPages::Lost(uint64_t page) {
@@ -34,16 +34,28 @@ void ResidentPages::Abandoned(uint64_t page) {
 }
 
 std::vector<uint64_t> ResidentPages::TakeVictims(size_t most) {
-  const size_t count = std::min(most, arrivals_.size());
-  std::vector<uint64_t> victims(arrivals_.begin(), arrivals_.begin() + static_cast<long>(count));
-  arrivals_.erase(arrivals_.begin(), arrivals_.begin() + static_cast<long>(count));
+  std::vector<uint64_t> victims;
+  while (victims.size() < most && !arrivals_.empty()) {
+    const Arrival arrival = arrivals_.front();
+    arrivals_.pop_front();
+    if (IsResident(arrival.page) && arrived_[arrival.page] == arrival.number) {
+      victims.push_back(arrival.page);
+    }
+  }
   std::sort(victims.begin(), victims.end());
   return victims;
 }
 
 void ResidentPages::Evicted(uint64_t page) {
+  if (states_[page] == State::kDirty) stored_[page] = true;
   states_[page] = State::kAbsent;
   used_--;
+}
+
+void ResidentPages::Discarded(uint64_t page) {
+  if (IsResident(page)) used_--;
+  states_[page] = State::kAbsent;
+  stored_[page] = false;
 }
 
 std::vector<uint64_t> ResidentPages::NextDirty(uint64_t from, size_t most) const {

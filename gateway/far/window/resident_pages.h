@@ -16,16 +16,24 @@ class ResidentPages {
 
   enum class State : uint8_t { kAbsent, kReading, kClean, kDirty, kLost };
 
-  explicit ResidentPages(uint64_t pages) : states_(pages, State::kAbsent) {}
+  // `stored`: the donors have the content of all pages. Otherwise absent pages are zero until they
+  // were written back.
+  explicit ResidentPages(uint64_t pages, bool stored = true)
+      : states_(pages, State::kAbsent), stored_(pages, stored), arrived_(pages, 0) {}
 
   State state(uint64_t page) const { return states_[page]; }
   uint64_t count() const { return states_.size(); }
+  // Whether the donors have the content of an absent page, which is zero otherwise.
+  bool stored(uint64_t page) const { return stored_[page]; }
+  bool IsResident(uint64_t page) const {
+    return states_[page] == State::kClean || states_[page] == State::kDirty;
+  }
   // Resident pages and pages that are being read.
   uint64_t used() const { return used_; }
 
   // A thread waits for the absent page. Returns how many pages to read from there on, all of them
-  // absent: one, or more and more while faults are sequential. The pages are being read from then
-  // on.
+  // absent and stored, or all not: one, or more and more while faults are sequential. The pages are
+  // being read from then on.
   uint64_t Fetch(uint64_t page);
   void Arrived(uint64_t page, bool dirty);
   void Lost(uint64_t page);
@@ -33,19 +41,34 @@ class ResidentPages {
   void Abandoned(uint64_t page);
 
   // Takes up to `most` resident pages to evict, those that arrived first, in ascending order. The
-  // caller evicts or keeps each.
+  // caller evicts or keeps each, unless it was discarded meanwhile. A dirty page that is evicted
+  // was written back.
   std::vector<uint64_t> TakeVictims(size_t most);
   void Evicted(uint64_t page);
-  void Kept(uint64_t page) { arrivals_.push_back(page); }
+  void Kept(uint64_t page) { Queue(page); }
+  // The page, which is not being read, is absent and zero from now on.
+  void Discarded(uint64_t page);
 
   void Dirtied(uint64_t page) { states_[page] = State::kDirty; }
-  void Cleaned(uint64_t page) { states_[page] = State::kClean; }
+  // The page was written back.
+  void Cleaned(uint64_t page) {
+    states_[page] = State::kClean;
+    stored_[page] = true;
+  }
   // Up to `most` dirty pages at or behind `from`, in ascending order.
   std::vector<uint64_t> NextDirty(uint64_t from, size_t most) const;
 
  private:
+  struct Arrival {
+    uint64_t page;
+    uint32_t number;  // valid if it is the page's last one
+  };
+  void Queue(uint64_t page) { arrivals_.push_back({page, ++arrived_[page]}); }
+
   std::vector<State> states_;
-  std::deque<uint64_t> arrivals_;  // resident pages, the first that arrived in front
+  std::vector<bool> stored_;
+  std::vector<uint32_t> arrived_;  // by page: number of its last arrival
+  std::deque<Arrival> arrivals_;   // the first that arrived in front; with those of discarded pages
   uint64_t used_ = 0;
   uint64_t expected_ = 0;  // page behind the last read: a fault there is sequential
   uint64_t read_ahead_ = 1;

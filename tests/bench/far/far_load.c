@@ -8,6 +8,7 @@
  *            [--block BYTES] [--requests N] [--reads PERCENT] [--random] [--batching 0..3]
  *            [--polling 0..4] [--pollers N] [--window BYTES] [--copy-limit BYTES] [--slab BYTES]
  *            [--timeout MS] [--tenant NAME] [--from-pool] [--pause] [--settle] [--expect-lost]
+ *            [--disk-copy FILE]
  *
  * Each thread owns a share of the blocks, so that it knows what each must contain. --pause waits
  * for SIGUSR1 after the first half of the requests; --settle waits at the end until all replicas
@@ -255,6 +256,9 @@ static void report(struct worker* workers, double seconds) {
       "\"degraded\": %lu, \"lost_pages\": %lu, ",
       counts.donors_connected, counts.donors_lost, counts.donor_timeouts, counts.retried_reads,
       counts.restored_bytes, counts.slabs_degraded, counts.lost_pages);
+  printf("\"disk_written\": %lu, \"disk_read\": %lu, \"disk_waits\": %lu, \"disk_missing\": %lu, ",
+         counts.disk_written_bytes, counts.disk_read_bytes, counts.disk_waits,
+         counts.disk_missing_pages);
   printf("\"wrong\": %lu, \"lost\": %lu, \"errors\": %lu}\n", (unsigned long)wrong,
          (unsigned long)lost, (unsigned long)errors);
   free(all);
@@ -289,6 +293,8 @@ int main(int argc, char** argv) {
       char* port = strchr(argv[++at], ',');
       if (port != NULL) *port++ = 0;
       donors[options.donor_count++] = (struct rocegw_memory_donor){argv[at], port};
+    } else if (strcmp(name, "--disk-copy") == 0) {
+      options.disk_copy = argv[++at];
     } else if (strcmp(name, "--tenant") == 0) {
       options.tenant = argv[++at];
     } else {

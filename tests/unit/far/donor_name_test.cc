@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
+#include "gateway/far/session/donor_name.h"
 
-#include "gateway/far/program/remote_files.h"
+#include <gtest/gtest.h>
 
 namespace rocegw::far {
 namespace {

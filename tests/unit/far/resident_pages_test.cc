@@ -61,6 +61,45 @@ TEST(ResidentPages, ALostPageIsNeitherUsedNorEvicted) {
   EXPECT_EQ(pages.state(5), State::kLost);
 }
 
+TEST(ResidentPages, PagesOfAnEmptyWindowAreZeroUntilTheyWereWrittenBack) {
+  ResidentPages pages(16, false);
+  EXPECT_FALSE(pages.stored(3));
+  pages.Fetch(3);
+  pages.Arrived(3, true);
+  pages.Fetch(5);
+  pages.Arrived(5, false);
+  pages.TakeVictims(2);
+  pages.Evicted(3);
+  pages.Evicted(5);
+  EXPECT_TRUE(pages.stored(3));
+  EXPECT_FALSE(pages.stored(5));
+}
+
+TEST(ResidentPages, ReadAheadDoesNotMixZeroesWithStoredPages) {
+  ResidentPages pages(16, false);
+  pages.Fetch(4);
+  pages.Arrived(4, true);
+  pages.TakeVictims(1);
+  pages.Evicted(4);
+  EXPECT_EQ(pages.Fetch(2), 1u);
+  EXPECT_EQ(pages.Fetch(3), 1u);
+  EXPECT_EQ(pages.Fetch(4), 1u);
+}
+
+TEST(ResidentPages, DiscardedPagesAreZeroAndNoVictims) {
+  ResidentPages pages(16);
+  Arrive(pages, 5, pages.Fetch(5));
+  Arrive(pages, 9, pages.Fetch(9));
+  pages.Discarded(5);
+  pages.Discarded(7);
+  EXPECT_EQ(pages.used(), 1u);
+  EXPECT_FALSE(pages.stored(5));
+  EXPECT_TRUE(pages.stored(9));
+  // The page's earlier arrival says nothing about the later one.
+  Arrive(pages, 5, pages.Fetch(5));
+  EXPECT_EQ(pages.TakeVictims(9), (std::vector<uint64_t>{5, 9}));
+}
+
 TEST(ResidentPages, DirtyPagesAreFoundInOrder) {
   ResidentPages pages(16);
   for (const uint64_t page : {9u, 3u, 12u}) {

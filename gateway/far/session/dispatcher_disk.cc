@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the dispatcher does with the disk copy. The copy's queue keeps the order in which operations
+// enter it, and an operation enters it while it holds its range: the copy executes overlapping
+// writes in the order of the replicas.
+#include <cerrno>
+#include <cstring>
+
+#include "gateway/far/session/dispatcher.h"
+#include "gateway/far/session/waiter.h"
+
+namespace rocegw::far {
+
+// Gives a write its place in the queue of the disk copy. Returns false when it has to wait. A write
+// that a disk copy which is down cannot get goes to the replicas alone. With the lock.
+bool Dispatcher::ReserveDisk(Operation& operation) {
+  Slab& slab = slabs_[operation.plan.offset() / slab_bytes_];
+  auto write = std::make_shared<DiskWrite>();
+  write->offset = operation.plan.offset();
+  write->length = operation.plan.length();
+  switch (disk_->Reserve(*write)) {
+    case DiskPath::Room::kFull:
+      return false;
+    case DiskPath::Room::kDown: {
+      // The write is judged anew when no replica has it.
+      if (slab.live() == 0) return false;
+      const uint64_t begin = write->offset % slab_bytes_;
+      slab.DiskSkipped(begin, begin + write->length);
+      return true;
+    }
+    case DiskPath::Room::kGiven:
+      write->epoch = slab.disk_epoch();
+      operation.disk = std::move(write);
+  }
+  return true;
+}
+
+// Queues the operations' data for the disk copy. Those that no replica gets leave the batch: they
+// end when the disk copy has them.
+void Dispatcher::SendToDisk(Batch& batch) {
+  Batch with_transfers;
+  for (Operation* operation : batch) {
+    const std::shared_ptr<DiskWrite> write = operation->disk;
+    if (operation->transfer_count != 0) with_transfers.push_back(operation);
+    if (write == nullptr) continue;
+    uint8_t* data = write->data;
+    for (const Part& part : operation->plan.parts) {
+      std::memcpy(data, part.buffer, part.length);
+      data += part.length;
+    }
+    if (operation->transfer_count == 0) write->waiting = operation;
+    disk_->copy().Write(write->offset, write->data, write->length,
+                        [this, write](int status) { OnDiskWritten(write, status == 0); });
+  }
+  batch.swap(with_transfers);
+}
+
+void Dispatcher::OnDiskWritten(const std::shared_ptr<DiskWrite>& write, bool ok) {
+  Operation* waiting = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const uint64_t begin = write->offset % slab_bytes_;
+    write->good = slabs_[write->offset / slab_bytes_].DiskWritten(begin, begin + write->length,
+                                                                  write->epoch, ok);
+    write->ended = true;
+    waiting = write->waiting;
+  }
+  if (waiting != nullptr) Finish(waiting);
+  Completed();
+}
+
+void Dispatcher::ReadFromDisk(const Part& part) {
+  disk_->copy().Read(part.offset, part.buffer, part.length, [this, part](int status) {
+    FinishPart(part, status == 0 ? 0 : -EIO);
+    Completed();
+  });
+}
+
+void Dispatcher::Flush(rocegw_memory_done done, void* argument) {
+  if (disk_ == nullptr) {
+    done(argument, 0);
+    return;
+  }
+  disk_->copy().Flush([this, done, argument](int status) {
+    bool whole = status == 0;
+    {
+      const std::lock_guard lock(mutex_);
+      uint64_t losses = 0;
+      for (Slab& slab : slabs_) {
+        if (status != 0) slab.DiskFlushFailed();
+        whole = whole && slab.IsDiskWhole();
+        losses += slab.losses();
+      }
+      // Lost pages are reported once; reads report them as long as they are lost.
+      if (losses != told_losses_) whole = false;
+      told_losses_ = losses;
+    }
+    done(argument, whole ? 0 : -EIO);
+  });
+}
+
+int Dispatcher::FlushAndWait() {
+  Waiter waiter;
+  Flush(&Waiter::OnDone, &waiter);
+  return waiter.Wait();
+}
+
+// Caretaker --------------------------------------------------------------------------------------
+
+void Dispatcher::Recover(uint64_t begin, uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  while (begin < end) {
+    const uint64_t slab = begin / slab_bytes_;
+    const uint64_t behind = std::min(end, (slab + 1) * slab_bytes_);
+    slabs_[slab].Recovered(begin % slab_bytes_, behind - slab * slab_bytes_);
+    begin = behind;
+  }
+}
+
+void Dispatcher::CheckDisk() {
+  if (disk_ == nullptr) return;
+  disk_->copy().FailIfHung(std::chrono::milliseconds(settings_.timeout_ms));
+}
+
+void Dispatcher::StopDisk() {
+  if (disk_ == nullptr) return;
+  disk_->copy().Stop(std::chrono::milliseconds(settings_.timeout_ms));
+}
+
+std::optional<uint32_t> Dispatcher::FindOffDisk() {
+  if (!IsDiskUp()) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  for (uint32_t number = 0; number < slabs_.size(); number++) {
+    if (slabs_[number].off_disk_pages() != 0 && slabs_[number].live() != 0) return number;
+  }
+  return std::nullopt;
+}
+
+Dispatcher::CopyStart Dispatcher::StartDiskCopy(uint32_t slab, uint64_t* position,
+                                                std::function<void(bool copied)> done) {
+  auto operation = std::make_unique<Operation>();
+  {
+    const std::lock_guard lock(mutex_);
+    Slab& state = slabs_[slab];
+    const auto stretch =
+        state.NextOffDisk(*position, std::min(copy_bytes_, settings_.merge.most_bytes));
+    if (!stretch) return CopyStart::kNothingLeft;
+    const Replica* source = state.ForRead(turn_++);
+    if (source == nullptr ||
+        !PrepareCopy(*operation, slab, *stretch, {*source}, {Copy::kDisk, std::move(done)})) {
+      return CopyStart::kLater;
+    }
+    *position = stretch->end;
+  }
+  Send({operation.release()});
+  return CopyStart::kStarted;
+}
+
+// A new replica is restored from the disk copy: no other one is live.
+void Dispatcher::ReadCopyFromDisk(Operation* operation) {
+  uint8_t* staging = memory_.staging_data() + operation->staging;
+  disk_->copy().Read(operation->plan.offset(), staging, operation->plan.length(),
+                     [this, operation](int status) {
+                       if (status != 0) CopyUnreadable(*operation);
+                       FinishCopy(operation, status == 0);
+                       Completed();
+                     });
+}
+
+// Copies page by page from now on, and gives up a page that cannot be read: the others are
+// restored.
+void Dispatcher::CopyUnreadable(const Operation& operation) {
+  if (!IsDiskUp()) return;
+  const std::lock_guard lock(mutex_);
+  if (copy_bytes_ == Slab::kPageBytes) {
+    const uint64_t begin = operation.plan.offset() % slab_bytes_;
+    Slab& slab = slabs_[operation.slab];
+    slab.DiskWritten(begin, begin + operation.plan.length(), slab.disk_epoch(), false);
+  }
+  copy_bytes_ = Slab::kPageBytes;
+}
+
+// The disk copy gets pages that it lacks: what was read from a replica. The range is held until the
+// write has its place in the queue.
+void Dispatcher::WriteCopyToDisk(Operation* operation) {
+  auto write = std::make_shared<DiskWrite>();
+  write->offset = operation->plan.offset();
+  write->length = operation->plan.length();
+  bool given = false;
+  {
+    const std::lock_guard lock(mutex_);
+    given = disk_->Reserve(*write) == DiskPath::Room::kGiven;
+    write->epoch = slabs_[operation->slab].disk_epoch();
+    if (!given) Release(*operation);
+  }
+  const std::function<void(bool)> done = std::move(operation->copy->done);
+  if (given) {
+    std::memcpy(write->data, memory_.staging_data() + operation->staging, write->length);
+    disk_->copy().Write(write->offset, write->data, write->length, [this, write, done](int status) {
+      OnDiskWritten(write, status == 0);
+      done(status == 0);
+    });
+    const std::lock_guard lock(mutex_);
+    Release(*operation);
+  } else {
+    done(false);
+  }
+  delete operation->copy;
+  delete operation;
+}
+
+}  // namespace rocegw::far
