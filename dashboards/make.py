@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-NAMES = ("fleet", "gateway", "tenants", "transport", "channels", "control_plane", "migration")
+NAMES = ("fleet", "gateway", "tenants", "transport", "channels", "control_plane", "migration", "remote_memory")
 
 
 def text_of(name):

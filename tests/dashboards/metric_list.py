@@ -10,7 +10,8 @@ Metric = namedtuple("Metric", "name kind labels")
 _ENTRY = re.compile(r"^- `(\w+)` \((gauge|counter|histogram)(?:; ([^)]*))?\):", re.M)
 JOBS = {"rocegw-gateway": ("docs/reference/metrics.md", None),
         "rocegw-controller": ("docs/reference/metrics_control_plane.md", "Controller"),
-        "rocegw-agent": ("docs/reference/metrics_control_plane.md", "Agent")}
+        "rocegw-agent": ("docs/reference/metrics_control_plane.md", "Agent"),
+        "rocegw-memory": ("docs/reference/metrics_memory.md", None)}
 
 
 def read(name):

@@ -41,11 +41,11 @@ def has_something(values):
 
 class Prometheus:
     """hosts: addresses of gateways with their agents. controllers: address with port of each, by its cluster; hosts are of the
-    first one."""
+    first one. memory: addresses with ports of donors and mounts of remote memory."""
 
-    def __init__(self, lab, namespace, hosts, controllers):
+    def __init__(self, lab, namespace, hosts, controllers, memory):
         self.namespace = namespace
-        self._targets = 2 * len(hosts) + len(controllers)
+        self._targets = 2 * len(hosts) + len(controllers) + len(memory)
         directory = lab.path("prometheus")
         os.mkdir(directory)
         with open(os.path.join(_FOLDER, "rules.yaml"), encoding="utf-8") as file, \
@@ -58,6 +58,8 @@ class Prometheus:
             if job["job_name"] == "rocegw-controller":
                 job["static_configs"] = [{"targets": [address], "labels": {"cluster": cluster}}
                                          for cluster, address in controllers.items()]
+            elif job["job_name"] == "rocegw-memory":
+                job["static_configs"] = [{"targets": memory, "labels": {"cluster": next(iter(controllers))}}]
             else:
                 job["static_configs"] = [{"targets": hosts, "labels": {"cluster": next(iter(controllers))}}]
         self._path = os.path.join(directory, "prometheus.yaml")

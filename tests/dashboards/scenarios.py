@@ -18,6 +18,7 @@ from netlab.job import LabError, LocalJob, run
 from netlab.tampered_link import TamperedLink
 from other_fleet import OtherFleet
 from prometheus import MOST, rising
+from remote_memory import RemoteMemory
 
 POOL = """\
 name: tenants/blue
@@ -463,11 +464,29 @@ def steps(fleet, prometheus):
                    lambda: fleet.controller.ctl("get", "gateways", "-o", "yaml").count("AnotherStore") == 2, MOST)
         until_fires("RocegwUnadopted", "RocegwControllerBehind")
 
+    def remote_memory():
+        """A donor of remote memory ends, the disk of a disk copy is full"""
+        memory = RemoteMemory(fleet)
+        until_shows(rising("rocegw_memory_files_written_bytes_total"), rising("rocegw_memory_files_read_bytes_total"),
+                    rising("rocegw_memory_files_no_room_total"), rising("rocegw_memory_session_disk_written_bytes_total"),
+                    doing=lambda: (memory.touch(memory.plain), memory.touch(memory.copied)))
+        until_fires("RocegwMemoryDiskCopyFails", doing=lambda: memory.touch(memory.copied))
+        until_shows(rising("rocegw_memory_sessions_refused_total"), doing=memory.ask_without_quota)
+        memory.lose_donor()
+        until_fires("RocegwMemoryPagesLost", "RocegwMemoryLacksReplicas",
+                    doing=lambda: (memory.read(memory.plain), memory.read(memory.copied)))
+        until_shows(rising("rocegw_memory_files_failed_total"), doing=lambda: memory.read(memory.plain))
+        until_shows(rising("rocegw_memory_session_disk_read_bytes_total"), doing=lambda: memory.read(memory.copied))
+        memory.bring_donor_back()
+        until_shows(rising("rocegw_memory_session_restored_bytes_total"))
+        memory.end()
+        fleet.end()
+
     def forgotten():
         """Somebody takes all jobs out of Prometheus' configuration"""
         prometheus.forget_targets()
         until_fires("RocegwGatewaysAbsent", "RocegwAgentsAbsent", "RocegwControllersAbsent")
 
-    order = (migration, channels, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
+    order = (migration, channels, remote_memory, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
              stuck_stop, locked_store, killed, store_away, lost_store, forgotten)
     return [(step.__name__, step) for step in order]

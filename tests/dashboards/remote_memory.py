@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Donor and mounts of remote memory for the scenarios: the right host donates, the left one has two file systems. One has a disk
+copy on a disk that is too small."""
+
+import os
+import signal
+
+from netlab.daemon import start_daemon
+from netlab.job import run
+
+_MIB = 1 << 20
+DONOR_PORT, MOUNT_PORT, COPIED_PORT = 7476, 7477, 7478
+
+
+class RemoteMemory:
+    def __init__(self, fleet):
+        self._fleet = fleet
+        self._left, self._right = fleet.hosts
+        self._folder = fleet.lab.path("far")
+        self._small = os.path.join(self._folder, "disk")
+        os.makedirs(self._small)
+        run(["mount", "-t", "tmpfs", "-o", f"size={2 * _MIB}", "tmpfs", self._small])
+        self.donor = self._donate()
+        self.plain = self._mount("plain", MOUNT_PORT)
+        self.copied = self._mount("copied", COPIED_PORT, "--disk-copy", os.path.join(self._small, "copy"))
+
+    def _start(self, host, title, *words):
+        return start_daemon(self._fleet.lab, ["env", f"ROCEGW_SOCKET={host.attach_socket}", *host.launcher, host.program("rocegw-memory"),
+                                              *words], host.directory, title, host.namespace)
+
+    def _donate(self):
+        return self._start(self._right, "donor", "donate", "--size", "64MiB", "--quota", "nobody=0", "--metrics", f"0.0.0.0:{DONOR_PORT}")
+
+    def _mount(self, name, port, *options):
+        directory = os.path.join(self._folder, name)
+        os.makedirs(directory, exist_ok=True)
+        job = self._start(self._left, f"mount {name}", "mount", directory, "--size", "8MiB", "--slab", "1MiB", "--timeout", "3000",
+                          "--donor", self._right.address4, "--metrics", f"0.0.0.0:{port}", *options)
+        job.path = f"/proc/{job.pid}/root{directory}/file"
+        return job
+
+    @staticmethod
+    def touch(mount):
+        """Writes and reads more than the file system holds."""
+        try:
+            with open(mount.path, "wb", buffering=0) as file:
+                for _ in range(9):
+                    file.write(os.urandom(_MIB))
+        except OSError:
+            pass
+        RemoteMemory.read(mount)
+
+    @staticmethod
+    def read(mount):
+        try:
+            with open(mount.path, "rb", buffering=0) as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                while file.read(_MIB):
+                    pass
+        except OSError:
+            pass
+
+    def ask_without_quota(self):
+        """A mount that the donor refuses."""
+        self._left.start([self._left.program("rocegw-memory"), "mount", self._folder, "--size", "1MiB", "--slab", "1MiB", "--tenant",
+                          "nobody", "--donor", self._right.address4, "--metrics", ""]).wait(60)
+
+    def lose_donor(self):
+        self._fleet.kill(self.donor)
+
+    def bring_donor_back(self):
+        self.donor = self._donate()
+
+    def end(self):
+        for job in (self.plain, self.copied, self.donor):
+            job.signal(signal.SIGTERM)
+            job.wait(60)
+        run(["umount", self._small])
