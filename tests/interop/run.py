@@ -22,6 +22,7 @@ from verbs_cases.check_cases import check_cases  # noqa: E402
 from verbs_cases.coexist_cases import coexist_cases  # noqa: E402
 from verbs_cases.crash_cases import crash_cases  # noqa: E402
 from verbs_cases.dma_buf_cases import dma_buf_cases  # noqa: E402
+from verbs_cases.far_peer_cases import far_peer_cases  # noqa: E402
 from verbs_cases.gateway_cases import gateway_cases  # noqa: E402
 from verbs_cases.in_process_cases import in_process_peer_cases  # noqa: E402
 from verbs_cases.judge_cases import judge_cases  # noqa: E402
@@ -74,7 +75,7 @@ def make_pair(lab, arguments):
     image = prepare_image(lab, os.path.join(arguments.binaries, "..", "guest"),
                           os.path.join(arguments.binaries, "guest_agent"),
                           [os.path.join(arguments.binaries, program) for program in
-                           ("rdma_check", "cm_misuse", "rocegwd", "dma_buf_check", os.path.join("..", "lib", "librocegw-verbs.so"))])
+                           ("rdma_check", "cm_misuse", "rocegwd", "dma_buf_check", "rocegw-memory", "far_load", os.path.join("..", "lib", "librocegw-verbs.so"))])
     return rxe_pair(lab, image) if arguments.left == "rxe" else gateway_pair(lab, arguments, image)
 
 
@@ -83,7 +84,7 @@ def main():
     parser.add_argument("--left", choices=("gateway", "rxe"), default="gateway", help="the host under test")
     arguments = parser.parse_args()
     cases = check_cases() + tool_cases() + peer_program_cases() + crash_cases() + judge_cases() + gateway_cases() \
-        + in_process_peer_cases() + coexist_cases() + dma_buf_cases()
+        + in_process_peer_cases() + coexist_cases() + dma_buf_cases() + far_peer_cases()
     return suite.main(arguments, cases, os.path.join(HERE, "cases.md"), make_pair, arguments.left == "gateway")
 
 
