@@ -27,6 +27,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "gateway/abi/rocegw_abi.h"
@@ -45,6 +46,8 @@ constexpr char kHelp[] =
     "                  [--remap MODE] [--] PROGRAM [ARGUMENT ...]\n"
     "       rocegw-run --in-process [--address IP] [--run-in-poll] [--placement] [--drop-in]\n"
     "                  [--library FILE] [--] PROGRAM [ARGUMENT ...]\n"
+    "       rocegw-run --far FRACTION --far-donor HOST ... [--far-size SIZE] [--far-replicas N]\n"
+    "                  [--far-least SIZE] [other options] [--] PROGRAM [ARGUMENT ...]\n"
     "\n"
     "Runs PROGRAM, which uses libibverbs or librdmacm, against the RDMA gateway of this host, or\n"
     "with a gateway of its own.\n"
@@ -79,6 +82,15 @@ constexpr char kHelp[] =
     "  --placement      with --in-process: the device has FLUSH and ATOMIC WRITE, towards gateways "
     "that\n"
     "                   have them and towards RDMA devices, all of which should know them then\n"
+    "  --far FRACTION   large anonymous mappings and blocks of malloc of PROGRAM, which need not\n"
+    "                   know of RDMA, lie in memory of other hosts: this fraction of them at "
+    "least,\n"
+    "                   as 0.5, and the rest here\n"
+    "  --far-donor HOST[:PORT]  a host that donates memory (rocegw-memory donate); once for each\n"
+    "  --far-size SIZE  bytes of remote memory for each process, as 4GiB (default: 1GiB)\n"
+    "  --far-replicas N donors that hold each page, 1 to 4 (default: 1)\n"
+    "  --far-least SIZE smaller mappings and blocks stay here (default: 1MiB)\n"
+    "  --far-report     prints at the end what went to and fro\n"
     "  --help           this text\n"
     "\n"
     "examples:\n"
@@ -86,6 +98,7 @@ constexpr char kHelp[] =
     "  rocegw-run -- ib_write_bw -d rocegw0 -x 1 PEER\n"
     "  rocegw-run -- rping -c -a PEER -v\n"
     "  rocegw-run --in-process --address 192.0.2.7 -- ib_write_lat -R PEER\n"
+    "  rocegw-run --far 0.5 --far-donor PEER --far-size 8GiB -- sort -S 6G large.txt\n"
     "\n"
     "It sets LD_PRELOAD (with --drop-in LD_LIBRARY_PATH) and ROCEGW_SOCKET (with --in-process\n"
     "ROCEGW_IN_PROCESS, ROCEGW_ADDRESS and ROCEGW_RUN); programs that PROGRAM starts inherit "
@@ -222,6 +235,79 @@ void Leave(const char* variable, const std::string& entry) {
   }
 }
 
+bool IsNumber(const std::string& text) {
+  constexpr size_t kMostDigits = 6;
+  return !text.empty() && text.size() <= kMostDigits &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Options that put memory of the program into that of other hosts.
+struct FarOptions {
+  std::string fraction, donors, size, replicas, least;
+  bool report = false;
+
+  // The variable for the option's value; nullptr: it is another option.
+  std::string* Value(const std::string& option) {
+    return option == "--far"            ? &fraction
+           : option == "--far-size"     ? &size
+           : option == "--far-replicas" ? &replicas
+           : option == "--far-least"    ? &least
+                                        : nullptr;
+  }
+};
+
+// Reads a size with a binary unit, as 4GiB, 4G or 4194304; 0: it is none.
+unsigned long long ReadSize(const std::string& text) {
+  char* unit = nullptr;
+  const unsigned long long number = std::strtoull(text.c_str(), &unit, 10);
+  const std::string rest = unit;
+  constexpr char kUnits[] = "KMGT";
+  if (text.empty() || text[0] < '0' || text[0] > '9') return 0;
+  if (rest.empty()) return number;
+  const char* found = std::strchr(kUnits, rest[0]);
+  if (found == nullptr || (rest.size() > 1 && rest.substr(1) != "B" && rest.substr(1) != "iB")) {
+    return 0;
+  }
+  const int shift = 10 * static_cast<int>(found - kUnits + 1);
+  return number <= (~0ULL >> shift) ? number << shift : 0;
+}
+
+// Sets what the library for remote memory reads. Returns 0, or the exit status after a line on
+// stderr.
+int PrepareFar(const FarOptions& far, const std::string& library) {
+  if (far.fraction.empty()) {
+    if (far.donors.empty() && far.size.empty() && far.replicas.empty() && far.least.empty())
+      return 0;
+    return Fail(kExitUsage, "options --far-* go with --far");
+  }
+  char* end = nullptr;
+  const double fraction = std::strtod(far.fraction.c_str(), &end);
+  if (*end != 0 || !(fraction > 0 && fraction <= 1)) {
+    return Fail(kExitUsage, "--far is a fraction above 0, at most 1, not %s", far.fraction.c_str());
+  }
+  if (far.donors.empty()) return Fail(kExitUsage, "--far needs --far-donor");
+  if (!IsFile(library)) {
+    return Fail(kExitUsage, "there is no %s (package rocegw-memory)", library.c_str());
+  }
+  for (const auto& [option, value, variable] :
+       {std::tuple{"--far-size", far.size, "ROCEGW_FAR_SIZE"},
+        std::tuple{"--far-least", far.least, "ROCEGW_FAR_LEAST"}}) {
+    unsetenv(variable);
+    if (value.empty()) continue;
+    const unsigned long long bytes = ReadSize(value);
+    if (bytes == 0) return Fail(kExitUsage, "%s is a size, as 4GiB, not %s", option, value.c_str());
+    setenv(variable, std::to_string(bytes).c_str(), 1);
+  }
+  if (!far.replicas.empty() && !IsNumber(far.replicas)) {
+    return Fail(kExitUsage, "--far-replicas is a number, not %s", far.replicas.c_str());
+  }
+  setenv("ROCEGW_FAR", far.fraction.c_str(), 1);
+  setenv("ROCEGW_FAR_DONORS", far.donors.c_str(), 1);
+  setenv("ROCEGW_FAR_REPLICAS", far.replicas.empty() ? "1" : far.replicas.c_str(), 1);
+  setenv("ROCEGW_FAR_REPORT", far.report ? "1" : "0", 1);
+  return 0;
+}
+
 // Returns 0 if a gateway listens, else the errno.
 int TryConnect(const std::string& path) {
   sockaddr_un address{};
@@ -244,12 +330,6 @@ int TryConnect(const std::string& path) {
   }
   close(fd);
   return error;
-}
-
-bool IsNumber(const std::string& text) {
-  constexpr size_t kMostDigits = 6;
-  return !text.empty() && text.size() <= kMostDigits &&
-         text.find_first_not_of("0123456789") == std::string::npos;
 }
 
 // Retries until there is a gateway, or the time is over. 0 or the last errno.
@@ -321,6 +401,8 @@ int Run(int argc, char** argv) {
   bool in_process = false;
   bool run_in_poll = false;
   bool placement = false;
+  FarOptions far;
+  std::string far_donor;
   int i = 1;
   for (; i < argc; ++i) {
     const std::string option = argv[i];
@@ -349,18 +431,24 @@ int Run(int argc, char** argv) {
       placement = true;
       continue;
     }
-    std::string* value = option == "--socket"    ? &socket_path
-                         : option == "--address" ? &address
-                         : option == "--library" ? &library
-                         : option == "--remap"   ? &remap
-                         : option == "--wait"    ? &wait
-                                                 : nullptr;
+    if (option == "--far-report") {
+      far.report = true;
+      continue;
+    }
+    std::string* value = option == "--socket"      ? &socket_path
+                         : option == "--address"   ? &address
+                         : option == "--library"   ? &library
+                         : option == "--remap"     ? &remap
+                         : option == "--wait"      ? &wait
+                         : option == "--far-donor" ? &far_donor
+                                                   : far.Value(option);
     if (value == nullptr && !option.empty() && option[0] == '-') {
       return Fail(kExitUsage, "no option %s; see rocegw-run --help", argv[i]);
     }
     if (value == nullptr) break;
     if (++i == argc) return Fail(kExitUsage, "%s needs a value", option.c_str());
     *value = argv[i];
+    if (value == &far_donor) far.donors += (far.donors.empty() ? "" : ",") + far_donor;
   }
   if (!remap.empty() && remap != "auto" && remap != "always" && remap != "never") {
     return Fail(kExitUsage, "--remap is auto, always or never, not %s", remap.c_str());
@@ -396,6 +484,8 @@ int Run(int argc, char** argv) {
   }
   const std::string engine = library.substr(0, library.rfind('/') + 1) + "librocegw-engine.so";
   if (in_process && !IsFile(engine)) return Fail(kExitUsage, "there is no %s", engine.c_str());
+  const std::string far_library = library.substr(0, library.rfind('/') + 1) + "librocegw-far.so";
+  if (const int status = PrepareFar(far, far_library); status != 0) return status;
   const std::string program = FindProgram(argv[i]);
   struct stat s;
   if (program.empty() || stat(program.c_str(), &s) != 0) {
@@ -460,6 +550,7 @@ int Run(int argc, char** argv) {
     setenv("ROCEGW_SOCKET", socket_path.c_str(), 1);
   }
   if (!remap.empty()) setenv("ROCEGW_REMAP", remap.c_str(), 1);
+  if (!far.fraction.empty()) PutFirst("LD_PRELOAD", far_library);
   execv(program.c_str(), argv + i);
   return Fail(kExitCannotRun, "cannot run %s: %s", program.c_str(), std::strerror(errno));
 }
