@@ -6,6 +6,14 @@
 // Ownership of a TxPacket: Acquire gives it to the caller. Transmit takes the first n packets and
 // owns them; the rest stay with the caller, who offers them again or returns them with Release.
 // Packets are not lost silently: back-pressure shows as n < size.
+//
+// Payload by reference: the payload of a packet may stay in memory that the gateway shares with a
+// program (`outside`), if the port said so when it handed the packet out (`outside_from`). The
+// program may change the bytes at any time; a packet whose bytes change after its ICRC was computed
+// is dropped by its receiver and sent again. The gateway may unmap the memory after the worker's
+// iteration. Therefore a port holds a reference from Transmit to Flush only: it has sent or copied
+// the payloads of all its packets when Flush returns. The caller copies those of the packets that
+// Transmit did not take.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +29,14 @@
 namespace rocegw::port {
 
 struct TxPacket {
-  uint8_t* data = nullptr;   // space for PortLimits::max_datagram bytes, ICRC included
-  uint32_t length = 0;       // BTH to pad, without the ICRC
-  wire::KnownCrc known_crc;  // set if the payload's CRC was computed while copying
+  static constexpr uint32_t kNeverOutside = UINT32_MAX;
+
+  uint8_t* data = nullptr;  // space for PortLimits::max_datagram bytes, ICRC included
+  uint32_t length = 0;      // BTH to pad, without the ICRC
+  // Shortest payload that the port prefers to send by reference. Set by the port.
+  uint32_t outside_from = kNeverOutside;
+  wire::OutsidePart outside;  // payload that the packet refers to; `data` has a gap in its place
+  wire::KnownCrc known_crc;   // set if the payload's CRC was computed while copying
   wire::Path path;
   bool bundles = false;  // the peer takes it as an entry of a bundle (wire/channel_bundle.h)
   // Slot of the sending channel plus 1 if its datagrams are sealed; 0: leaves as it is.
@@ -34,9 +47,19 @@ struct TxPacket {
   // Forgets what not every use sets, before the port hands the packet out again.
   void Reset() {
     length = 0;
+    outside.bytes = nullptr;
     known_crc = {};
     bundles = false;
     seal = 0;
+  }
+
+  bool refers() const { return outside.bytes != nullptr; }
+  // Copies the payload that the packet refers to into the gap, which ends the reference.
+  void Flatten() {
+    if (!refers()) return;
+    const uint32_t crc = wire::CrcCopy(0, data + outside.offset, outside.bytes, outside.length);
+    known_crc = {outside.offset, outside.length, crc};
+    outside.bytes = nullptr;
   }
 };
 
@@ -64,7 +87,7 @@ class PacketPort {
   // Seals and queues packets in order; returns how many it took. They leave at the latest with the
   // next Flush.
   virtual size_t Transmit(std::span<TxPacket* const> packets) = 0;
-  // Sends queued packets. Returns true if none is left.
+  // Sends queued packets. Returns true if none is left. Those that are left refer to no payload.
   virtual bool Flush() = 0;
 
   // Fills the front of `into` and returns the number of datagrams. Their bytes are valid until the

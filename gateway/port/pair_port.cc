@@ -17,6 +17,7 @@ constexpr size_t kPairBurst = 64;
 PairPort::PairPort(const PairConfig& config, const SteeringTable& remote_steering)
     : max_datagram_(MaxDatagram(config.mtu)),
       ip_id_visible_(config.ip_id_visible),
+      outside_from_(config.outside_from),
       remote_steering_(remote_steering),
       next_ip_id_(config.first_ip_id),
       pool_(config.packets_per_queue, max_datagram_) {
@@ -34,7 +35,9 @@ void PairPort::Reclaim() {
 
 TxPacket* PairPort::Acquire() {
   if (pool_.available() == 0) Reclaim();
-  return pool_.Get();
+  Slot* const slot = pool_.Get();
+  if (slot != nullptr) slot->outside_from = outside_from_;
+  return slot;
 }
 
 void PairPort::Release(TxPacket* packet) { pool_.Put(static_cast<Slot*>(packet)); }
@@ -55,6 +58,7 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
     const WorkerIndex queue = remote_steering_.WorkerOf(qpn);
     // The ID advances only when the packet is taken: a packet offered again is sealed again.
     slot->ip_id = next_ip_id_;
+    slot->Flatten();
     wire::SealIcrc(slot->path, slot->ip_id, slot->data, slot->length, slot->known_crc);
     if (!out_[queue]->packets.Push(static_cast<Slot*>(packet))) {
       counters_.tx_pushback.Add();

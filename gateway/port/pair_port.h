@@ -28,6 +28,8 @@ struct PairConfig {
   size_t mtu = 4200;          // MTU of the simulated interface, IP header included
   bool ip_id_visible = true;  // false: the receiver does not see the IPv4 ID, as with UDP sockets
   uint16_t first_ip_id = 0;
+  // As TxPacket::outside_from. A payload by reference is copied in Transmit.
+  uint32_t outside_from = TxPacket::kNeverOutside;
 };
 
 class PairLink;
@@ -64,6 +66,7 @@ class PairPort final : public PacketPort {
 
   const size_t max_datagram_;
   const bool ip_id_visible_;
+  const uint32_t outside_from_;
   const SteeringTable remote_steering_;
   uint16_t next_ip_id_;
   PacketPool<Slot> pool_;

@@ -66,6 +66,9 @@ class Outbox {
   // the end of the burst. An atomic has no buffer; its result comes back with OnAtomicResult.
   virtual void Access(QpContext& qp, const memory::MemoryOp& op, const AccessTag& tag,
                       port::TxPacket* fills) = 0;
+  // Copies payloads that packets refer to and that have not left. Called before requests complete
+  // whose packets may still wait: their program may reuse the memory.
+  virtual void CopyPayloads() {}
   // Returns the channel to the peer's gateway, or the one that is `beside` paths after it. nullptr:
   // no channel is possible, or there are no more paths.
   virtual flow::Carrier* Reach(QpContext&, const Peer&, uint32_t /*beside*/) { return nullptr; }

@@ -167,7 +167,8 @@ UcQueuePair::Sent UcQueuePair::SendOne(Outbox& outbox, SendEntry& entry) {
   headers.immediate = request.immediate;
   headers.reth = {request.remote_address, request.rkey, request.length};
   uint8_t* const body = BuildPacket(qp_, headers, bytes, *packet);
-  send_.Fill(qp_, outbox, cursor_, entry.sent, bytes, from, next_, body, *packet);
+  send_.Fill(qp_, outbox, cursor_, entry.sent, bytes, from, next_, body, *packet,
+             PayloadUse::kCopy);
   outbox.Send(qp_, packet);
   next_ = next_ + 1;
   entry.sent += bytes;

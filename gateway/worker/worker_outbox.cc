@@ -5,7 +5,11 @@ namespace rocegw::worker {
 
 port::TxPacket* WorkerOutbox::NewPacket(transport::QpContext& qp) {
   port::TxPacket* const packet = uses_.transmit.NewPacket(qp.config.device);
-  if (packet != nullptr) packet->source_qpn = qp.config.qpn;
+  if (packet == nullptr) return nullptr;
+  packet->source_qpn = qp.config.qpn;
+  // Only the copier reads the memory of a session that is not trusted.
+  if (uses_.sessions.Of(qp).link.copier != nullptr)
+    packet->outside_from = port::TxPacket::kNeverOutside;
   return packet;
 }
 

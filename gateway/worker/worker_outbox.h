@@ -38,6 +38,7 @@ class WorkerOutbox final : public transport::Outbox {
               port::TxPacket* fills) override {
     uses_.memory.Access(uses_.sessions.Of(qp), op, tag, fills);
   }
+  void CopyPayloads() override { uses_.transmit.CopyPayloads(); }
   flow::Carrier* Reach(transport::QpContext& qp, const transport::Peer& peer,
                        uint32_t beside) override {
     return uses_.bindings.Reach(qp, peer, beside);

@@ -110,6 +110,7 @@ size_t CapturePort::Transmit(std::span<TxPacket* const> packets) {
                                 .datagram = {}};
     const size_t length = packet->length + wire::kIcrcLength;
     if (length <= limits.MaxDatagramTo(packet->path.destination)) {
+      packet->Flatten();
       wire::SealIcrc(packet->path, 0, packet->data, packet->length, packet->known_crc);
       captured.datagram = {packet->data, length};
     }

@@ -21,6 +21,9 @@ bool SamePath(const wire::Path& a, const wire::Path& b) {
          a.hop_limit == b.hop_limit && a.destination == b.destination && a.source == b.source;
 }
 
+// Most pieces of one datagram: headers, payload by reference, pad and ICRC.
+constexpr size_t kMostPieces = 3;
+
 bool IsLinkLocalOrMulticast(const wire::Gid& gid) {
   return gid.bytes[0] == 0xFF || wire::IsLinkLocal(gid);
 }
@@ -114,19 +117,23 @@ UdpTransmitter::UdpTransmitter(const UdpTransmitterConfig& config, PortCounters&
       messages_(kMessages),
       names_(kMessages),
       controls_(kMessages),
-      vectors_(kQueue),
+      vectors_(kQueue * kMostPieces),
       run_lengths_(kMessages),
       counters_(counters) {
   queue_.reserve(kQueue);
 }
 
-TxPacket* UdpTransmitter::Acquire() { return pool_.Get(); }
+TxPacket* UdpTransmitter::Acquire() {
+  Slot* const slot = pool_.Get();
+  if (slot != nullptr) slot->outside_from = config_.outside_from;
+  return slot;
+}
 
 void UdpTransmitter::Release(TxPacket* packet) { pool_.Put(static_cast<Slot*>(packet)); }
 
 size_t UdpTransmitter::Transmit(std::span<TxPacket* const> packets) {
   for (size_t i = 0; i < packets.size(); ++i) {
-    if (waiting() == kQueue && !Flush() && waiting() == kQueue) return i;
+    if (waiting() == kQueue && !Send() && waiting() == kQueue) return i;
     auto* slot = static_cast<Slot*>(packets[i]);
     if (slot->length + wire::kIcrcLength > config_.limits.MaxDatagramTo(slot->path.destination)) {
       counters_.tx_lost.Add();
@@ -143,19 +150,48 @@ size_t UdpTransmitter::Transmit(std::span<TxPacket* const> packets) {
   return packets.size();
 }
 
-void UdpTransmitter::BuildMessage(size_t index, std::span<TxPacket* const> run, uint16_t port,
-                                  iovec* vectors) {
-  for (size_t i = 0; i < run.size(); ++i) {
-    auto* slot = static_cast<Slot*>(run[i]);
-    if (slot->sealed_id != static_cast<int32_t>(i) || slot->sealed_port != port) {
-      wire::Path path = slot->path;
-      path.source_port = port;
-      wire::SealIcrc(path, static_cast<uint16_t>(i), slot->data, slot->length, slot->known_crc);
-      slot->sealed_id = static_cast<int32_t>(i);
-      slot->sealed_port = port;
-    }
-    vectors[i] = {slot->data, slot->length + wire::kIcrcLength};
+void UdpTransmitter::Seal(Slot& slot, uint16_t ip_id, uint16_t port) {
+  if (slot.sealed_id == static_cast<int32_t>(ip_id) && slot.sealed_port == port) return;
+  wire::Path path = slot.path;
+  path.source_port = port;
+  if (slot.refers()) {
+    wire::SealIcrcAround(path, ip_id, slot.data, slot.length, slot.outside);
+  } else {
+    wire::SealIcrc(path, ip_id, slot.data, slot.length, slot.known_crc);
   }
+  slot.sealed_id = ip_id;
+  slot.sealed_port = port;
+}
+
+// Lists the pieces of memory that hold the sealed datagrams, one datagram after the other. Returns
+// their number. The kernel's work grows with the number of pieces: what follows a payload by
+// reference (pad and ICRC) is copied into the headroom of the next datagram, to be one piece with
+// that datagram's headers.
+size_t UdpTransmitter::Gather(std::span<TxPacket* const> run, iovec* vectors) {
+  size_t count = 0;
+  std::span<const uint8_t> rest;  // end of the datagram before, not listed yet
+  for (TxPacket* const packet : run) {
+    uint8_t* const begin = packet->data - rest.size();
+    std::copy(rest.begin(), rest.end(), begin);
+    const size_t whole = packet->length + wire::kIcrcLength;
+    const size_t first = packet->refers() ? packet->outside.offset : whole;
+    vectors[count++] = {begin, rest.size() + first};
+    rest = {};
+    if (!packet->refers()) continue;
+    const wire::OutsidePart& outside = packet->outside;
+    vectors[count++] = {const_cast<uint8_t*>(outside.bytes), outside.length};
+    rest = std::span<const uint8_t>(packet->data, whole).subspan(first + outside.length);
+  }
+  if (!rest.empty()) vectors[count++] = {const_cast<uint8_t*>(rest.data()), rest.size()};
+  return count;
+}
+
+// Returns the number of vectors that the message takes.
+size_t UdpTransmitter::BuildMessage(size_t index, std::span<TxPacket* const> run, uint16_t port,
+                                    iovec* vectors) {
+  for (size_t i = 0; i < run.size(); ++i)
+    Seal(*static_cast<Slot*>(run[i]), static_cast<uint16_t>(i), port);
+  const size_t pieces = Gather(run, vectors);
   const wire::Path& path = run[0]->path;
   ControlWriter control(controls_[index].bytes);
   if (path.destination.IsV4()) {
@@ -173,10 +209,11 @@ void UdpTransmitter::BuildMessage(size_t index, std::span<TxPacket* const> run, 
   message.msg_namelen =
       WriteName(path.destination, config_.udp_port, config_.interface_index, names_[index]);
   message.msg_iov = vectors;
-  message.msg_iovlen = run.size();
+  message.msg_iovlen = pieces;
   message.msg_control = controls_[index].bytes;
   message.msg_controllen = control.length();
   run_lengths_[index] = static_cast<uint16_t>(run.size());
+  return pieces;
 }
 
 // Fills messages_ with what one socket can send next. Returns 0 if no socket could be opened.
@@ -190,6 +227,7 @@ size_t UdpTransmitter::BuildMessages(int& fd) {
   size_t singles = singles_;
   size_t built = 0;
   size_t position = head_;
+  size_t pieces = 0;
   while (position < queue_.size() && built < kMessages) {
     const wire::Path& path = queue_[position]->path;
     if (path.source_port != lead.source_port || path.destination.IsV4() != ipv4) break;
@@ -197,7 +235,7 @@ size_t UdpTransmitter::BuildMessages(int& fd) {
                                           queue_.end());
     const size_t run = may_segment && singles == 0 ? SegmentRun(rest) : 1;
     if (singles != 0) --singles;
-    BuildMessage(built, rest.first(run), socket.port, &vectors_[position - head_]);
+    pieces += BuildMessage(built, rest.first(run), socket.port, &vectors_[pieces]);
     position += run;
     ++built;
   }
@@ -234,6 +272,20 @@ bool UdpTransmitter::Recover(int error) {
 }
 
 bool UdpTransmitter::Flush() {
+  if (Send()) return true;
+  for (size_t i = head_; i < queue_.size(); ++i) {
+    auto* const slot = static_cast<Slot*>(queue_[i]);
+    if (!slot->refers()) continue;
+    slot->Flatten();
+    // The program may have changed the payload since the ICRC was computed.
+    slot->sealed_id = -1;
+    counters_.tx_copied.Add();
+  }
+  return false;
+}
+
+// Returns false if packets wait because the kernel takes no more now.
+bool UdpTransmitter::Send() {
   while (waiting() != 0) {
     int fd = -1;
     const size_t built = BuildMessages(fd);

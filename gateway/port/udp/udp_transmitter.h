@@ -3,6 +3,7 @@
 // path and length (and one shorter last packet) into segmented sends, without copying, and passes
 // many of them to sendmmsg(2) at once. The ICRC is sealed here, since a packet's position in its
 // send is its IPv4 ID. EAGAIN keeps all packets; any other refusal drops the refused packets only.
+// The kernel copies a payload by reference straight from the program's pages (kOutsideFrom).
 // Belongs to one worker.
 #pragma once
 
@@ -21,6 +22,10 @@
 
 namespace rocegw::port {
 
+// Shortest payload for which the additional pieces of a send cost the kernel less than the copy
+// that they save (docs/benchmarks.md, "Sending without a copy").
+inline constexpr uint32_t kOutsideFrom = 1024;
+
 struct UdpTransmitterConfig {
   size_t packets = 1024;
   PortLimits limits;
@@ -31,6 +36,7 @@ struct UdpTransmitterConfig {
   size_t source_ports = 256;
   size_t send_buffer_bytes = 0;
   OwnSourcePorts* own_ports = nullptr;  // list of open source ports; nullptr: no list
+  uint32_t outside_from = kOutsideFrom;
 };
 
 // Returns how many of the first packets may leave in one segmented send; at least 1. Pure.
@@ -43,6 +49,7 @@ class UdpTransmitter {
   TxPacket* Acquire();
   void Release(TxPacket* packet);
   size_t Transmit(std::span<TxPacket* const> packets);
+  // Sends what the kernel takes now. Packets that are left refer to no payload.
   bool Flush();
 
   // Drops waiting packets and closes every socket; the next packet opens them again.
@@ -65,8 +72,11 @@ class UdpTransmitter {
   };
 
   size_t waiting() const { return queue_.size() - head_; }
+  bool Send();
   size_t BuildMessages(int& fd);
-  void BuildMessage(size_t index, std::span<TxPacket* const> run, uint16_t port, iovec* vectors);
+  size_t BuildMessage(size_t index, std::span<TxPacket* const> run, uint16_t port, iovec* vectors);
+  static void Seal(Slot& slot, uint16_t ip_id, uint16_t port);
+  static size_t Gather(std::span<TxPacket* const> run, iovec* vectors);
   void Retire(size_t packets);
   bool Recover(int error);
 

@@ -194,7 +194,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
   const Psn psn = channels_.OnSent(qp, carrier, ref, bytes, now);
-  Fill(qp, outbox, index, offset, bytes, psn, *packet);
+  Fill(qp, outbox, index, offset, bytes, psn, *packet, PayloadUse::kMayRefer);
   outbox.SendFrame(qp, carrier, packet);
   entry.sent += bytes;
   entry.handed_over = entry.sent == payload;
@@ -210,7 +210,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
 }
 
 bool EndpointInitiator::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset,
-                             uint32_t bytes, Psn psn, port::TxPacket& packet) {
+                             uint32_t bytes, Psn psn, port::TxPacket& packet, PayloadUse use) {
   const SendEntry& entry = send_.At(index);
   const Message& message = MessageOf(index);
   const verbs::SendRequest& request = entry.request;
@@ -236,7 +236,7 @@ bool EndpointInitiator::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint
   if ((request.flags & ROCEGW_WQE_SOLICITED) != 0 && (request.is_send() || request.has_immediate()))
     frame.flags |= wire::kFrameSolicited;
   uint8_t* body = BuildFrame(qp, message.carrier->address(), frame, psn, bytes, packet);
-  send_.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet);
+  send_.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet, use);
   return true;
 }
 
@@ -253,7 +253,8 @@ flow::Resend EndpointInitiator::Again(QpContext& qp, Outbox& outbox, const flow:
   const uint32_t index = frame.message;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return flow::Resend::kPortFull;
-  const bool filled = Fill(qp, outbox, index, frame.offset, frame.length, psn, *packet);
+  const bool filled =
+      Fill(qp, outbox, index, frame.offset, frame.length, psn, *packet, PayloadUse::kCopy);
   if (!filled) packet->length = 0;
   outbox.Send(qp, packet);
   if (!filled) {

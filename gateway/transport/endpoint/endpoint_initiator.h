@@ -73,7 +73,7 @@ class EndpointInitiator {
   bool SendRest(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
   Sent SendNext(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
   bool Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,
-            port::TxPacket& packet);
+            port::TxPacket& packet, PayloadUse use);
   // Returns true if the message has begun and is neither answered nor failed.
   bool Open(uint32_t index) const;
   void End(QpContext& qp, uint32_t index, verbs::WcStatus status);

@@ -198,7 +198,8 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send
   const Psn psn = carrier->OnSent(qp.window_waiter(), qp.WaitEntryAt(*carrier), ref, bytes, now);
   qp.OnFrameLeaves(*carrier, bytes);
   entry.attempt = attempt_;
-  Fill(qp, send, outbox, carrier->address(), cursor_, offset, bytes, psn, *packet);
+  Fill(qp, send, outbox, carrier->address(), cursor_, offset, bytes, psn, *packet,
+       PayloadUse::kMayRefer);
   outbox.SendFrame(qp, *carrier, packet);
   if (!not_ready_) progress_ = now;
   entry.sent += bytes;
@@ -216,7 +217,7 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send
 
 bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
                             const flow::CarrierAddress& to, uint32_t index, uint32_t offset,
-                            uint32_t bytes, Psn psn, port::TxPacket& packet) {
+                            uint32_t bytes, Psn psn, port::TxPacket& packet, PayloadUse use) {
   const SendEntry& entry = send.At(index);
   const verbs::SendRequest& request = entry.request;
   SendPieces from{.count = 0};
@@ -246,7 +247,7 @@ bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
     frame.flags |= wire::kFrameSolicited;
   if (request.is_atomic()) PutOperands(request, frame);
   uint8_t* body = BuildFrame(qp, to, frame, psn, bytes, packet);
-  send.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet);
+  send.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet, use);
   return true;
 }
 
@@ -267,7 +268,8 @@ flow::Resend MessageRequester::Again(QpContext& qp, SendQueue& send, Outbox& out
   const uint32_t index = base_ + frame.message;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return flow::Resend::kPortFull;
-  if (!Fill(qp, send, outbox, carrier.address(), index, frame.offset, frame.length, psn, *packet)) {
+  if (!Fill(qp, send, outbox, carrier.address(), index, frame.offset, frame.length, psn, *packet,
+            PayloadUse::kCopy)) {
     packet->length = 0;
     outbox.Send(qp, packet);
     return flow::Resend::kVoid;

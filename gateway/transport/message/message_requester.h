@@ -79,7 +79,8 @@ class MessageRequester {
   // Fills a packet with the frame that begins at `offset`. Returns false if its memory is not
   // accessible.
   bool Fill(QpContext& qp, SendQueue& send, Outbox& outbox, const flow::CarrierAddress& to,
-            uint32_t index, uint32_t offset, uint32_t bytes, Psn psn, port::TxPacket& packet);
+            uint32_t index, uint32_t offset, uint32_t bytes, Psn psn, port::TxPacket& packet,
+            PayloadUse use);
   // Returns the entry that an answer names. nullptr: no request waits for it.
   SendEntry* Asked(SendQueue& send, const wire::ChannelFrame& frame, uint32_t& index) const;
   void MarkAnswered(const QpContext& qp, SendQueue& send, uint32_t end);

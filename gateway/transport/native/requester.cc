@@ -214,7 +214,9 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, SendEntry& o,
   headers.invalidate_rkey = request.immediate;
   headers.reth = {request.remote_address, request.rkey, request.length};
   uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
-  send_.Fill(qp, outbox, request.ring_slot, offset, bytes, from, psn, body, *packet);
+  const bool again = probe || PsnBefore(psn, flow_.max());
+  send_.Fill(qp, outbox, request.ring_slot, offset, bytes, from, psn, body, *packet,
+             again ? PayloadUse::kCopy : PayloadUse::kMayRefer);
   outbox.Send(qp, packet);
   if (!probe) Account(qp, 1, bytes, bytes, now);
   return Sent::kYes;
@@ -282,7 +284,7 @@ Requester::Sent Requester::SendPlacement(QpContext& qp, Outbox& outbox, SendEntr
   headers.feth = request.feth();
   headers.reth = {request.remote_address, request.rkey, request.remote_length()};
   uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
-  send_.Fill(qp, outbox, request.ring_slot, 0, bytes, from, psn, body, *packet);
+  send_.Fill(qp, outbox, request.ring_slot, 0, bytes, from, psn, body, *packet, PayloadUse::kCopy);
   outbox.Send(qp, packet);
   awaited_.push_back({psn, psn + 1, request.ring_slot});
   Account(qp, 1, bytes, bytes, now);

@@ -115,12 +115,19 @@ bool SendQueue::Find(QpContext& qp, uint32_t index, uint32_t offset, uint32_t le
 
 void SendQueue::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset,
                      uint32_t length, const SendPieces& from, Psn psn, uint8_t* body,
-                     port::TxPacket& packet) {
+                     port::TxPacket& packet, PayloadUse use) {
   const verbs::SendRequest& request = At(index).request;
   if (request.ring_payload != nullptr) {
     const uint32_t crc = wire::CrcCopy(0, body, request.ring_payload + offset, length);
     packet.known_crc = {static_cast<size_t>(body - packet.data), length, crc};
     qp.worker->counters.memory_ring_operations.Add();
+  }
+  if (use == PayloadUse::kMayRefer && from.count == 1 && length >= packet.outside_from &&
+      from.pieces[0].direct != nullptr) {
+    packet.outside = {from.pieces[0].direct, static_cast<uint32_t>(body - packet.data), length};
+    qp.worker->counters.memory_reference_operations.Add();
+    qp.worker->counters.memory_reference_bytes.Add(length);
+    return;
   }
   for (size_t i = 0; i < from.count; ++i) {
     const verbs::Piece& piece = from.pieces[i];
@@ -205,6 +212,8 @@ void SendQueue::WriteCompletion(QpContext& qp, Outbox& outbox, const SendEntry& 
     const uint32_t ticks = SendEntry::TicksAt(outbox.now()) - entry.taken;
     outbox.Completed(qp, SendEntry::kTick * ticks);
   }
+  // Nothing has confirmed that the packets of a request without success have left.
+  if (status != WcStatus::kSuccess) outbox.CopyPayloads();
   const bool signaled = qp.config.signal_all || (entry.request.flags & ROCEGW_WQE_SIGNALED) != 0;
   if (status == WcStatus::kSuccess && !signaled) {
     qp.CountSendCompleted();

@@ -54,6 +54,12 @@ struct SendPieces {  // not initialised: made for every packet
   size_t count;
 };
 
+// Whether a packet may refer to its payload instead of holding a copy. A request whose packets
+// refer must not complete before they have left. A packet that is sent again is always copied: a
+// program that writes to its memory meanwhile would spoil it again and again, until retries are
+// exhausted.
+enum class PayloadUse : bool { kCopy, kMayRefer };
+
 class SendQueue {
  public:
   // Returns the bytes of heap that a queue of that size takes: all entries with their SGE lists.
@@ -116,9 +122,9 @@ class SendQueue {
   // accessible any more; the request has failed then.
   bool Find(QpContext& qp, uint32_t index, uint32_t offset, uint32_t length, SendPieces& from);
   // Copies the bytes to `body` in a packet, now or by memory reads that are queued before the
-  // packet.
+  // packet. With kMayRefer the packet may refer to memory that the gateway has mapped instead.
   void Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset, uint32_t length,
-            const SendPieces& from, Psn psn, uint8_t* body, port::TxPacket& packet);
+            const SendPieces& from, Psn psn, uint8_t* body, port::TxPacket& packet, PayloadUse use);
   // Queues the placement of response bytes in the request's buffers. Returns false if the buffers
   // are not accessible any more; the request has failed then.
   bool Place(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset,

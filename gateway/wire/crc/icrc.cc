@@ -33,6 +33,21 @@ void SealIcrc(const Path& path, uint16_t ip_id, uint8_t* datagram, size_t length
   StoreRaw(datagram + length, ~state);
 }
 
+void SealIcrcAround(const Path& path, uint16_t ip_id, uint8_t* datagram, size_t length,
+                    const OutsidePart& outside) {
+  const size_t end = size_t{outside.offset} + outside.length;
+  if (!ROCEGW_INVARIANT(outside.offset >= kBthLength && end <= length, "seal-outside-range"))
+    return;
+  const crc32::Kernel& kernel = crc32::ActiveKernel();
+  const FrameFields fields{&path.source,         &path.destination, datagram,
+                           length + kIcrcLength, path.source_port,  ip_id};
+  uint32_t state =
+      kernel.cover(fields, datagram + kBthLength, outside.offset - kBthLength, /*zeros=*/0);
+  state = kernel.update(state, outside.bytes, outside.length);
+  if (end != length) state = kernel.update(state, datagram + end, length - end);
+  StoreRaw(datagram + length, ~state);
+}
+
 bool VerifyIcrc(const RxMeta& meta, std::span<const uint8_t> datagram, uint16_t* ip_id) {
   *ip_id = meta.ip_id;
   if (datagram.size() < kBthLength + kIcrcLength) return false;

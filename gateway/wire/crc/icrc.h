@@ -49,6 +49,18 @@ struct KnownCrc {
 void SealIcrc(const Path& path, uint16_t ip_id, uint8_t* datagram, size_t length,
               const KnownCrc& known = {});
 
+// Part of a datagram that lies outside of the datagram's buffer. The buffer has a gap of that size.
+struct OutsidePart {
+  const uint8_t* bytes = nullptr;  // nullptr: the buffer holds the whole datagram
+  uint32_t offset = 0;             // bytes from the BTH
+  uint32_t length = 0;
+};
+
+// As SealIcrc, for a datagram with an outside part. If these bytes change later, the ICRC is wrong
+// and the receiver drops the datagram.
+void SealIcrcAround(const Path& path, uint16_t ip_id, uint8_t* datagram, size_t length,
+                    const OutsidePart& outside);
+
 // Returns true if the last four bytes are the right ICRC. With an unknown IPv4 ID, *ip_id is the ID
 // that fits; a random packet then passes with probability 2^-16, after the kernel has checked a
 // non-zero UDP checksum.

@@ -55,6 +55,9 @@ bool FrameBundler::Join(port::TxPacket& packet) {
     open->bundle = false;
     return false;
   }
+  // An entry is one piece of memory.
+  first.Flatten();
+  packet.Flatten();
   size_t length = first.length;
   if (!open->bundle) {
     length = wire::BeginBundle(first.data, length);

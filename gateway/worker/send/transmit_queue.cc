@@ -24,6 +24,12 @@ void TransmitQueue::Forget(const Account* account) {
   }
 }
 
+void TransmitQueue::CopyPayloads() {
+  if (!refer_) return;
+  refer_ = false;
+  for (const Outgoing& out : waiting_) out.packet->Flatten();
+}
+
 // A port that still holds packets, for lack of space or of the neighbour's address, must be flushed
 // again by this worker.
 void TransmitQueue::FlushPorts() {
@@ -65,6 +71,7 @@ void TransmitQueue::SealBurst(size_t begin) {
   size_t kept = 0;
   for (size_t i = 0; i < burst_.size(); ++i) {
     const Outgoing out = waiting_[begin + i];
+    if (out.packet->seal != 0) out.packet->Flatten();
     if (out.packet->seal != 0 && !channels_.Seal(*out.packet)) {
       Release(out);
       continue;
@@ -94,6 +101,7 @@ bool TransmitQueue::Transmit(FlushedMemory) {
     const size_t taken = port.Transmit(burst_);
     for (size_t i = taken; i < burst_.size(); ++i) {
       bytes -= burst_[i]->length + wire::kIcrcLength;
+      burst_[i]->Flatten();
       waiting_[kept++] = waiting_[begin + i];
     }
     counters_.tx_packets.Add(taken);
@@ -110,6 +118,7 @@ bool TransmitQueue::Transmit(FlushedMemory) {
     }
   }
   waiting_.resize(kept);
+  refer_ = false;
   FlushPorts();
   return progress;
 }

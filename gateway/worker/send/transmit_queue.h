@@ -36,16 +36,23 @@ class TransmitQueue {
   bool port_full() const { return port_full_; }
   void ForgetPortFull() { port_full_ = false; }
   // Takes ownership of packets.
-  void Add(const Outgoing& out) { waiting_.push_back(out); }
+  void Add(const Outgoing& out) {
+    refer_ |= out.packet->refers();
+    waiting_.push_back(out);
+  }
+  // Takes ownership of packets that refer to no payload.
   void Add(std::span<const Outgoing> out) {
     waiting_.insert(waiting_.end(), out.begin(), out.end());
   }
   // Returns a packet that is not sent to its port.
   void Release(const Outgoing& out) { ports_[out.device]->Release(out.packet); }
 
+  // Copies payloads that waiting packets refer to, for a program that may reuse its memory now.
+  void CopyPayloads();
+
   // Hands the packets to the ports, once the memory that they carry was read: frames that were
-  // rebuilt would carry old bytes else. Keeps what a port does not take. Returns true if a packet
-  // left.
+  // rebuilt would carry old bytes else. Keeps what a port does not take. No packet refers to a
+  // program's memory afterwards, here or in a port. Returns true if a packet left.
   bool Transmit(FlushedMemory);
 
   // Ends the use of the account.
@@ -70,6 +77,7 @@ class TransmitQueue {
   std::vector<Outgoing> waiting_;
   std::vector<port::TxPacket*> burst_;
   FrameBundler bundler_;
+  bool refer_ = false;  // waiting packets may refer to payloads
   bool ports_hold_ = false;
   bool port_full_ = false;
 };

@@ -3,10 +3,11 @@
 // copy per side cost without any RDMA in between. 4 KiB payloads with 20 bytes of headers and ICRC,
 // 15 to a send with segmentation offload, receive offload at the other end; the payload comes from
 // another process's memory (cross-process copy, as the gateway's default) or from the own one
-// (--remapped). A window of bytes in flight, opened by acknowledgements, keeps the receiver from
+// (--remapped). With --in-place the sender copies nothing: the kernel takes the payload from the
+// own memory. A window of bytes in flight, opened by acknowledgements, keeps the receiver from
 // drowning. What is lost is counted and made up for, not sent again.
 //   udp_floor receive ADDRESS [--remapped]
-//   udp_floor send ADDRESS OWN_ADDRESS SECONDS [--remapped]
+//   udp_floor send ADDRESS OWN_ADDRESS SECONDS [--remapped | --in-place]
 // Both print one line `KEY=VALUE ...` at the end: bytes, seconds, cpu seconds of the process.
 //   udp_floor pong ADDRESS
 //   udp_floor ping ADDRESS OWN_ADDRESS COUNT
@@ -33,6 +34,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,6 +89,13 @@ class ClientMemory {
   ClientMemory(const ClientMemory&) = delete;
   ClientMemory& operator=(const ClientMemory&) = delete;
 
+  // Returns the next `length` bytes of the memory.
+  uint8_t* Next(size_t length) {
+    if (position_ + length > kClientMemory) position_ = 0;
+    uint8_t* const at = base_ + position_;
+    position_ += length;
+    return at;
+  }
   // Moves `count` payloads between local places and the next place of the client's memory.
   void Read(const iovec* local, size_t count) { Move(local, count, false); }
   void Write(const iovec* local, size_t count) { Move(local, count, true); }
@@ -94,9 +103,7 @@ class ClientMemory {
  private:
   void Move(const iovec* local, size_t count, bool write) {
     const size_t length = count * kPayload;
-    if (position_ + length > kClientMemory) position_ = 0;
-    uint8_t* remote = base_ + position_;
-    position_ += length;
+    uint8_t* const remote = Next(length);
     if (remapped_) {
       for (size_t i = 0; i < count; ++i) {
         uint8_t* there = remote + i * kPayload;
@@ -203,7 +210,46 @@ int Receive(const char* own_text, bool remapped) {
   return bad == 0 ? 0 : 1;
 }
 
-int Send(const char* to_text, const char* own_text, double seconds, bool remapped) {
+// One segmented send: headers and ICRCs here, payloads here or in the client's memory.
+class Burst {
+ public:
+  explicit Burst(bool in_place) : in_place_(in_place), buffer_(kSegments * kDatagram) {
+    for (size_t i = 0; i < kSegments; ++i)
+      copies_[i] = {.iov_base = At(i) + kHeader, .iov_len = kPayload};
+  }
+  // Returns the pieces of memory to send, with the next payloads of the client.
+  std::span<iovec> Fill(ClientMemory& memory, const wire::Path& path) {
+    if (in_place_) return Gather(memory.Next(kSegments * kPayload), path);
+    memory.Read(copies_.data(), kSegments);
+    for (size_t i = 0; i < kSegments; ++i)
+      wire::SealIcrc(path, static_cast<uint16_t>(i), At(i), kHeader + kPayload);
+    pieces_[0] = {.iov_base = buffer_.data(), .iov_len = buffer_.size()};
+    return std::span(pieces_).first(1);
+  }
+
+ private:
+  uint8_t* At(size_t segment) { return buffer_.data() + segment * kDatagram; }
+  // The ICRC of one segment and the headers of the next one are one piece.
+  std::span<iovec> Gather(uint8_t* payloads, const wire::Path& path) {
+    for (size_t i = 0; i < kSegments; ++i) {
+      uint8_t* const payload = payloads + i * kPayload;
+      wire::SealIcrcAround(path, static_cast<uint16_t>(i), At(i), kHeader + kPayload,
+                           {payload, kHeader, kPayload});
+      const size_t before = i == 0 ? 0 : kIcrc;
+      pieces_[2 * i] = {.iov_base = At(i) - before, .iov_len = before + kHeader};
+      pieces_[2 * i + 1] = {.iov_base = payload, .iov_len = kPayload};
+    }
+    pieces_[2 * kSegments] = {.iov_base = At(kSegments) - kIcrc, .iov_len = kIcrc};
+    return pieces_;
+  }
+
+  const bool in_place_;
+  std::vector<uint8_t> buffer_;
+  std::array<iovec, kSegments> copies_;
+  std::array<iovec, 2 * kSegments + 1> pieces_;
+};
+
+int Send(const char* to_text, const char* own_text, double seconds, bool remapped, bool in_place) {
   const sockaddr_in to = Address(to_text, kPort);
   const sockaddr_in own = Address(own_text, kPort);
   const int fd = OpenSocket(own);
@@ -214,11 +260,8 @@ int Send(const char* to_text, const char* own_text, double seconds, bool remappe
   path.source = wire::Gid::FromV4(ntohl(own.sin_addr.s_addr));
   path.destination = wire::Gid::FromV4(ntohl(to.sin_addr.s_addr));
   path.source_port = kPort;
-  std::vector<uint8_t> buffer(kSegments * kDatagram);
-  std::array<iovec, kSegments> pieces;
-  for (size_t i = 0; i < kSegments; ++i) {
-    pieces[i] = {.iov_base = buffer.data() + i * kDatagram + kHeader, .iov_len = kPayload};
-  }
+  Burst burst(in_place);
+  sockaddr_in name = to;
   uint64_t sent = 0;
   uint64_t acknowledged = 0;
   uint64_t lost = 0;
@@ -237,15 +280,13 @@ int Send(const char* to_text, const char* own_text, double seconds, bool remappe
       lost = sent - acknowledged;
       continue;
     }
-    memory.Read(pieces.data(), kSegments);
-    for (size_t i = 0; i < kSegments; ++i) {
-      wire::SealIcrc(path, static_cast<uint16_t>(i), buffer.data() + i * kDatagram,
-                     kHeader + kPayload);
-    }
-    if (sendto(fd, buffer.data(), buffer.size(), 0, reinterpret_cast<const sockaddr*>(&to),
-               sizeof to) < 0) {
-      Die("sendto");
-    }
+    const std::span<iovec> pieces = burst.Fill(memory, path);
+    msghdr message{};
+    message.msg_name = &name;
+    message.msg_namelen = sizeof name;
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    if (sendmsg(fd, &message, 0) < 0) Die("sendmsg");
     sent += kSegments * kPayload;
   }
   Report("send", acknowledged, Clock::now() - start, CpuSeconds() - cpu, lost);
@@ -317,12 +358,13 @@ int Ping(const char* to_text, const char* own_text, size_t count) {
 }  // namespace rocegw::bench
 
 int main(int argc, char** argv) {
-  const bool remapped = argc > 1 && std::strcmp(argv[argc - 1], "--remapped") == 0;
+  const bool in_place = argc > 1 && std::strcmp(argv[argc - 1], "--in-place") == 0;
+  const bool remapped = in_place || (argc > 1 && std::strcmp(argv[argc - 1], "--remapped") == 0);
   const int words = remapped ? argc - 1 : argc;
   const std::string role = words > 1 ? argv[1] : "";
   if (role == "receive" && words == 3) return rocegw::bench::Receive(argv[2], remapped);
   if (role == "send" && words == 5) {
-    return rocegw::bench::Send(argv[2], argv[3], std::atof(argv[4]), remapped);
+    return rocegw::bench::Send(argv[2], argv[3], std::atof(argv[4]), remapped, in_place);
   }
   if (role == "pong" && words == 3) return rocegw::bench::Pong(argv[2]);
   if (role == "ping" && words == 5) {
@@ -330,7 +372,7 @@ int main(int argc, char** argv) {
   }
   std::fprintf(stderr,
                "usage: udp_floor receive ADDRESS [--remapped]\n"
-               "       udp_floor send ADDRESS OWN_ADDRESS SECONDS [--remapped]\n"
+               "       udp_floor send ADDRESS OWN_ADDRESS SECONDS [--remapped | --in-place]\n"
                "       udp_floor pong ADDRESS\n"
                "       udp_floor ping ADDRESS OWN_ADDRESS COUNT\n");
   return 2;

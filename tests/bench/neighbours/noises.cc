@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What badly behaved programs do, with nothing but verbs: the kinds of bench_noise (noises.cc
 // there), and one that a worker alone cannot show: memory that never answers.
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "tests/bench/neighbours/missing_memory.h"
@@ -105,6 +107,83 @@ void BlockedMemory(const Server& server) {
   _exit(0);
 }
 
+// Changes its memory, and what is mapped there, until it ends: bytes, missing pages, other
+// mappings.
+class UnstableMemory {
+ public:
+  static constexpr size_t kBytes = size_t{8} << 20;
+
+  UnstableMemory() : at_(static_cast<uint8_t*>(Map(nullptr, kBytes, 0))) {
+    std::memset(at_, 0x5C, kBytes);
+  }
+  ~UnstableMemory() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  UnstableMemory(const UnstableMemory&) = delete;
+  UnstableMemory& operator=(const UnstableMemory&) = delete;
+
+  uint8_t* at() const { return at_; }
+  // Begins to change it. Ends with the program.
+  void Begin() {
+    threads_.emplace_back([this] {
+      for (uint8_t value = 0; !Ended(); ++value) std::memset(at_, value, kBytes);
+    });
+    threads_.emplace_back([this] {
+      constexpr size_t kPart = size_t{1} << 16;
+      for (size_t part = 0; !Ended(); part = (part + 7) % (kBytes / kPart)) {
+        uint8_t* const piece = at_ + part * kPart;
+        if (part % 2 == 0) {
+          (void)madvise(piece, kPart, MADV_DONTNEED);
+        } else if (part % 16 == 1) {
+          (void)Map(piece, kPart, MAP_FIXED);
+        }
+        usleep(50);
+      }
+    });
+  }
+
+ private:
+  static void* Map(void* where, size_t bytes, int flags) {
+    void* const at =
+        mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    if (at == MAP_FAILED) Fail("mmap");
+    return at;
+  }
+
+  uint8_t* const at_;
+  std::vector<std::thread> threads_;
+};
+
+// Sends from memory that it changes meanwhile. Requests may fail: packets whose bytes change under
+// way are dropped by their receiver.
+void ChangingMemory(const Server& server) {
+  constexpr uint32_t kLength = 1 << 16;
+  const Talk talk(server, 16, 4, kLength);
+  UnstableMemory memory;
+  ibv_mr* const mr =
+      ibv_reg_mr(talk.pd(), memory.at(), UnstableMemory::kBytes, IBV_ACCESS_LOCAL_WRITE);
+  if (mr == nullptr) Fail("ibv_reg_mr");
+  memory.Begin();
+  ibv_send_wr request = talk.Request(IBV_WR_RDMA_WRITE, kLength);
+  size_t posted = 0;
+  const auto post = [&](size_t qp) {
+    request.wr_id = qp;
+    const size_t offset = posted++ * kLength % UnstableMemory::kBytes;
+    talk.Post(qp, request, {reinterpret_cast<uint64_t>(memory.at() + offset), kLength, mr->lkey});
+  };
+  for (size_t i = 0; i < 4 * talk.size(); ++i) post(i % talk.size());
+  std::vector<uint32_t> flushed(talk.size());
+  while (!Ended()) {
+    talk.Wait([&](const ibv_wc& wc) {
+      if (wc.status == IBV_WC_SUCCESS) return post(wc.wr_id);
+      if (++flushed[wc.wr_id] != 4) return;
+      flushed[wc.wr_id] = 0;
+      talk.Revive(wc.wr_id);
+      for (int i = 0; i < 4; ++i) post(wc.wr_id);
+    });
+  }
+}
+
 // Forks a program that leaves while a copier of the gateway waits for its memory, over and over;
 // the userfaultfd stays with another process, so that nothing ends the wait.
 void DeadBlockedMemory(const Server& server) {
@@ -180,6 +259,7 @@ constexpr Kind kKinds[] = {
     {"control_storm", ControlStorm},
     {"blocked_memory", BlockedMemory},
     {"dead_blocked_memory", DeadBlockedMemory},
+    {"changing_memory", ChangingMemory},
     {"unread_events", UnreadEvents},
     {"multicast_hoard", MulticastHoard},
 };

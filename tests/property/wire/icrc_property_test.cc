@@ -117,6 +117,27 @@ TEST_P(IcrcWithKernel, Seal_IsTheIcrcByTheBookAndVerifies) {
   }
 }
 
+TEST_P(IcrcWithKernel, SealAroundAnOutsidePart_IsTheSame) {
+  Random random(TestSeed(31 + GetParam()));
+  for (int round = 0; round < 4000; ++round) {
+    const Path path = SomePath(random, random.Coin());
+    const auto ip_id = random.Value<uint16_t>();
+    const size_t before = kBthLength + random.Below(kMaxHeaderLength - kBthLength + 1);
+    const size_t payload = random.Between(1, 4096);
+    const size_t length = before + payload + random.Below(4);
+    std::vector<uint8_t> whole = random.Bytes(length + 4);
+    std::vector<uint8_t> gap = whole;
+    const std::vector<uint8_t> outside(whole.begin() + static_cast<ptrdiff_t>(before),
+                                       whole.begin() + static_cast<ptrdiff_t>(before + payload));
+    std::fill_n(gap.begin() + static_cast<ptrdiff_t>(before), payload, uint8_t{0});
+    SealIcrc(path, ip_id, whole.data(), length);
+    SealIcrcAround(path, ip_id, gap.data(), length,
+                   {outside.data(), static_cast<uint32_t>(before), static_cast<uint32_t>(payload)});
+    ASSERT_EQ(std::memcmp(whole.data() + length, gap.data() + length, 4), 0)
+        << before << " + " << payload << " of " << length;
+  }
+}
+
 TEST_P(IcrcWithKernel, SealWithKnownCrc_IsTheSame) {
   Random random(TestSeed(21 + GetParam()));
   for (int round = 0; round < 4000; ++round) {

@@ -116,7 +116,7 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
                     verbs::kAccessFlushGlobal;
     region.iova = region.address = kBase;
     region.length = memory_.size();
-    if (config.copy_engine != 0) {
+    if (config.copy_engine != 0 || config.nic.outside_from != port::TxPacket::kNeverOutside) {
       region.direct = memory_.data();
       region.direct_length = memory_.size();
     }

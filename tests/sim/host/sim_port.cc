@@ -61,6 +61,7 @@ port::TxPacket* SimPort::Acquire() {
   ++taken_;
   Packet* packet = network_.store().Get();
   packet->owner = number_;
+  packet->outside_from = nic_.outside_from;
   return packet;
 }
 
@@ -81,6 +82,7 @@ size_t SimPort::Transmit(std::span<port::TxPacket* const> packets) {
     }
     const wire::Path& path = packet->path;
     const uint16_t ip_id = next_ip_id_++;
+    packet->Flatten();
     wire::SealIcrc(path, ip_id, packet->data, packet->length, packet->known_crc);
     packet->size = packet->length + wire::kIcrcLength;
     packet->number = network_.NextNumber();

@@ -20,6 +20,8 @@ struct NicConfig {
   size_t transmit_packets = 128;  // a worker's packets: acquired, waiting or being sent
   size_t receive_packets = 4096;
   bool ip_id_visible = true;  // false: as with UDP sockets, where the IPv4 ID must be recovered
+  // As TxPacket::outside_from. The NIC reads a payload by reference in Transmit.
+  uint32_t outside_from = port::TxPacket::kNeverOutside;
 };
 
 // CPU time of a worker in nanoseconds.

@@ -24,6 +24,8 @@ Packet* PacketStore::Get() {
   packet->length = 0;
   packet->size = 0;
   packet->damaged = false;
+  packet->outside_from = port::TxPacket::kNeverOutside;
+  packet->outside.bytes = nullptr;
   packet->known_crc = {};
   packet->bundles = false;
   packet->seal = 0;

@@ -40,6 +40,7 @@ class World {
         policy_random_(Mix(Mix(seed) + 8)),
         bundle_random_(Mix(Mix(seed) + 9)),
         engine_random_(Mix(Mix(seed) + 10)),
+        outside_random_(Mix(Mix(seed) + 12)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage),
         hand_overs_(hand_overs) {
@@ -171,6 +172,9 @@ class World {
       // A third of the others has a copy engine.
       if (own.copier_latest.ns == 0 && engine_random_.Below(3) == 0)
         own.copy_engine = engine_random_.Between(1, UINT32_MAX);
+      // A third of them sends payloads without a copy.
+      if (own.copier_latest.ns == 0 && outside_random_.Below(3) == 0)
+        own.nic.outside_from = outside_random_.Below(2) == 0 ? 1 : 700;
       hosts_.push_back(std::make_unique<Host>(network_, static_cast<uint32_t>(i + 1), own));
       arenas_.push_back(std::make_unique<Arena>(hosts_.back()->memory()));
       used_.push_back(0);
@@ -534,6 +538,7 @@ class World {
   Random policy_random_;
   Random bundle_random_;
   Random engine_random_;
+  Random outside_random_;
   Network network_;
   const Sabotage sabotage_;
   const OracleHandOvers hand_overs_;

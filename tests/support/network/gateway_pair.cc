@@ -74,6 +74,8 @@ GatewayPair::GatewayPair(const GatewayPairOptions& options)
       channel_features_{options.channel_features[0], options.channel_features[1]} {
   port::PairConfig config;
   config.packets_per_queue = 2048;
+  config.queue_depth = options.queue_depth;
+  config.outside_from = options.outside_from;
   for (int side = 0; side < 2; ++side) {
     sides_[side].steering = port::SteeringTable(options.workers[side]);
     config.steering[side] = sides_[side].steering;

@@ -41,6 +41,9 @@ struct GatewayPairOptions {
   std::vector<memory::Copier*> copiers[2];
   // By side: the first worker's copy engine.
   memory::CopySettings engines[2];
+  // port::PairConfig: limit of packets between two queues, and payloads by reference.
+  size_t queue_depth = 0;
+  uint32_t outside_from = port::TxPacket::kNeverOutside;
   worker::Scheduler::Clock clock = nullptr;
   // RC queue pairs use channels.
   bool channels = false;

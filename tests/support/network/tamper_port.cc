@@ -156,6 +156,7 @@ void TamperScript::Feed(int direction, Direction& state, Packet packet) {
 
 size_t TamperPort::Transmit(std::span<port::TxPacket* const> packets) {
   if (script_.park_flushes_ == 0) return inner_.Transmit(packets);
+  for (port::TxPacket* const packet : packets) packet->Flatten();
   parked_.insert(parked_.end(), packets.begin(), packets.end());
   return packets.size();
 }

@@ -103,6 +103,36 @@ def _by_engine(pair):
     return f"{len(ran)} rdma_check cases"
 
 
+@contextlib.contextmanager
+def _noise(pair):
+    """A program on the left writes to one on the right from memory that it changes meanwhile."""
+    server = pair.right.start([pair.right.program("neighbour"), "serve", str(pair.right.gid_index(pair.right.address4)), "21100"])
+    try:
+        server.expect("serving", 20)
+        noise = pair.left.start(["env", "ROCEGW_REMAP=always", pair.left.program("neighbour"), "changing_memory",
+                                 str(pair.left.gid_index(pair.left.address4)), "21100", pair.right.address4])
+        try:
+            yield
+            expect(noise.running, f"the program is gone:\n{noise.output}")
+        finally:
+            noise.stop()
+    finally:
+        server.stop()
+
+
+def _changing(pair):
+    before = pair.left.counters()["rocegw_memory_reference_bytes_total"]
+    with _noise(pair):
+        ran = rdma_check(pair, True, "cm", cases=_ENGINE_CASES, mtu=4096, remap="always")
+        ran += rdma_check(pair, False, "socket", cases=_ENGINE_CASES, mtu=4096, remap="always")
+    with open(pair.left.config, encoding="utf-8") as file:
+        kernel_sockets = "mode: udp" in file.read()
+    if kernel_sockets:
+        expect(pair.left.counters()["rocegw_memory_reference_bytes_total"] > before, "nothing left without a copy")
+    return f"{len(ran)} rdma_check cases"
+
+
 def memory_cases():
-    return [Case("memory.copy_engine", 4200, _by_engine), Case("memory.device", 4200, _device),
+    return [Case("memory.changing", 4200, _changing),
+            Case("memory.copy_engine", 4200, _by_engine), Case("memory.device", 4200, _device),
             Case("memory.huge_pages", 4200, _huge_pages), Case("memory.longest", 4200, _longest)]

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -226,6 +227,28 @@ TEST_F(CapturePortTest, PushedBackPackets_AreCapturedWhenTheyLeave) {
   ASSERT_EQ(sender.Transmit(std::span(packets).subspan(2)), 2U);
   EXPECT_EQ(tap_.Stop().packets, 4U);
   EXPECT_EQ(ReadPcapng(file_.bytes()).size(), 4U);
+}
+
+TEST_F(CapturePortTest, PayloadByReference_IsInTheCapture) {
+  CapturePort sender(link_.port(0), taps_);
+  TxPacket* packet = sender.Acquire();
+  packet->path = TestPath();
+  packet->length =
+      static_cast<uint32_t>(rocegw::testing::WriteTestPacket(kQpn, 7, 200, packet->data));
+  constexpr uint32_t kAt = rocegw::testing::kTestHeader;
+  const std::vector<uint8_t> outside(packet->data + kAt, packet->data + kAt + 200);
+  std::fill_n(packet->data + kAt, 200, uint8_t{0});
+  packet->outside = {outside.data(), kAt, 200};
+  Start();
+  ASSERT_EQ(sender.Transmit(std::span(&packet, 1)), 1U);
+  (void)tap_.Stop();
+  const auto captured = ReadPcapng(file_.bytes());
+  ASSERT_EQ(captured.size(), 1U);
+  const auto got = ReceiveAll(link_.port(1));
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_TRUE(IsTestPacket(got[0].bytes));
+  const std::vector<uint8_t>& frame = captured[0].frame;
+  EXPECT_NE(std::search(frame.begin(), frame.end(), outside.begin(), outside.end()), frame.end());
 }
 
 TEST_F(CapturePortTest, SnapLength_CutsTheFrameAndKeepsItsLength) {

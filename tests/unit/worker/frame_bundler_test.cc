@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -63,6 +64,20 @@ TEST_F(FrameBundlerTest, PacketsOfAChannel_ShareOneDatagramInOrder) {
   EXPECT_EQ(PsnsIn(first), (std::vector<uint32_t>{1, 2, 9}));
   EXPECT_EQ(bundler_.bundles(), 1u);
   EXPECT_EQ(bundler_.entries(), 3u);
+}
+
+TEST_F(FrameBundlerTest, PayloadsByReference_AreCopiedIntoTheBundle) {
+  const std::vector<uint8_t> outside(60, 0x5A);
+  port::TxPacket& first = Packet(5, 1, 100);
+  port::TxPacket& second = Packet(5, 2, 100);
+  for (port::TxPacket* packet : {&first, &second})
+    packet->outside = {outside.data(), 40, static_cast<uint32_t>(outside.size())};
+  EXPECT_FALSE(bundler_.Join(first));
+  EXPECT_TRUE(first.refers()) << "it may leave alone";
+  EXPECT_TRUE(bundler_.Join(second));
+  EXPECT_FALSE(first.refers());
+  EXPECT_EQ(PsnsIn(first), (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(std::count(first.data, first.data + first.length, 0x5A), 2 * 60);
 }
 
 TEST_F(FrameBundlerTest, OnePacket_StaysAsItIs) {
