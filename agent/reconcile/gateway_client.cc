@@ -8,6 +8,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/client_callback.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <future>
@@ -26,6 +27,8 @@ using google::protobuf::util::TimeUtil;
 constexpr std::chrono::seconds kProbeDeadline(5);
 // A gateway that creates thousands of sockets and reserves needs time.
 constexpr std::chrono::seconds kApplyDeadline(55);
+// The gateway refuses calls with more than a minute.
+constexpr Duration kLongestTakeOver = Seconds(55);
 // Time that the gateway waits for an attach; the call's deadline is longer.
 constexpr int kHeldWaitSeconds = 20;
 constexpr std::chrono::seconds kHeldDeadline(25);
@@ -62,12 +65,14 @@ struct GatewayClient::Stubs {
         state(gateway::v1::StateService::NewStub(channel)),
         identity(gateway::v1::IdentityService::NewStub(channel)),
         debug(gateway::v1::DebugService::NewStub(channel)),
+        take_overs(gateway::v1::TakeOverService::NewStub(channel)),
         any(channel) {}
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<gateway::v1::ConfigService::Stub> config;
   std::unique_ptr<gateway::v1::StateService::Stub> state;
   std::unique_ptr<gateway::v1::IdentityService::Stub> identity;
   std::unique_ptr<gateway::v1::DebugService::Stub> debug;
+  std::unique_ptr<gateway::v1::TakeOverService::Stub> take_overs;
   grpc::GenericStub any;           // for the questions of the tunnel
   bool closed = false;             // used on the loop's thread
   std::shared_ptr<HeldCall> held;  // pending call; used on the loop's thread
@@ -217,6 +222,16 @@ fleet::v1::Heartbeat HeartbeatOf(const types::v1::GatewayStatus& status) {
   *heartbeat.mutable_capacity() = status.capacity();
   *heartbeat.mutable_pools() = status.pools();
   if (status.has_drain()) *heartbeat.mutable_drain() = status.drain();
+  if (status.has_take_overs()) {
+    types::v1::TakeOverSummary& summary = *heartbeat.mutable_take_overs();
+    const types::v1::TakeOvers& take_overs = status.take_overs();
+    summary.set_count(take_overs.count());
+    if (take_overs.has_last_blackout())
+      *summary.mutable_last_blackout() = take_overs.last_blackout();
+    if (take_overs.has_last_time()) *summary.mutable_last_time() = take_overs.last_time();
+    summary.set_from_version(take_overs.from_version());
+    *summary.mutable_refusals() = take_overs.refusals();
+  }
   return heartbeat;
 }
 
@@ -327,6 +342,22 @@ void GatewayClient::ListHeldAttaches(
           done(call->response);
         });
         call->ended.set_value();
+      });
+}
+
+void GatewayClient::TakeOver(uint64_t take_overs, Duration limit,
+                             std::function<void(const TakeOverAnswer&)> done) {
+  gateway::v1::TakeOverRequest request;
+  request.set_take_overs(take_overs);
+  const auto deadline = std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                            std::chrono::nanoseconds(std::min(limit, kLongestTakeOver).ns));
+  Run<gateway::v1::TakeOverResponse>(
+      loop_, stubs_, std::move(request), deadline,
+      [this](auto... call) { stubs_->take_overs->async()->TakeOver(call...); },
+      [done = std::move(done)](const grpc::Status& status,
+                               const gateway::v1::TakeOverResponse& response) {
+        done({status.error_code(), status.error_message(), response});
       });
 }
 

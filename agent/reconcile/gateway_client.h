@@ -16,6 +16,7 @@
 #include "rocegw/gateway/v1/debug.grpc.pb.h"
 #include "rocegw/gateway/v1/identity.grpc.pb.h"
 #include "rocegw/gateway/v1/state.grpc.pb.h"
+#include "rocegw/gateway/v1/take_over.grpc.pb.h"
 
 namespace rocegw::agent {
 
@@ -31,6 +32,8 @@ class GatewayClient final : public GatewayPort {
              std::function<void(StatusOr<types::v1::PushReport>)> done) override;
   void Ask(const fleet::v1::TunnelQuestion& question,
            std::function<void(fleet::v1::TunnelAnswer)> done) override;
+  void TakeOver(uint64_t take_overs, Duration limit,
+                std::function<void(const TakeOverAnswer&)> done) override;
   void ListHeldAttaches(
       uint64_t after,
       std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) override;

@@ -7,9 +7,11 @@
 #include <string>
 
 #include "gateway/base/status.h"
+#include "gateway/base/time.h"
 #include "rocegw/fleet/v1/node.pb.h"
 #include "rocegw/gateway/v1/config.pb.h"
 #include "rocegw/gateway/v1/identity.pb.h"
+#include "rocegw/gateway/v1/take_over.pb.h"
 
 namespace rocegw::agent {
 
@@ -17,6 +19,13 @@ struct GatewayProbe {
   // Start time; a new value means that the gateway was restarted.
   int64_t started_ns = 0;
   fleet::v1::Heartbeat status;
+};
+
+// Answer to an ordered take-over, or the gRPC code that says why there is none.
+struct TakeOverAnswer {
+  int code = 0;
+  std::string message;
+  gateway::v1::TakeOverResponse response;
 };
 
 class GatewayPort {
@@ -37,6 +46,9 @@ class GatewayPort {
   // Cancels one answer, or all: no more callbacks.
   virtual void Cancel(uint64_t /*question*/) {}
   virtual void CancelAll() {}
+  // Has the gateway replaced by the installed program, if it has had `take_overs` take-overs.
+  virtual void TakeOver(uint64_t /*take_overs*/, Duration /*limit*/,
+                        std::function<void(const TakeOverAnswer&)> /*done*/) {}
   // Lists attaches that wait for a verdict, as soon as there is one with an id above `after`; from
   // time to time an empty list.
   virtual void ListHeldAttaches(

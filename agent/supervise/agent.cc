@@ -40,6 +40,7 @@ Agent::Agent(ControlLoop& loop, NodeIdentity& identity, GatewayPort& gateway, Ag
       core_(identity.gateway(), options_.version, *this),
       probes_(loop, gateway, options_.program_folder),
       adapter_calls_(loop, options_.adapters),
+      replacement_(loop, gateway),
       fleet_key_file_(
           loop, options_.fleet_keys_file, identity.gateway(), [this] { return Channel(); },
           [this](int64_t seconds) { counters_.fleet_keys_taken = seconds; }) {
@@ -128,6 +129,7 @@ void Agent::OnQuestion(const fleet::v1::TunnelQuestion& question) {
   };
   if (question.has_probe()) return probes_.Start(question.id(), question.probe(), answer);
   if (question.has_migration_call()) return adapter_calls_.Start(question.migration_call(), answer);
+  if (question.has_replace_gateway()) return replacement_.Start(question.replace_gateway(), answer);
   gateway_.Ask(question, answer);
 }
 

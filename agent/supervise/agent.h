@@ -16,6 +16,7 @@
 #include "agent/reconcile/gateway_port.h"
 #include "agent/sync/controller_link.h"
 #include "agent/sync/fleet_key_file.h"
+#include "agent/upgrade/gateway_replacement.h"
 #include "controlplane/identity/clock_watch.h"
 #include "gateway/loop/control_loop.h"
 
@@ -97,6 +98,7 @@ class Agent final : private AgentActions {
   AgentCore core_;
   Probes probes_;
   AdapterCalls adapter_calls_;
+  GatewayReplacement replacement_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ControllerLink> link_;
   FleetKeyFile fleet_key_file_;

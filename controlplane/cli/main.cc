@@ -10,6 +10,7 @@
 #include "controlplane/cli/commands/completion.h"
 #include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/program.h"
+#include "controlplane/cli/upgrade/upgrade_commands.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/output.h"
 
@@ -88,6 +89,7 @@ int Main(int argc, char** argv) {
   AddDoctorCommand(app, program);
   AddConnectivityCommands(app, program);
   AddFleetCommands(app, program);
+  AddUpgradeCommands(app, program);
   AddMigrateCommands(app, program);
   AddAuditCommands(app, program);
   AddSysdumpCommand(app, program);

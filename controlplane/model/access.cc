@@ -26,7 +26,7 @@ constexpr std::array kRoles = {
             "tenants.get tenants.list pools.get pools.list pools.explain ccPolicies.get "
             "ccPolicies.list "
             "gateways.get gateways.list gateways.inspect operations.get operations.list "
-            "migrations.get migrations.list"},
+            "migrations.get migrations.list upgrades.get upgrades.list"},
     RoleRow{types::v1::OPERATOR,
             "tenants.get tenants.list pools.* ccPolicies.* gateways.get gateways.list "
             "gateways.create gateways.update "
@@ -34,14 +34,14 @@ constexpr std::array kRoles = {
             "gateways.join "
             "operations.* audit.list "
             "audit.verify migrations.get migrations.list migrations.create migrations.control "
-            "migrations.update migrations.verify"},
+            "migrations.update migrations.verify upgrades.*"},
     RoleRow{types::v1::TENANT_ADMIN, "tenants.get pools.*"},
     RoleRow{types::v1::MIGRATION_APPROVER,
             "operations.get operations.list gateways.get gateways.list migrations.get "
             "migrations.list migrations.approve migrations.verify"},
     RoleRow{types::v1::ADMIN,
             "tenants.* pools.* ccPolicies.* gateways.* roleBindings.* operations.* audit.* "
-            "migrations.*"},
+            "migrations.* upgrades.*"},
     RoleRow{types::v1::NODE, "nodes.renew nodes.keys nodes.sync nodes.tunnel"},
 };
 

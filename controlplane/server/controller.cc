@@ -56,6 +56,9 @@
 #include "controlplane/sync/connection_keeper.h"
 #include "controlplane/sync/operation_keeper.h"
 #include "controlplane/sync/presence.h"
+#include "controlplane/upgrades/fleet_hosts.h"
+#include "controlplane/upgrades/upgrade_driver.h"
+#include "controlplane/upgrades/upgrades_service.h"
 #include "gateway/base/timing/heartbeat.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/disk/durable_file.h"
@@ -152,6 +155,8 @@ struct Fleet {
         gates(std::move(prometheus)),
         migration_nodes(*follower, router, enrollment.node_lifetime()),
         migrations(backend, gates, migration_nodes),
+        upgrades(backend),
+        upgrade_hosts(*follower, router),
         nodes(enrollment,
               {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations},
               keys),
@@ -160,8 +165,8 @@ struct Fleet {
   }
 
   std::vector<grpc::Service*> services() {
-    return {&tenants,    &pools, &cc_policies, &role_bindings, &gateways,
-            &operations, &audit, &migrations,  &nodes,         &replicas};
+    return {&tenants, &pools,      &cc_policies, &role_bindings, &gateways, &operations,
+            &audit,   &migrations, &upgrades,    &nodes,         &replicas};
   }
 
   std::unique_ptr<sync::FleetFollower> follower;
@@ -187,16 +192,18 @@ struct Fleet {
   migrations::PrometheusGates gates;
   migrations::FleetNodes migration_nodes;
   migrations::MigrationsService migrations;
+  upgrades::UpgradesService upgrades;
+  upgrades::FleetHosts upgrade_hosts;
   api::NodeService nodes;
   api::ReplicaService replicas;
 };
 
 // Names of our services at the health service.
 constexpr const char* kServiceNames[] = {
-    "rocegw.admin.v1.Tenants",       "rocegw.admin.v1.Pools",      "rocegw.admin.v1.CcPolicies",
-    "rocegw.admin.v1.RoleBindings",  "rocegw.admin.v1.Gateways",   "rocegw.admin.v1.Operations",
-    "rocegw.admin.v1.Audit",         "rocegw.admin.v1.Migrations", "rocegw.fleet.v1.NodeService",
-    "rocegw.fleet.v1.ReplicaService"};
+    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",         "rocegw.admin.v1.CcPolicies",
+    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways",      "rocegw.admin.v1.Operations",
+    "rocegw.admin.v1.Audit",        "rocegw.admin.v1.Migrations",    "rocegw.admin.v1.Upgrades",
+    "rocegw.fleet.v1.NodeService",  "rocegw.fleet.v1.ReplicaService"};
 
 }  // namespace
 
@@ -238,6 +245,8 @@ struct Controller::Parts {
   std::unique_ptr<Housekeeper> housekeeper;
   migrations::MigrationBoard migration_board;
   std::unique_ptr<migrations::MigrationDriver> migration_driver;
+  upgrades::UpgradeBoard upgrade_board;
+  std::unique_ptr<upgrades::UpgradeDriver> upgrade_driver;
   std::unique_ptr<ConnectionFront> front;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
@@ -376,6 +385,7 @@ Status Controller::Parts::StartFleet() {
   metrics = std::make_unique<ControllerMetrics>(*store, *fleet->follower, fleet->hub, readiness);
   metrics->SetPodReview(pod_review.get());
   metrics->SetMigrations(&migration_board);
+  metrics->SetUpgrades(&upgrade_board);
   metrics->SetAuthorityExpiry(authority->not_after());
   metrics->SetServerExpiry(certificate->not_after());
   return OkStatus();
@@ -550,6 +560,14 @@ Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move
         return OkStatus();
       },
       [parts] { parts->migration_driver.reset(); });
+  lifecycle.Add(
+      "upgrades",
+      [parts] {
+        parts->upgrade_driver = std::make_unique<upgrades::UpgradeDriver>(
+            *parts->store, parts->fleet->upgrade_hosts, parts->upgrade_board, Candidate());
+        return OkStatus();
+      },
+      [parts] { parts->upgrade_driver.reset(); });
   lifecycle.Add(
       "first token", [parts] { return parts->WriteFirstJoinFile(); }, nothing);
 }

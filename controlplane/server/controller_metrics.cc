@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controlplane/server/migration_metrics.h"
+#include "controlplane/server/upgrade_metrics.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/http/metric_families.h"
 
@@ -88,6 +89,8 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
   }
   const migrations::MigrationBoard* const board = migrations_.load();
   if (board != nullptr) AddMigrationFamilies(board->Read(), families);
+  const upgrades::UpgradeBoard* const upgrade = upgrades_.load();
+  if (upgrade != nullptr) AddUpgradeFamilies(upgrade->Read(), families);
   auto of_store = store_.Collect();
   std::move(of_store.begin(), of_store.end(), std::back_inserter(families));
   process::AddProcessFamilies(families, start_ns_);

@@ -16,6 +16,7 @@
 #include "controlplane/server/measured_store.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "controlplane/sync/node_hub.h"
+#include "controlplane/upgrades/upgrade_board.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/process/readiness.h"
 
@@ -40,6 +41,8 @@ class ControllerMetrics final : public process::MetricsSource {
   void SetPodReview(const api::PodReview* review) { pod_review_.store(review); }
   // Outlives this object; nullptr: no migrations are driven here.
   void SetMigrations(const migrations::MigrationBoard* board) { migrations_.store(board); }
+  // Outlives this object; nullptr: no upgrades are driven here.
+  void SetUpgrades(const upgrades::UpgradeBoard* board) { upgrades_.store(board); }
   void SetLeads(bool leads) { leads_.store(leads); }
 
  private:
@@ -58,6 +61,7 @@ class ControllerMetrics final : public process::MetricsSource {
   std::atomic<const ConnectionFront*> front_{nullptr};
   std::atomic<const api::PodReview*> pod_review_{nullptr};
   std::atomic<const migrations::MigrationBoard*> migrations_{nullptr};
+  std::atomic<const upgrades::UpgradeBoard*> upgrades_{nullptr};
   std::atomic<bool> leads_{false};
 };
 

@@ -67,6 +67,19 @@ types::v1::DrainProgress Bounded(const types::v1::DrainProgress& told) {
   return progress;
 }
 
+types::v1::TakeOverSummary Bounded(const types::v1::TakeOverSummary& told) {
+  constexpr size_t kMostReasons = 32;
+  constexpr size_t kLongestReason = 32;
+  types::v1::TakeOverSummary summary = told;
+  summary.set_from_version(model::PlainText(told.from_version(), kLongestVersion));
+  summary.clear_refusals();
+  for (const auto& [reason, times] : told.refusals()) {
+    if (summary.refusals().size() == kMostReasons) break;
+    (*summary.mutable_refusals())[model::PlainText(reason, kLongestReason)] = times;
+  }
+  return summary;
+}
+
 // Keeps only existing pools of this gateway: a node may not report about those of other hosts.
 UsageBook::Pools OwnPools(const Fleet& fleet, const std::string& gateway,
                           const UsageBook::Pools& told) {
@@ -174,6 +187,8 @@ void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
       if (heartbeat.has_capacity()) *state.mutable_capacity() = heartbeat.capacity();
       state.clear_drain();
       if (heartbeat.has_drain()) *state.mutable_drain() = Bounded(heartbeat.drain());
+      state.clear_take_overs();
+      if (heartbeat.has_take_overs()) *state.mutable_take_overs() = Bounded(heartbeat.take_overs());
       usage_.Set(gateway, OwnPools(fleet, gateway, heartbeat.pools()));
     }
     node->gateway_reachable = heartbeat.gateway_connected();

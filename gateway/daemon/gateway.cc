@@ -129,7 +129,7 @@ Gateway::Gateway(Config config, std::shared_ptr<session::DescriptorReceiver> des
           [this] { return sessions() != nullptr && sessions()->session_count() > 0; }),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_, &watchdog_),
-      grpc_server_(identity_, readiness_, *this, this, this, this, this),
+      grpc_server_(identity_, readiness_, *this, this, this, this, this, this),
       quiet_({loop_, data_path_, metrics_server_, grpc_server_, take_over_steps_}),
       take_over_server_(loop_, *this, identity_.version, take_over_steps_) {
   if (predecessor) foundation_.emplace(predecessor->foundation, ControlLoop::Now());
@@ -379,6 +379,8 @@ void Gateway::ReportHolders() {
 bool Gateway::Stop() {
   readiness_.SetNotReady("stopping");
   ReportHolders();
+  // A call without an answer would hold the server.
+  ordered_take_over_.Stop();
   grpc_server_.SetServing(false);
   lifecycle_.Stop();
   return sessions_ended_;

@@ -20,6 +20,7 @@
 #include "gateway/daemon/key_file.h"
 #include "gateway/daemon/sysfs_counters.h"
 #include "gateway/daemon/sysfs_view.h"
+#include "gateway/daemon/take_over/ordered_take_over.h"
 #include "gateway/daemon/take_over/quiet.h"
 #include "gateway/daemon/take_over/take_over_server.h"
 #include "gateway/datapath/data_path.h"
@@ -33,6 +34,7 @@
 #include "gateway/service/grpc_server.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/sources/state_source.h"
+#include "gateway/service/sources/take_over_source.h"
 #include "gateway/session/session_server.h"
 #include "gateway/take_over/history.h"
 #include "gateway/take_over/step_times.h"
@@ -44,6 +46,7 @@ class Gateway final : private service::StateSource,
                       private service::AttachSource,
                       private service::CaptureSource,
                       private service::DiagnosisSource,
+                      private service::TakeOverSource,
                       private TakeOverHost {
  public:
   // Descriptors of the process that this one replaces, and the state of it that does not change.
@@ -81,6 +84,10 @@ class Gateway final : private service::StateSource,
   // Runs the loop until RequestStop.
   void Run();
   void RequestStop() { stop_requested_ = true; }
+  // Sets how the process is started that takes over.
+  void SetSpawn(OrderedTakeOver::Spawn spawn) { ordered_take_over_.SetSpawn(std::move(spawn)); }
+  // Starts a process that takes over; the log says how it ended.
+  void OrderTakeOver();
   // Ends calls, then sessions, then workers. Returns false if sessions did not end in time: the
   // process must exit.
   bool Stop();
@@ -142,6 +149,9 @@ class Gateway final : private service::StateSource,
   // service::DiagnosisSource
   void Diagnose(std::function<void(const rocegw::gateway::v1::DiagnoseResponse&)> done) override;
 
+  // service::TakeOverSource
+  void TakeOver(uint64_t take_overs, OrderedTakeOver::Done done) override;
+
   // TakeOverHost
   std::optional<take_over::Refuse> Judge(const take_over::Hello& hello) override;
   OfferedFds OfferFds() override;
@@ -193,6 +203,8 @@ class Gateway final : private service::StateSource,
   std::vector<uint8_t> state_space_;  // memory for the state of a take-over
   Quiet quiet_;
   TakeOverServer take_over_server_;
+  OrderedTakeOver ordered_take_over_{loop_};
+  ControlLoop::TimerId order_again_ = 0;
   take_over::History take_overs_;
   TimePoint predecessor_quiet_;  // when the predecessor began to rest
   pid_t successor_ = 0;

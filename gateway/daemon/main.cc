@@ -58,6 +58,8 @@ struct Arguments {
   bool print_default_config = false;
   bool take_over = false;
   bool detach = false;
+  bool stay = false;
+  bool idle = false;
 };
 
 // Longest wait for the locks of a daemon that ended in the middle of a take-over.
@@ -121,6 +123,9 @@ int ParseArguments(int argc, char** argv, Arguments& arguments) {
   app.add_flag("--detach", arguments.detach,
                "leave when the new daemon serves, which goes on in the background")
       ->needs(take_over);
+  app.add_flag("--stay-when-replaced", arguments.stay,
+               "when another process has taken over, run on with --idle (for pods)");
+  app.add_flag("--idle", arguments.idle, "do nothing until SIGTERM or SIGINT");
   app.set_version_flag("--version", "rocegwd " + VersionText());
   try {
     app.parse(argc, argv);
@@ -182,22 +187,10 @@ void Reload(const Arguments& arguments) {
   std::_Exit(kInternal);
 }
 
-// Starts a process that takes over, and collects it if it ends before this one.
-void Spawn(const Invocation& invocation, ControlLoop& loop) {
-  auto spawned = SpawnSuccessor(invocation);
-  if (!spawned.ok()) return spdlog::warn("{}", spawned.status().text());
-  auto process = std::make_shared<UniqueFd>(std::move(*spawned));
-  auto watch = std::make_shared<ControlLoop::WatchId>(0);
-  *watch = loop.Watch(process->get(), EPOLLIN, [&loop, process, watch](uint32_t) {
-    Reap(*process);
-    loop.Unwatch(std::exchange(*watch, 0));
-  });
-}
-
 // Ends this process behind its successor. The service manager hears of the new main process more
 // than once, because some ignore that while a reload is in progress.
 [[noreturn]] void LeaveToSuccessor(Gateway& gateway, const ServiceManager& manager,
-                                   const Invocation& invocation) {
+                                   const Invocation& invocation, bool stays) {
   manager.MainProcess(gateway.successor());
   gateway.LeaveToSuccessor();
   for (int i = 0; !invocation.notify_socket.empty() && i < kMainProcessTold; ++i) {
@@ -205,6 +198,10 @@ void Spawn(const Invocation& invocation, ControlLoop& loop) {
     manager.MainProcess(gateway.successor());
   }
   spdlog::info("left to process {}", gateway.successor());
+  if (stays) {
+    process::FlushLog();
+    RunIdle(invocation);
+  }
   LeaveEverything(kOk);
 }
 
@@ -286,6 +283,7 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
   Gateway& gateway = *started;
   if (begun != kGoOn) return begun;
   detached.Serves();
+  gateway.SetSpawn([&invocation] { return SpawnSuccessor(invocation); });
   const auto watch = gateway.loop().Watch(signals->get(), EPOLLIN, [&](uint32_t) {
     signalfd_siginfo info{};
     if (read(signals->get(), &info, sizeof info) != sizeof info) return;
@@ -295,7 +293,7 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
       gateway.ReloadKeys();
       manager.Ready(gateway.Summary());
     } else if (info.ssi_signo == SIGUSR2) {
-      Spawn(invocation, gateway.loop());
+      gateway.OrderTakeOver();
     } else {
       spdlog::info("signal {}: stopping", info.ssi_signo);
       gateway.RequestStop();
@@ -314,7 +312,7 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
   }
   gateway.Run();
   gateway.loop().Unwatch(predecessor_watch);
-  if (gateway.successor() != 0) LeaveToSuccessor(gateway, manager, invocation);
+  if (gateway.successor() != 0) LeaveToSuccessor(gateway, manager, invocation, arguments.stay);
   manager.Stopping("ending sessions");
   gateway.loop().Unwatch(watch);
   // A stuck thread is not waited for: no destructor may run then.
@@ -337,6 +335,10 @@ int Serve(const Arguments& arguments, const Invocation& invocation, const Config
 int Main(int argc, char** argv) {
   Arguments arguments;
   if (const int code = ParseArguments(argc, argv, arguments); code != kGoOn) return code;
+  if (arguments.idle) {
+    AwaitStop();
+    return kOk;
+  }
   if (arguments.print_default_config) {
     std::cout << DefaultConfigText();
     return kOk;

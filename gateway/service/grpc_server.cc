@@ -18,6 +18,7 @@
 #include "gateway/service/debug_service.h"
 #include "gateway/service/identity_service.h"
 #include "gateway/service/state_service.h"
+#include "gateway/service/take_over_service.h"
 
 namespace rocegw::service {
 namespace {
@@ -30,8 +31,9 @@ constexpr process::SocketWords kPlace = {"gRPC socket", "runtime_dir or grpc_soc
 struct GrpcServer::Parts {
   Parts(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
         ConfigSource* config_source, AttachSource* attach_source, CaptureSource* captures,
-        DiagnosisSource* diagnoses)
+        DiagnosisSource* diagnoses, TakeOverSource* take_over_source)
       : state(identity, readiness, source) {
+    if (take_over_source != nullptr) take_overs.emplace(*take_over_source);
     if (attach_source != nullptr) attaches.emplace(*attach_source);
     if (config_source != nullptr) config.emplace(*config_source);
     if (config_source != nullptr && captures != nullptr)
@@ -41,6 +43,7 @@ struct GrpcServer::Parts {
   std::optional<ConfigService> config;
   std::optional<IdentityService> attaches;
   std::optional<DebugService> debug;
+  std::optional<TakeOverService> take_overs;
   std::string path;
   std::unique_ptr<grpc::Server> server;
   process::UnixAcceptor acceptor;
@@ -48,9 +51,10 @@ struct GrpcServer::Parts {
 
 GrpcServer::GrpcServer(const GatewayIdentity& identity, const Readiness& readiness,
                        StateSource& source, ConfigSource* config, AttachSource* attaches,
-                       CaptureSource* captures, DiagnosisSource* diagnoses)
+                       CaptureSource* captures, DiagnosisSource* diagnoses,
+                       TakeOverSource* take_overs)
     : parts_(std::make_unique<Parts>(identity, readiness, source, config, attaches, captures,
-                                     diagnoses)) {}
+                                     diagnoses, take_overs)) {}
 
 GrpcServer::~GrpcServer() { Stop(); }
 
@@ -72,6 +76,7 @@ Status GrpcServer::Start(const SocketPlace& place, InheritedFds* inherited) {
   if (parts_->config) builder.RegisterService(&*parts_->config);
   if (parts_->attaches) builder.RegisterService(&*parts_->attaches);
   if (parts_->debug) builder.RegisterService(&*parts_->debug);
+  if (parts_->take_overs) builder.RegisterService(&*parts_->take_overs);
   parts_->server = builder.BuildAndStart();
   if (parts_->server == nullptr) {
     unlink(place.path.c_str());

@@ -18,6 +18,7 @@
 #include "gateway/service/sources/config_source.h"
 #include "gateway/service/sources/diagnosis_source.h"
 #include "gateway/service/sources/state_source.h"
+#include "gateway/service/sources/take_over_source.h"
 
 namespace rocegw::service {
 
@@ -32,10 +33,12 @@ class GrpcServer {
  public:
   // All arguments outlive the server. Each nullptr removes functions: without `config` the
   // configuration cannot be changed, without `attaches` identities cannot be confirmed, without
-  // `config` or `captures` there is no debug service, without `diagnoses` no diagnosis.
+  // `config` or `captures` there is no debug service, without `diagnoses` no diagnosis, without
+  // `take_overs` the daemon cannot be replaced by a call.
   GrpcServer(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
              ConfigSource* config = nullptr, AttachSource* attaches = nullptr,
-             CaptureSource* captures = nullptr, DiagnosisSource* diagnoses = nullptr);
+             CaptureSource* captures = nullptr, DiagnosisSource* diagnoses = nullptr,
+             TakeOverSource* take_overs = nullptr);
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

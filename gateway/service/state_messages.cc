@@ -281,9 +281,7 @@ namespace {
 void FillTakeOvers(const session::TakeOverRow& row, types::v1::TakeOvers& out) {
   out.set_count(row.count);
   if (row.count != 0) {
-    constexpr int64_t kSecond = 1'000'000'000;
-    out.mutable_last_blackout()->set_seconds(row.last_blackout.ns / kSecond);
-    out.mutable_last_blackout()->set_nanos(static_cast<int32_t>(row.last_blackout.ns % kSecond));
+    FillDuration(row.last_blackout, *out.mutable_last_blackout());
     FillTime(row.last_ns, *out.mutable_last_time());
     out.set_from_version(row.from_version);
   }
@@ -314,6 +312,23 @@ void FillPoolTotals(const session::PoolRow& row, types::v1::GatewayStatus& out) 
 
 }  // namespace
 
+void FillDuration(Duration from, google::protobuf::Duration& out) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  out.set_seconds(from.ns / kSecond);
+  out.set_nanos(static_cast<int32_t>(from.ns % kSecond));
+}
+
+void FillTotals(const session::Totals& from, types::v1::GatewayTotals& out) {
+  out.set_sessions(from.sessions);
+  out.set_qps(from.qps);
+  out.set_cqs(from.cqs);
+  out.set_mrs(from.mrs);
+  out.set_pds(from.pds);
+  out.set_cm_ids(from.cm_ids);
+  out.set_registered_bytes(from.registered_bytes);
+  out.set_segment_bytes(from.segment_bytes);
+}
+
 void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_reason,
                 const session::StateSnapshot& snapshot, types::v1::GatewayStatus& out) {
   out.set_name("gateways/" + identity.name);
@@ -343,15 +358,7 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
     worker.set_cpu(row.cpu);
     worker.set_qps(row.qps);
   }
-  types::v1::GatewayTotals& totals = *out.mutable_totals();
-  totals.set_sessions(snapshot.totals.sessions);
-  totals.set_qps(snapshot.totals.qps);
-  totals.set_cqs(snapshot.totals.cqs);
-  totals.set_mrs(snapshot.totals.mrs);
-  totals.set_pds(snapshot.totals.pds);
-  totals.set_cm_ids(snapshot.totals.cm_ids);
-  totals.set_registered_bytes(snapshot.totals.registered_bytes);
-  totals.set_segment_bytes(snapshot.totals.segment_bytes);
+  FillTotals(snapshot.totals, *out.mutable_totals());
   for (const session::PoolRow& row : snapshot.pools) FillPoolTotals(row, out);
   out.set_admin_state(snapshot.drain.active ? types::v1::DRAINING : types::v1::ACTIVE);
   if (snapshot.drain.active) FillDrain(snapshot.drain, *out.mutable_drain());

@@ -28,5 +28,7 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
                 const session::StateSnapshot& snapshot, types::v1::GatewayStatus& out);
 void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCountersResponse& out);
 void FillTime(int64_t ns, google::protobuf::Timestamp& out);
+void FillDuration(Duration from, google::protobuf::Duration& out);
+void FillTotals(const session::Totals& from, types::v1::GatewayTotals& out);
 
 }  // namespace rocegw::service

@@ -114,6 +114,8 @@ class SessionServer {  // NOLINT(clang-analyzer-optin.performance.Padding)
   size_t session_count() const { return attach_.session_count(); }
   // Returns the number of ended sessions of which only blocking calls remain.
   size_t blocked_count() const { return attach_.blocked_count(); }
+  // Returns the counts of objects that all sessions hold.
+  Totals totals() const;
   // Returns the numbers of sessions and queue pairs, with the first sessions that have queue pairs.
   DrainRow Holders() const;
 

@@ -18,6 +18,7 @@
 #include "rocegw/admin/v1/pools.pb.h"
 #include "rocegw/admin/v1/role_bindings.pb.h"
 #include "rocegw/admin/v1/tenants.pb.h"
+#include "rocegw/admin/v1/upgrades.pb.h"
 #include "rocegw/fleet/v1/node.pb.h"
 #include "rocegw/fleet/v1/replica.pb.h"
 
@@ -30,7 +31,8 @@ inline std::vector<const google::protobuf::MethodDescriptor*> ApiMethods() {
         admin::v1::GetCcPolicyRequest::descriptor(), admin::v1::GetGatewayRequest::descriptor(),
         admin::v1::GetRoleBindingRequest::descriptor(),
         admin::v1::GetOperationRequest::descriptor(), admin::v1::GetMigrationRequest::descriptor(),
-        fleet::v1::JoinRequest::descriptor(), fleet::v1::ForwardRequest::descriptor()}) {
+        admin::v1::GetUpgradeRequest::descriptor(), fleet::v1::JoinRequest::descriptor(),
+        fleet::v1::ForwardRequest::descriptor()}) {
     for (int s = 0; s < message->file()->service_count(); ++s) {
       const auto& service = *message->file()->service(s);
       for (int m = 0; m < service.method_count(); ++m) methods.push_back(service.method(m));

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +26,9 @@ using take_over::Refuse;
 constexpr uint64_t kLeastSpace = 1 << 20;
 constexpr uint64_t kSpaceOfQueuePair = 1024;
 constexpr uint64_t kMostSpace = 256 << 20;
+
+// A signal during a take-over that this process started orders the next one.
+constexpr Duration kOrderAgain = Milliseconds(100);
 
 std::string TakeOverSocket(const Config& config) { return config.runtime_dir + "/take_over.sock"; }
 
@@ -197,6 +202,7 @@ session::TakeOverRow Gateway::TakeOvers() const {
 
 void Gateway::OnRefused(Refusal refusal, const std::string& text) {
   take_overs_.AddRefusal(refusal);
+  ordered_take_over_.OnRefused({refusal, text});
   std::string line = std::string("take-over: not done: ") + take_over::TextOf(refusal);
   if (!text.empty()) line += ": " + text;
   sessions()->services().events.Add("TAKE_OVER_REFUSED", "gateways/" + identity_.name,
@@ -210,7 +216,40 @@ void Gateway::Leave(pid_t successor, Duration blackout) {
                static_cast<double>(blackout.ns) / 1e6);
   spdlog::info("take-over: {}", take_over_steps_.Line());
   successor_ = successor;
+  ordered_take_over_.OnReplaced(blackout, sessions()->totals());
   RequestStop();
+}
+
+void Gateway::OrderTakeOver() {
+  if (ordered_take_over_.is_in_progress()) {
+    if (order_again_ != 0) return;
+    order_again_ = loop_.At(ControlLoop::Now() + kOrderAgain, [this] {
+      order_again_ = 0;
+      OrderTakeOver();
+    });
+    return;
+  }
+  ordered_take_over_.Start([](const StatusOr<service::TakeOverOutcome>& outcome) {
+    // The gateway logs the refusals of a process that asked.
+    if (!outcome.ok()) return spdlog::warn("take-over: {}", outcome.status().text());
+    if (!outcome.value().refusal.empty())
+      spdlog::warn("take-over: this process started it: {}", outcome.value().text);
+  });
+}
+
+void Gateway::TakeOver(uint64_t take_overs, OrderedTakeOver::Done done) {
+  // Shared, so that it can be called here if the loop does not take the task.
+  auto shared = std::make_shared<OrderedTakeOver::Done>(std::move(done));
+  const bool posted = loop_.Post([this, take_overs, shared] {
+    if (stop_requested_) return (*shared)(Status(ESHUTDOWN, "the gateway is stopping"));
+    if (take_overs != take_overs_.count()) {
+      return (*shared)(Status(ESTALE, "the gateway has had " + std::to_string(take_overs_.count()) +
+                                          " take-overs, not " + std::to_string(take_overs)));
+    }
+    spdlog::info("take-over: ordered by a caller of the gRPC socket");
+    ordered_take_over_.Start(std::move(*shared));
+  });
+  if (!posted) (*shared)(Status(ESHUTDOWN, "the gateway is stopping"));
 }
 
 void Gateway::LeaveToSuccessor() {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr char kTakeOver[] = "--take-over";
 constexpr char kDetach[] = "--detach";
+constexpr char kIdle[] = "--idle";
 // Variables of the environment over RunAnew.
 constexpr char kTries[] = "ROCEGW_TAKE_OVER_TRIES";
 constexpr char kToParent[] = "ROCEGW_TAKE_OVER_PARENT";
@@ -87,9 +89,11 @@ StatusOr<UniqueFd> SpawnSuccessor(const Invocation& invocation) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
 }
 
-void Reap(const UniqueFd& process) {
+std::string Reap(const UniqueFd& process) {
   siginfo_t info{};
   (void)::waitid(P_PIDFD, static_cast<id_t>(process.get()), &info, WEXITED | WNOHANG);
+  return (info.si_code == CLD_EXITED ? "ended with status " : "was killed by signal ") +
+         std::to_string(info.si_status);
 }
 
 void RunAnew(const Invocation& invocation, Detached& detached) {
@@ -98,6 +102,24 @@ void RunAnew(const Invocation& invocation, Detached& detached) {
   if (!invocation.notify_socket.empty())
     ::setenv("NOTIFY_SOCKET", invocation.notify_socket.c_str(), 1);
   ::execv("/proc/self/exe", Pointers(words).data());
+}
+
+void RunIdle(const Invocation& invocation) {
+  std::vector<std::string> words = {invocation.words.front(), kIdle};
+  // Descriptors of libraries may lack close-on-exec.
+  (void)::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  ::execv("/proc/self/exe", Pointers(words).data());
+}
+
+void AwaitStop() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) sigaddset(&ends, signal);
+  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  int signal = 0;
+  do {
+    (void)::sigwait(&ends, &signal);
+  } while (signal != SIGTERM && signal != SIGINT);
 }
 
 int CountTries() {

@@ -25,13 +25,21 @@ struct Invocation {
 // Starts the program's file with the same arguments and --take-over. The process goes on without
 // this one. Returns a pidfd, which is readable when the process has ended: call Reap then.
 StatusOr<UniqueFd> SpawnSuccessor(const Invocation& invocation);
-void Reap(const UniqueFd& process);
+// Returns how the process ended: "ended with status 2", "was killed by signal 9".
+std::string Reap(const UniqueFd& process);
 
 class Detached;
 
 // Replaces the program of this process by a new run of it, without --detach, which reports to the
 // parent of this one. Returns only on failure.
 void RunAnew(const Invocation& invocation, Detached& detached);
+// Replaces the program of this process by a new run of it with --idle, which holds no descriptor
+// and no memory of this one. Returns only on failure. A container's supervisor would start a
+// process that ends again, and the old version would take over from its successor.
+void RunIdle(const Invocation& invocation);
+// Waits for SIGTERM or SIGINT. Call before any thread exists.
+void AwaitStop();
+
 // Returns how often the program was replaced so because a take-over was refused, and counts one
 // more.
 int CountTries();

@@ -341,9 +341,11 @@ void SessionServer::AddSrqRow(const worker::SrqSnapshot& from, StateSnapshot& sn
   row.limit_events = from.limit_events;
 }
 
+Totals SessionServer::totals() const { return TotalsOf(services_.pools.gateway()); }
+
 void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
   auto snapshot = std::make_shared<StateSnapshot>();
-  snapshot->totals = TotalsOf(services_.pools.gateway());
+  snapshot->totals = totals();
   snapshot->qps_by_worker.resize(services_.workers.worker_count());
   const TimePoint now = ControlLoop::Now();
   for (size_t i = 0; i < services_.workers.worker_count(); ++i)

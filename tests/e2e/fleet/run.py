@@ -21,12 +21,13 @@ from loss_steps import LossSteps  # noqa: E402
 from netlab.job import LabError  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from tenant_steps import TenantSteps  # noqa: E402
+from upgrade_steps import UpgradeSteps  # noqa: E402
 
 STEPS = ("join", "pool", "quota", "explain", "doctor", "connectivity", "capture", "drain", "rate", "identity", "refused", "kill_controller", "kill_agent",
-         "kill_gateway", "lost_store", "keys", "audit", "dump")
+         "kill_gateway", "upgrade", "lost_store", "keys", "audit", "dump")
 
 
-class Tour(TenantSteps, DiagnosisSteps, CaptureSteps, LossSteps, KeySteps):
+class Tour(TenantSteps, DiagnosisSteps, CaptureSteps, LossSteps, UpgradeSteps, KeySteps):
     """All steps, each a method whose docstring is its line of the report."""
 
 

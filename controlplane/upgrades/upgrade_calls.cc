@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/upgrades/upgrade_calls.h"
+
+#include <utility>
+
+#include "controlplane/api/calls/audit_note.h"
+#include "controlplane/model/timestamp.h"
+
+namespace rocegw::upgrades {
+namespace {
+
+using admin::v1::Upgrade;
+
+constexpr int kMostTries = 8;
+
+// Adds the audit record of the call and the record of its request_id.
+void AddRecords(const api::Call& call, const std::string& id, store::Transaction& transaction) {
+  transaction.then.push_back(api::AuditOf(call, "upgrades/" + id));
+  if (call.request_id.empty()) return;
+  const std::string key = api::RequestKey(call);
+  transaction.compares.push_back(store::Compare::Absent(key));
+  transaction.then.push_back(
+      store::Operation::Put(key, api::RequestRecordOf(call, {}, model::Now()).SerializeAsString()));
+}
+
+}  // namespace
+
+api::ApiError Unreadable(const std::string& name, const std::string& problem) {
+  return {grpc::StatusCode::DATA_LOSS, "UPGRADE_UNREADABLE", name + ": " + problem, {}, {}};
+}
+
+OrderCall::OrderCall(store::Store& store, std::string name, api::Call call, Order order,
+                     grpc::ServerUnaryReactor* reactor, Upgrade* response)
+    : store_(store),
+      name_(std::move(name)),
+      id_(name_.substr(name_.find('/') + 1)),
+      call_(std::move(call)),
+      order_(std::move(order)),
+      reactor_(reactor),
+      response_(response) {}
+
+void OrderCall::Refuse(const api::ApiError& error) { reactor_->Finish(api::ToStatus(error)); }
+
+void OrderCall::Answer(const Upgrade& upgrade) {
+  if (response_ != nullptr) {
+    *response_ = upgrade;
+    *response_->mutable_read_time() = model::Now();
+  }
+  reactor_->Finish(grpc::Status::OK);
+}
+
+void OrderCall::Start() {
+  store_.RangeAsync({.range = store::KeyRange::Prefix(PrefixOf(id_))},
+                    [self = shared_from_this()](const auto& rows) { self->OnRows(rows); });
+}
+
+void OrderCall::OnRows(const StatusOr<store::RangeResult>& rows) {
+  if (!rows.ok()) return Refuse(api::FromStore(rows.status()));
+  if (rows.value().entries.empty()) return RefuseUnlessRepeated(api::NotFound(name_));
+  std::string problem;
+  const StoredUpgrade stored = ReadUpgrade(id_, rows.value().entries, problem);
+  if (!problem.empty()) return Refuse(Unreadable(name_, problem));
+  Write(stored);
+}
+
+void OrderCall::Write(const StoredUpgrade& stored) {
+  if (carried_out_) return Answer(stored.upgrade);
+  Upgrade after = stored.upgrade;
+  Step step;
+  store::Transaction transaction;
+  if (order_) {
+    if (const auto error = order_(after, step)) return RefuseUnlessRepeated(*error);
+    transaction = StepOf(stored, after, step);
+    transaction.then.push_back(AuditOfChanges(id_, call_.peer, step));
+  } else {
+    if (!HasEnded(stored.upgrade)) {
+      return Refuse(api::FailedPrecondition(
+          "NOT_ENDED", name_ + " is " + Upgrade::State_Name(stored.upgrade.state()) +
+                           ": only one that is DONE or ABORTED is deleted"));
+    }
+    transaction = DeletionOf(stored);
+  }
+  AddRecords(call_, id_, transaction);
+  transaction.otherwise = {store::Operation::Get(api::RequestKey(call_))};
+  store_.TxnAsync(std::move(transaction),
+                  [self = shared_from_this(), after = std::move(after)](const auto& written) {
+                    if (!written.ok()) return self->Refuse(api::FromStore(written.status()));
+                    if (written.value().succeeded) return self->Answer(after);
+                    self->OnConflict(written.value().results.at(0).entry);
+                  });
+}
+
+bool OrderCall::AnswerRepetition(const std::optional<store::Entry>& request) {
+  controlplane::v1::RequestRecord record;
+  if (call_.request_id.empty() || !request.has_value() || !record.ParseFromString(request->value))
+    return false;
+  if (const auto reused = api::RequestIdReused(call_, record)) {
+    Refuse(*reused);
+  } else if (order_) {
+    // The answer is the upgrade as it is now.
+    carried_out_ = true;
+    Start();
+  } else {
+    reactor_->Finish(grpc::Status::OK);
+  }
+  return true;
+}
+
+void OrderCall::OnConflict(const std::optional<store::Entry>& request) {
+  if (AnswerRepetition(request)) return;
+  // The driver was faster: the order is given to the newest state.
+  if (++tries_ == kMostTries) return Refuse(api::TooManyConflicts());
+  Start();
+}
+
+void OrderCall::RefuseUnlessRepeated(const api::ApiError& error) {
+  if (call_.request_id.empty() || carried_out_) return Refuse(error);
+  store::Transaction read;
+  read.then = {store::Operation::Get(api::RequestKey(call_))};
+  store_.TxnAsync(std::move(read), [self = shared_from_this(), error](const auto& result) {
+    if (!result.ok()) return self->Refuse(api::FromStore(result.status()));
+    if (!self->AnswerRepetition(result.value().results.at(0).entry)) self->Refuse(error);
+  });
+}
+
+CreateCall::CreateCall(store::Store& store, StoredUpgrade wanted, api::Call call, size_t most,
+                       grpc::ServerUnaryReactor* reactor, Upgrade* response)
+    : store_(store),
+      wanted_(std::move(wanted)),
+      call_(std::move(call)),
+      most_(most),
+      reactor_(reactor),
+      response_(response) {}
+
+void CreateCall::Refuse(const api::ApiError& error) { reactor_->Finish(api::ToStatus(error)); }
+
+void CreateCall::Start() {
+  store_.RangeAsync({.range = store::KeyRange::Prefix(kUpgradePrefix), .keys_only = true},
+                    [self = shared_from_this()](const auto& keys) { self->OnKeys(keys); });
+}
+
+void CreateCall::OnKeys(const StatusOr<store::RangeResult>& keys) {
+  if (!keys.ok()) return Refuse(api::FromStore(keys.status()));
+  size_t count = 0;
+  for (const store::Entry& entry : keys.value().entries) {
+    if (entry.key == HeadKey(wanted_.id)) {
+      return store_.RangeAsync(
+          {.range = store::KeyRange::Prefix(PrefixOf(wanted_.id))},
+          [self = shared_from_this()](const auto& rows) { self->OnExisting(rows); });
+    }
+    count += entry.key == HeadKey(IdOfKey(entry.key)) ? 1U : 0U;
+  }
+  if (count >= most_) {
+    return Refuse({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                   "TOO_MANY_UPGRADES",
+                   "the fleet has " + std::to_string(count) +
+                       " upgrades already: delete those that have ended",
+                   {},
+                   {}});
+  }
+  Write();
+}
+
+void CreateCall::OnExisting(const StatusOr<store::RangeResult>& rows) {
+  if (!rows.ok()) return Refuse(api::FromStore(rows.status()));
+  const std::string name = "upgrades/" + wanted_.id;
+  std::string problem;
+  StoredUpgrade stored = ReadUpgrade(wanted_.id, rows.value().entries, problem);
+  if (!problem.empty()) return Refuse(Unreadable(name, problem));
+  // A repetition of the call that created it.
+  const bool same =
+      !call_.request_id.empty() && stored.upgrade.principal() == wanted_.upgrade.principal() &&
+      stored.upgrade.spec().SerializeAsString() == wanted_.upgrade.spec().SerializeAsString();
+  if (!same) return Refuse(api::AlreadyExists(name));
+  response_->Swap(&stored.upgrade);
+  *response_->mutable_read_time() = model::Now();
+  reactor_->Finish(grpc::Status::OK);
+}
+
+void CreateCall::Write() {
+  store::Transaction transaction = CreationOf(wanted_);
+  AddRecords(call_, wanted_.id, transaction);
+  transaction.otherwise = {store::Operation::Get(kActiveKey),
+                           store::Operation::Get(api::RequestKey(call_))};
+  store_.TxnAsync(std::move(transaction),
+                  [self = shared_from_this()](const auto& written) { self->OnActive(written); });
+}
+
+void CreateCall::OnActive(const StatusOr<store::TransactionResult>& written) {
+  if (!written.ok()) return Refuse(api::FromStore(written.status()));
+  if (written.value().succeeded) {
+    *response_ = wanted_.upgrade;
+    *response_->mutable_read_time() = model::Now();
+    return reactor_->Finish(grpc::Status::OK);
+  }
+  const auto& active = written.value().results.at(0).entry;
+  if (active.has_value() && active->value != wanted_.id) {
+    return Refuse(api::FailedPrecondition(
+        "UPGRADE_IN_PROGRESS",
+        "upgrades/" + active->value + " is in progress: a fleet has one at a time"));
+  }
+  const auto& request = written.value().results.at(1).entry;
+  controlplane::v1::RequestRecord record;
+  if (request.has_value() && record.ParseFromString(request->value)) {
+    if (const auto reused = api::RequestIdReused(call_, record)) return Refuse(*reused);
+  }
+  if (++tries_ == kMostTries) return Refuse(api::TooManyConflicts());
+  Start();
+}
+
+}  // namespace rocegw::upgrades
