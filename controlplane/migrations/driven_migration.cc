@@ -181,6 +181,7 @@ void DrivenMigration::OnAnswer(const Arrived& arrived, int64_t now) {
     case Purpose::kPath:
     case Purpose::kQuota:
     case Purpose::kPreflightGate:
+    case Purpose::kPreflightHealth:
     case Purpose::kInventory:
       if (arrived.number == 0) return OnInventory(arrived, now);
       if (preflight_.has_value() && arrived.number == questions_) preflight_->OnAnswer(arrived);
@@ -298,9 +299,11 @@ void DrivenMigration::RunPreflight(int64_t now) {
       ReadQuota(question->node);
       continue;
     }
-    const bool hello = question->purpose == Purpose::kHello;
-    Ask(question->node, CallFor(stored_, question->node, hello ? "hello" : "inventory"),
-        question->purpose, questions_, kQuestionLimit);
+    const char* call = "inventory";
+    if (question->purpose == Purpose::kHello) call = "hello";
+    if (question->purpose == Purpose::kPreflightHealth) call = "health";
+    Ask(question->node, CallFor(stored_, question->node, call), question->purpose, questions_,
+        kQuestionLimit);
   }
   if (const auto result = preflight_->Result(); result.has_value() && Apply(*result, now))
     preflight_.reset();

@@ -23,7 +23,8 @@ enum class Purpose : uint8_t {
   kInventory,
   kHealth,
   kGate,
-  kPreflightGate
+  kPreflightGate,
+  kPreflightHealth
 };
 
 struct Arrived {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "controlplane/migration/drive/evidence.h"
 #include "controlplane/migration/drive/procedure.h"
 #include "controlplane/migrations/nodes/path_findings.h"
 #include "gateway/base/foreign_text.h"
@@ -38,6 +39,11 @@ std::optional<Preflight::Question> Preflight::Next() {
     return Question{Purpose::kHello, next_++};
   }
   if (problems_ != 0) return std::nullopt;
+  if (next_health_ < plan_.nodes.size()) {
+    if (in_flight_ >= kMostInFlight) return std::nullopt;
+    ++in_flight_;
+    return Question{Purpose::kPreflightHealth, next_health_++};
+  }
   if (next_quota_ < quotas()) {
     if (in_flight_ >= kMostInFlight) return std::nullopt;
     ++in_flight_;
@@ -88,6 +94,19 @@ void Preflight::OnProblem(uint32_t node, const std::string& problem) {
   Complain(plan_.nodes[node].name, problem);
 }
 
+// The question that each node is asked again before its first change: the storage is healthy,
+// limits of its units suffice, and the gateway has a planned version.
+void Preflight::OnHealth(const Arrived& arrived) {
+  const std::string& name = plan_.nodes[arrived.node].name;
+  migration::NodeRecord record;
+  record.activity = migration::Activity::kForward;
+  const migration::StepResult result = ResultOf(arrived);
+  const migration::Judgement judgement =
+      migration::Judge(plan_, arrived.node, record, Step::kHealth, result);
+  if (judgement.outcome == migration::Outcome::kDone) return;
+  Complain(name, "health: " + judgement.reason, "repair this, then: rocegwctl migrate preflight");
+}
+
 void Preflight::OnPath(const Arrived& arrived) {
   const NodeAnswer& answer = arrived.answer;
   const std::string path =
@@ -124,6 +143,7 @@ void Preflight::OnAnswer(const Arrived& arrived) {
   --in_flight_;
   const NodeAnswer& answer = arrived.answer;
   const std::string& name = plan_.nodes[arrived.node].name;
+  if (arrived.purpose == Purpose::kPreflightHealth) return OnHealth(arrived);
   if (arrived.purpose == Purpose::kPath) return OnPath(arrived);
   if (arrived.purpose == Purpose::kQuota) return OnQuota(arrived);
   if (arrived.purpose == Purpose::kPreflightGate) {

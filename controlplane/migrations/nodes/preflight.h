@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preflight of a migration: each node's agent is connected and runs the plan's adapter, the adapter
-// has every call that the plan needs, its gateway has queue pairs left for the peers, whole packets
-// pass between gateways in both directions, the network beside RDMA is measured, no gate fails
-// already, and the inventory is the planned one. Decides nothing about time: the caller
-// asks and brings answers. One thread.
+// has every call that the plan needs and finds the node healthy, its gateway has queue pairs left
+// for the peers, whole packets pass between gateways in both directions, the network beside RDMA is
+// measured, no gate fails already, and the inventory is the planned one. Decides nothing about
+// time: the caller asks and brings answers. One thread.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,7 @@ class Preflight {
   // The migration does not start.
   void Complain(const std::string& subject, const std::string& text,
                 const std::string& remedy = {});
+  void OnHealth(const Arrived& arrived);
   void OnPath(const Arrived& arrived);
   void OnQuota(const Arrived& arrived);
   // Returns the number of nodes whose quotas are read.
@@ -53,6 +54,7 @@ class Preflight {
 
   const migration::Plan& plan_;
   uint32_t next_ = 0;
+  uint32_t next_health_ = 0;
   uint32_t next_quota_ = 0;
   uint32_t next_path_ = 0;
   size_t in_flight_ = 0;

@@ -26,7 +26,7 @@ from netlab.lab import Lab  # noqa: E402
 
 PROMETHEUS, CANARY = 9090, 7999  # ports
 GATE = 'up{job=~"gateway|canary"} == 1'
-STEPS = ("plan", "preflight_fails", "path_blocked", "network", "start", "exclusive", "kill_controller", "approve", "kill_agent", "complete", "verify", "rollback", "no_prometheus",
+STEPS = ("plan", "preflight_fails", "path_blocked", "ill", "network", "start", "exclusive", "kill_controller", "approve", "kill_agent", "complete", "verify", "rollback", "no_prometheus",
          "gate_fails", "gate_holds", "finalize", "audit")
 SERVICE = os.path.join(HERE, "echo_service.py")
 ADAPTER = os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters", "generic.py")
@@ -180,6 +180,15 @@ class Tour:
         # Neither direction works without the other one; which one is told first is chance.
         check("left to right: TIMED_OUT" in text or "right to left: TIMED_OUT" in text, text)
         run(["nft", "delete table inet blocked"], namespace=self.hosts[1].namespace)
+
+    def ill(self):
+        """A node that is not healthy blocks the start, and is named with a remedy before any node changes."""
+        with open(self.nodes[1].path("ill"), "w", encoding="ascii"):
+            pass
+        text = self.refused("start", self.file)
+        os.remove(self.nodes[1].path("ill"))
+        check("blocks: right: health: health: exit status 1" in text and "remedy: repair this" in text, text)
+        check(self.state() == "PLANNED" and self.configurations() == self.before, self.state())
 
     def network(self):
         """connectivity test --network: datagrams arrive in order with their marks, and TCP and clocks are measured."""

@@ -84,6 +84,15 @@ class SimulatedNodes final : public NodeAccess {
     }
     done(std::move(answer));
   }
+  // Makes the adapter find the node ill; an empty text: healthy.
+  void SetIll(const std::string& node, const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    text.empty() ? (void)ill_.erase(node) : (void)(ill_[node] = text);
+  }
+  void SetVersion(const std::string& node, const std::string& version) {
+    const std::lock_guard lock(mutex_);
+    cluster_.facts()[number_.at(node)].gateway_version = version;
+  }
   void SetFreeQps(const std::string& node, uint64_t free) {
     const std::lock_guard lock(mutex_);
     free_qps_[node] = free;
@@ -149,6 +158,13 @@ class SimulatedNodes final : public NodeAccess {
     fleet::v1::MigrationReport report;
     report.set_outcome("done");
     if (call.call() == "inventory") report.set_inventory_hash(inventory_);
+    if (call.call() == "health") {
+      report.set_gateway_version(cluster_.facts()[number_.at(call.node())].gateway_version);
+      if (const auto ill = ill_.find(call.node()); ill != ill_.end()) {
+        report.set_outcome("failed");
+        report.set_text(ill->second);
+      }
+    }
     if (call.call() == "verify" || call.call() == "verify-old") {
       const uint32_t number = number_.at(call.node());
       const migration::NodeFacts& facts = cluster_.facts()[number];
@@ -193,6 +209,7 @@ class SimulatedNodes final : public NodeAccess {
   bool without_calls_ = false;
   std::string blocked_;
   std::map<std::string, std::string> problems_;  // by node
+  std::map<std::string, std::string> ill_;       // why, by node
   std::map<std::string, uint64_t> free_qps_;     // by node
   std::optional<types::v1::PlainPath> plain_;
   uint64_t commands_ = 0;

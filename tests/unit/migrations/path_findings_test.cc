@@ -139,6 +139,38 @@ TEST(Preflight, C19_AQuotaThatDoesNotHoldAllPeersBlocks) {
   EXPECT_TRUE(cluster.Stored().record.findings.empty());
 }
 
+// Limits of units, degraded data and a lost vote are found at every node before the first one
+// changes.
+TEST(Preflight, NodesThatAreNotHealthyBlockAndAllAreNamed) {
+  DrivenCluster cluster({.nodes = 4});
+  cluster.nodes().SetIll("n2", "kv.service has LimitMEMLOCK=65536, less than infinity");
+  cluster.nodes().SetIll("n4", "2 of 64 placement groups are not clean: active+degraded");
+  const auto driver = cluster.NewDriver();
+  ASSERT_TRUE(cluster.Await([](const Record& record) { return !record.preflight_wanted; }));
+  const Record record = cluster.Stored().record;
+  EXPECT_EQ(record.state, MigrationState::kPlanned);
+  ASSERT_EQ(record.findings.size(), 2U);
+  EXPECT_EQ(record.findings[0].subject, "n2");
+  EXPECT_EQ(record.findings[0].text,
+            "health: kv.service has LimitMEMLOCK=65536, less than infinity");
+  EXPECT_EQ(record.findings[1].subject, "n4");
+  EXPECT_NE(record.findings[1].remedy, "");
+  cluster.nodes().SetIll("n2", "");
+  cluster.nodes().SetIll("n4", "");
+  EXPECT_EQ(cluster.Give({.verb = Verb::kPreflight}), "");
+  EXPECT_TRUE(cluster.AwaitState(MigrationState::kPreflighted));
+}
+
+// Failure case 28: a gateway was upgraded since the plan.
+TEST(Preflight, C28_AGatewayOfAnotherVersionBlocks) {
+  DrivenCluster cluster({.nodes = 3});
+  cluster.nodes().SetVersion("n2", "1.3.0");
+  const auto driver = cluster.NewDriver();
+  ASSERT_TRUE(cluster.Await([](const Record& record) { return !record.preflight_wanted; }));
+  EXPECT_EQ(cluster.Stored().record.reason,
+            "n2: health: the gateway has version 1.3.0, planned with 1.2.0 to 1.2.0");
+}
+
 TEST(Preflight, FindingsAreBounded) {
   DrivenCluster cluster({.nodes = 40});
   NodeAnswer answer = Good();
