@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Files in remote memory (rocegw-memory mount, two replicas on three donors) under kills: a program writes pages with
-O_DIRECT, and again and again a donor, the program or the server of the files gets SIGKILL. After each kill every page is read.
+O_DIRECT, and again and again a donor, the program or the server of the files gets SIGKILL. After each kill every page is read. With
+--disk-copy there are one replica and a disk copy, which serves while the donor is dead.
 
 A page must have the version that was acknowledged last, or the one that was being written. When the server was killed, its
 files are gone by design: the program must see an error soon, the leases must end, and the next mount must be empty. The exit
@@ -48,17 +49,19 @@ while True:
 class Scene:
     """Donors, mount and writer of a run."""
 
-    def __init__(self, hosts, chance):
+    def __init__(self, hosts, chance, disk_copy=None):
         self.left, self.right = hosts
         self.chance = chance
-        self.donors = [FarDonor(self.right, 64, number) for number in range(DONORS)]
+        # With a disk copy one donor without a replica: each time that it dies only the disk is left.
+        self.options = ["--replicas", "1", "--disk-copy", disk_copy] if disk_copy else ["--replicas", "2"]
+        self.donors = [FarDonor(self.right, 64, number) for number in range(1 if disk_copy else DONORS)]
         self.mount = self.writer = None
         self.versions = [0] * PAGES
         self.acknowledged = 0
         self._open()
 
     def _open(self):
-        self.mount = FarMount(self.left, self.donors, 16, ["--slab", "1MiB", "--replicas", "2", "--timeout", "3000"])
+        self.mount = FarMount(self.left, self.donors, 16, ["--slab", "1MiB", "--timeout", "3000", *self.options])
         expect(os.listdir(self.mount.path) == [], "a new file system is not empty")
         self._wait_until_whole()
         self.versions = [0] * PAGES
@@ -71,7 +74,7 @@ class Scene:
     def _wait_until_whole(self):
         def whole():
             metrics = self.mount.metrics()
-            return metrics["rocegw_memory_session_donors"] == DONORS and metrics["rocegw_memory_session_degraded_slabs"] == 0
+            return metrics["rocegw_memory_session_donors"] == len(self.donors) and metrics["rocegw_memory_session_degraded_slabs"] == 0
         eventually("connected to all donors, with all replicas", whole, 30)
 
     def _start_writer(self):
@@ -134,7 +137,7 @@ class Scene:
         self._start_writer()
 
     def kill_donor(self):
-        number = self.chance.randrange(DONORS)
+        number = self.chance.randrange(len(self.donors))
         lost = self.mount.metrics()["rocegw_memory_session_donors_lost_total"]
         self.donors[number].kill()
         eventually("without the donor", lambda: self.mount.metrics()["rocegw_memory_session_donors_lost_total"] > lost, 10)
@@ -168,13 +171,14 @@ def main():
     parser.add_argument("--binaries", default=os.path.join(ROOT, "build", "release", "bin"))
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--disk-copy", action="store_true", help="one donor without a replica, and a disk copy")
     arguments = parser.parse_args()
     chance, counts, longest = random.Random(arguments.seed), {}, {}
     with Lab() as lab:
         hosts = gateway_pair(lab, os.path.abspath(arguments.binaries))
         for host in hosts:
             host.start_gateway()
-        scene = Scene(hosts, chance)
+        scene = Scene(hosts, chance, lab.path("copy") if arguments.disk_copy else None)
         for number in range(arguments.kills):
             kind = chance.choice(["donor", "donor", "program", "program", "server"])
             begin = time.monotonic()
