@@ -94,6 +94,11 @@ Status FarMemory::OpenWindow() {
             "system calls could not use remote memory: root, CAP_SYS_PTRACE, access to "
             "/dev/userfaultfd or vm.unprivileged_userfaultfd=1 is needed"};
   }
+  if (!window_->keeps_pinned_pages()) {
+    return {ENOSYS,
+            "the kernel cannot move pages (Linux 6.8): what a device writes to memory "
+            "(O_DIRECT) could be lost"};
+  }
   begin_ = window_->address();
   // Pages that the program has not, or no more, are no memory to it.
   Next().mprotect(begin_, bytes_, PROT_NONE);
@@ -166,6 +171,12 @@ void FarMemory::Unmap(const Piece& piece) {
 void FarMemory::Discard(const Piece& piece) {
   const uint64_t begin = OffsetOf(piece.at);
   window_->Discard(begin, begin + piece.bytes);
+}
+
+void FarMemory::Withdraw(const Piece& piece) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t begin = OffsetOf(piece.at);
+  ranges_.Set(begin, begin + piece.bytes, RangeMap::Use::kMoved);
 }
 
 int FarMemory::MoveBack(const Piece& piece) {

@@ -63,6 +63,8 @@ class FarMemory {
   void Unmap(const Piece& piece);
   // The following get remote pieces.
   void Discard(const Piece& piece);
+  // Gives a free piece to the kernel, for good.
+  void Withdraw(const Piece& piece);
   // Moves the pages to memory of this host, at the same address, for good. ENOMEM, EIO.
   int MoveBack(const Piece& piece);
 

@@ -67,6 +67,16 @@ int MoveBackAnd(FarMemory& memory, void* address, size_t bytes, const Call& call
       call);
 }
 
+// Gives the range to the kernel, for a mapping at a fixed address. False: errno says why not.
+bool MakeLocal(void* address, size_t bytes) {
+  FarMemory* memory = Touches(address, bytes);
+  if (memory == nullptr) return true;
+  return MoveBackAnd(*memory, address, bytes, [&](const FarMemory::Piece& piece) {
+           if (piece.kind == Kind::kFree) memory->Withdraw(piece);
+           return 0;
+         }) == 0;
+}
+
 int Unmap(FarMemory& memory, void* address, size_t bytes) {
   return ForPieces(
       memory, address, bytes,
@@ -87,13 +97,8 @@ void* Map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
       const Inside inside;
       if (void* at = memory->Map(bytes); at != nullptr) return at;
     }
-  } else if ((flags & MAP_FIXED) != 0) {
-    // The pages belong to the kernel from now on.
-    if (FarMemory* memory = Touches(address, bytes); memory != nullptr) {
-      const int moved =
-          MoveBackAnd(*memory, address, bytes, [](const FarMemory::Piece&) { return 0; });
-      if (moved != 0) return MAP_FAILED;
-    }
+  } else if ((flags & MAP_FIXED) != 0 && !MakeLocal(address, bytes)) {
+    return MAP_FAILED;
   }
   return Next().mmap(address, bytes, protection, flags, fd, offset);
 }
@@ -116,11 +121,10 @@ void* Remap(FarMemory& memory, void* old, size_t old_bytes, size_t bytes, int fl
     errno = ENOMEM;
     return MAP_FAILED;
   }
-  void* moved =
-      (flags & MREMAP_FIXED) != 0
-          ? Next().mmap(wanted, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
-          : Map(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // A fixed mapping over remote memory moves it back first.
+  const int fixed = (flags & MREMAP_FIXED) != 0 ? MAP_FIXED : 0;
+  void* moved = Map(fixed != 0 ? wanted : nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
   if (moved == MAP_FAILED) return moved;
   std::memcpy(moved, old, std::min(old_end, end));
   Unmap(memory, old, old_end);
@@ -169,6 +173,7 @@ extern "C" {
     wanted = va_arg(arguments, void*);
     va_end(arguments);
   }
+  if (wanted != nullptr && !rocegw::far::MakeLocal(wanted, bytes)) return MAP_FAILED;
   if (FarMemory* memory = rocegw::far::Touches(address, old_bytes); memory != nullptr) {
     return rocegw::far::Remap(*memory, address, old_bytes, bytes, flags, wanted);
   }

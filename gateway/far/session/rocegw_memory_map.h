@@ -5,7 +5,8 @@
  * faults are sequential, and written back when they are evicted or synchronized. At most
  * `resident_bytes` of the window take memory of this host.
  *
- * The window uses userfaultfd(2) and needs Linux 6.6. Without privilege (CAP_SYS_PTRACE,
+ * The window uses userfaultfd(2) and needs Linux 6.6; from 6.8 on, pages that the kernel has pinned
+ * (O_DIRECT, io_uring) stay resident meanwhile. Without privilege (CAP_SYS_PTRACE,
  * vm.unprivileged_userfaultfd or /dev/userfaultfd) it works as well, but system calls fail with
  * EFAULT when they meet a page that is not resident: touch it before. A page whose donors are all
  * lost raises SIGBUS. After fork, the child does not have the window.

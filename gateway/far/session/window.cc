@@ -77,6 +77,7 @@ Window::~Window() {
     changed_.wait(lock, [this] { return reads_ == 0; });
   }
   if (memory_ != nullptr) munmap(memory_, bytes_);
+  if (detached_ != nullptr) munmap(detached_, kEvictedAtOnce * kPage);
   std::free(outgoing_);
 }
 
@@ -90,6 +91,16 @@ Status Window::Open() {
   outgoing_ = static_cast<uint8_t*>(std::aligned_alloc(kPage, kEvictedAtOnce * kPage));
   if (outgoing_ == nullptr) return {ENOMEM, "no memory"};
   if (Status status = faults_.Open(memory, bytes_); !status.ok()) return status;
+  if (faults_.can_move()) {
+    constexpr uint64_t kBytes = kEvictedAtOnce * kPage;
+    void* detached =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (detached == MAP_FAILED) return {ENOMEM, "no memory"};
+    detached_ = static_cast<uint8_t*>(detached);
+    madvise(detached, kBytes, MADV_NOHUGEPAGE);
+    madvise(detached, kBytes, MADV_DONTFORK);
+    if (Status status = faults_.Register(detached, kBytes); !status.ok()) return status;
+  }
   wake_fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_fd_.valid()) return {errno, "no eventfd"};
   handler_ = std::thread([this] { Handle(); });
@@ -119,7 +130,7 @@ rocegw_memory_map_statistics Window::Statistics() {
 void Window::Discard(uint64_t begin, uint64_t end) {
   std::unique_lock lock(mutex_);
   for (uint64_t page = begin / kPage; page < end / kPage; page++) {
-    changed_.wait(lock, [&] { return pages_.state(page) != ResidentPages::State::kReading; });
+    changed_.wait(lock, [&] { return !pages_.IsMoving(page); });
     pages_.Discarded(page);
   }
   // Under the lock, so that the handling thread sees the states and the mapping agree.
@@ -130,7 +141,7 @@ bool Window::Replace(uint64_t begin, uint64_t end, const std::function<bool()>& 
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] {
     for (uint64_t page = begin / kPage; page < end / kPage; page++) {
-      if (pages_.state(page) == ResidentPages::State::kReading) return false;
+      if (pages_.IsMoving(page)) return false;
     }
     return true;
   });
@@ -144,7 +155,7 @@ int Window::CopyOut(uint64_t begin, uint64_t end, uint8_t* to) {
     bool stored = false;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return pages_.state(page) != ResidentPages::State::kReading; });
+      changed_.wait(lock, [&] { return !pages_.IsMoving(page); });
       if (pages_.state(page) == ResidentPages::State::kLost) return -EIO;
       if (pages_.IsResident(page)) {
         std::memcpy(to, At(page), kPage);
@@ -203,6 +214,8 @@ void Window::OnFault(const FaultFd::Fault& fault) {
     switch (pages_.state(page)) {
       case ResidentPages::State::kReading:
         return;  // the read wakes the thread
+      case ResidentPages::State::kEvicting:
+        return;  // never: this thread evicts before it looks at faults
       case ResidentPages::State::kClean:
       case ResidentPages::State::kDirty:
         if (fault.store) {
@@ -332,44 +345,80 @@ void Window::MakeRoom(uint64_t pages) {
     {
       const std::lock_guard lock(mutex_);
       if (pages_.used() + pages <= most_resident_) return;
-      victims = pages_.TakeVictims(kEvictedAtOnce);
-      if (victims.empty()) return;  // all are being read
-      for (const uint64_t page : victims) {
-        if (pages_.state(page) != ResidentPages::State::kDirty) continue;
-        faults_.Protect(AddressOf(page), kPage);
-        dirty.push_back(page);
+      for (const uint64_t page : pages_.TakeVictims(kEvictedAtOnce)) {
+        if (pages_.state(page) == ResidentPages::State::kDirty) {
+          if (!TakeOut(page, dirty.size())) {
+            pages_.Kept(page);
+            continue;
+          }
+          dirty.push_back(page);
+        }
+        victims.push_back(page);
       }
+      if (detached_ != nullptr) madvise(detached_, kEvictedAtOnce * kPage, MADV_DONTNEED);
+      if (victims.empty()) return;  // all are being read, or are pinned: the window grows
     }
+    if (detached_ == nullptr) CopyPages(dirty);
     const std::vector<uint64_t> failed = WriteBackPages(dirty);
-    const std::lock_guard lock(mutex_);
-    for (const uint64_t page : victims) {
-      if (!pages_.IsResident(page)) continue;  // the page was discarded
-      // Only this thread lifts the protection: nothing was stored since the page was written. A
-      // page that the kernel keeps (mlock) stays.
-      if (std::binary_search(failed.begin(), failed.end(), page) ||
-          madvise(At(page), kPage, MADV_DONTNEED) != 0) {
-        pages_.Kept(page);
-        continue;
-      }
-      pages_.Evicted(page);
-      counts_.evicted++;
-    }
+    FinishEviction(victims, failed);
     if (failed.size() == victims.size()) return;  // no donor takes them: the window grows
+  }
+}
+
+// Makes sure that nothing is stored to a dirty page while it is written back: moves it out of the
+// window, to its place among the copies. Returns false for a page that the kernel has pinned, which
+// a device may write to. Where pages cannot be moved, the page is protected. With the lock.
+bool Window::TakeOut(uint64_t page, size_t number) {
+  if (detached_ == nullptr) {
+    faults_.Protect(AddressOf(page), kPage);
+    return true;
+  }
+  uint8_t* to = detached_ + number * kPage;
+  if (!faults_.Move(AddressOf(page), reinterpret_cast<uintptr_t>(to))) return false;
+  std::memcpy(outgoing_ + number * kPage, to, kPage);
+  pages_.Evicting(page);
+  return true;
+}
+
+void Window::FinishEviction(const std::vector<uint64_t>& victims,
+                            const std::vector<uint64_t>& failed) {
+  const std::lock_guard lock(mutex_);
+  size_t number = 0;  // number of the page's copy
+  for (const uint64_t page : victims) {
+    const bool moved = pages_.state(page) == ResidentPages::State::kEvicting;
+    const uint8_t* copy = outgoing_ + (moved ? number++ : 0) * kPage;
+    const bool has_failed = std::binary_search(failed.begin(), failed.end(), page);
+    if (moved && has_failed) {
+      faults_.Fill(AddressOf(page), copy, kPage, false);
+      pages_.Returned(page);
+      continue;
+    }
+    if (!moved && !pages_.IsResident(page)) continue;  // the page was discarded
+    // Only this thread lifts the protection: nothing was stored since the page was written. A page
+    // that the kernel keeps (mlock) stays.
+    if (!moved && (has_failed || madvise(At(page), kPage, MADV_DONTNEED) != 0)) {
+      pages_.Kept(page);
+      continue;
+    }
+    pages_.Evicted(page);
+    counts_.evicted++;
+  }
+  changed_.notify_all();
+}
+
+// The request path may register its buffer, which counts as a store: it never sees the window.
+// Pages that were discarded meanwhile are not there.
+void Window::CopyPages(const std::vector<uint64_t>& pages) {
+  const std::lock_guard lock(mutex_);
+  uint8_t* copy = outgoing_;
+  for (const uint64_t page : pages) {
+    if (pages_.IsResident(page)) std::memcpy(copy, At(page), kPage);
+    copy += kPage;
   }
 }
 
 std::vector<uint64_t> Window::WriteBackPages(const std::vector<uint64_t>& pages) {
   WriteBack back;
-  {
-    // The request path may register its buffer, which counts as a store: it never sees the window.
-    // Pages that were discarded meanwhile are not there.
-    const std::lock_guard lock(mutex_);
-    uint8_t* copy = outgoing_;
-    for (const uint64_t page : pages) {
-      if (pages_.IsResident(page)) std::memcpy(copy, At(page), kPage);
-      copy += kPage;
-    }
-  }
   for (const uint64_t page : pages) {
     if (!back.runs.empty()) {
       WriteBack::Run& last = back.runs.back();
@@ -420,6 +469,7 @@ int Window::WriteDirty() {
     }
     if (dirty.empty()) return result;
     from = dirty.back() + 1;
+    CopyPages(dirty);
     const std::vector<uint64_t> failed = WriteBackPages(dirty);
     if (!failed.empty()) result = -EIO;
     const std::lock_guard lock(mutex_);

@@ -41,6 +41,8 @@ class Window {
   uint8_t* address() const { return memory_; }
   // Whether system calls may meet pages that are not resident.
   bool serves_system_calls() const { return faults_.reports_system_calls(); }
+  // Whether pages that the kernel has pinned (O_DIRECT) are not evicted meanwhile.
+  bool keeps_pinned_pages() const { return detached_ != nullptr; }
   int descriptor() const { return faults_.get(); }
   void SetResident(uint64_t bytes) { most_resident_ = bytes / kPage; }
   // Makes whole pages zero, which no thread uses meanwhile; waits for reads of them. [begin, end)
@@ -65,8 +67,11 @@ class Window {
   void FillZeroes(uint64_t page, bool store);
   static void OnRead(void* argument, int status);
   void MakeRoom(uint64_t pages);
-  // Writes the pages, which are write-protected, and waits. Returns those that failed.
+  bool TakeOut(uint64_t page, size_t number);
+  void CopyPages(const std::vector<uint64_t>& pages);
+  // Writes the copies of the pages and waits. Returns the pages that failed.
   std::vector<uint64_t> WriteBackPages(const std::vector<uint64_t>& pages);
+  void FinishEviction(const std::vector<uint64_t>& victims, const std::vector<uint64_t>& failed);
   int WriteDirty();
   uint8_t* At(uint64_t page) const { return memory_ + page * kPage; }
   uintptr_t AddressOf(uint64_t page) const { return reinterpret_cast<uintptr_t>(At(page)); }
@@ -78,6 +83,7 @@ class Window {
   std::atomic<uint64_t> most_resident_;  // pages
   uint8_t* memory_ = nullptr;
   uint8_t* outgoing_ = nullptr;  // copies of pages that are written back
+  uint8_t* detached_ = nullptr;  // pages are moved to there; nullptr: the kernel cannot move pages
   FaultFd faults_;
   UniqueFd wake_fd_;
   std::thread handler_;

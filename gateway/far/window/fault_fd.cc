@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kFaultsAtOnce = 32;
 
-// Debian 12's headers are those of Linux 6.1; UFFDIO_POISON came with 6.6.
+// Debian 12's headers are those of Linux 6.1; UFFDIO_POISON came with 6.6, UFFDIO_MOVE with 6.8.
 constexpr uint64_t kFeaturePoison = 1 << 14;
 struct PoisonCall {
   uffdio_range range;
@@ -25,6 +25,12 @@ struct PoisonCall {
   int64_t updated;
 };
 constexpr unsigned long kPoison = _IOWR(UFFDIO, 0x08, PoisonCall);
+constexpr uint64_t kFeatureMove = 1 << 16;
+struct MoveCall {
+  uint64_t dst, src, len, mode;
+  int64_t moved;
+};
+constexpr unsigned long kMove = _IOWR(UFFDIO, 0x05, MoveCall);
 
 Status Failed(const char* what) { return {errno, std::string(what) + ": " + std::strerror(errno)}; }
 
@@ -45,19 +51,37 @@ UniqueFd OpenDescriptor(bool* reports_system_calls) {
 }  // namespace
 
 Status FaultFd::Open(void* memory, size_t bytes) {
-  fd_ = OpenDescriptor(&reports_system_calls_);
-  if (!fd_.valid()) return Failed("no userfaultfd");
-  uffdio_api api{};
-  api.api = UFFD_API;
-  api.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | kFeaturePoison;
-  if (ioctl(fd_.get(), UFFDIO_API, &api) != 0) {
-    return {ENOSYS, "this kernel's userfaultfd cannot protect or poison pages (Linux 6.6)"};
+  // A descriptor whose features were refused cannot be asked again.
+  for (const uint64_t move : {kFeatureMove, uint64_t{0}}) {
+    fd_ = OpenDescriptor(&reports_system_calls_);
+    if (!fd_.valid()) return Failed("no userfaultfd");
+    uffdio_api api{};
+    api.api = UFFD_API;
+    api.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | kFeaturePoison | move;
+    if (ioctl(fd_.get(), UFFDIO_API, &api) != 0) continue;
+    can_move_ = move != 0;
+    return Register(memory, bytes);
   }
+  return {ENOSYS, "this kernel's userfaultfd cannot protect or poison pages (Linux 6.6)"};
+}
+
+Status FaultFd::Register(void* memory, size_t bytes) {
   uffdio_register range{};
   range.range = {reinterpret_cast<uintptr_t>(memory), bytes};
   range.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP;
   if (ioctl(fd_.get(), UFFDIO_REGISTER, &range) != 0) return Failed("UFFDIO_REGISTER");
   return OkStatus();
+}
+
+bool FaultFd::Move(uintptr_t address, uintptr_t to) {
+  MoveCall move{};
+  move.dst = to;
+  move.src = address;
+  move.len = 4096;
+  while (ioctl(fd_.get(), kMove, &move) != 0) {
+    if (errno != EAGAIN) return false;
+  }
+  return true;
 }
 
 std::vector<FaultFd::Fault> FaultFd::Take() {

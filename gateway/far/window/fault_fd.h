@@ -27,6 +27,13 @@ class FaultFd {
   // Whether faults of system calls are reported as well; without privilege such calls fail
   // (EFAULT).
   bool reports_system_calls() const { return reports_system_calls_; }
+  // Whether pages can be moved, which Linux can from 6.8 on.
+  bool can_move() const { return can_move_; }
+  // Adds memory that pages are moved to.
+  Status Register(void* memory, size_t bytes);
+  // Moves a page to registered memory that has none there; the page is missing then. Returns false
+  // for a page that a device or a system call has pinned: it may still be written to.
+  bool Move(uintptr_t address, uintptr_t to);
   // Takes the faults that wait, none at all without waiting.
   std::vector<Fault> Take();
   // Fills missing pages and wakes their threads. Stores to them are reported when `protect`.
@@ -44,6 +51,7 @@ class FaultFd {
 
   UniqueFd fd_;
   bool reports_system_calls_ = false;
+  bool can_move_ = false;
 };
 
 }  // namespace rocegw::far

@@ -47,7 +47,7 @@ std::vector<uint64_t> ResidentPages::TakeVictims(size_t most) {
 }
 
 void ResidentPages::Evicted(uint64_t page) {
-  if (states_[page] == State::kDirty) stored_[page] = true;
+  if (states_[page] != State::kClean) stored_[page] = true;
   states_[page] = State::kAbsent;
   used_--;
 }

@@ -14,7 +14,14 @@ class ResidentPages {
  public:
   static constexpr uint64_t kMostReadAhead = 64;  // pages of one read
 
-  enum class State : uint8_t { kAbsent, kReading, kClean, kDirty, kLost };
+  enum class State : uint8_t {
+    kAbsent,
+    kReading,
+    kClean,
+    kDirty,
+    kEvicting,  // taken out of the window, and being written back
+    kLost,
+  };
 
   // `stored`: the donors have the content of all pages. Otherwise absent pages are zero until they
   // were written back.
@@ -28,7 +35,11 @@ class ResidentPages {
   bool IsResident(uint64_t page) const {
     return states_[page] == State::kClean || states_[page] == State::kDirty;
   }
-  // Resident pages and pages that are being read.
+  // Whether the page will change its state without anybody asking for it.
+  bool IsMoving(uint64_t page) const {
+    return states_[page] == State::kReading || states_[page] == State::kEvicting;
+  }
+  // Resident pages, and pages that are being read or evicted.
   uint64_t used() const { return used_; }
 
   // A thread waits for the absent page. Returns how many pages to read from there on, all of them
@@ -44,9 +55,15 @@ class ResidentPages {
   // caller evicts or keeps each, unless it was discarded meanwhile. A dirty page that is evicted
   // was written back.
   std::vector<uint64_t> TakeVictims(size_t most);
+  void Evicting(uint64_t page) { states_[page] = State::kEvicting; }
   void Evicted(uint64_t page);
   void Kept(uint64_t page) { Queue(page); }
-  // The page, which is not being read, is absent and zero from now on.
+  // The page could not be written back, and is in the window again.
+  void Returned(uint64_t page) {
+    states_[page] = State::kDirty;
+    Queue(page);
+  }
+  // The page, which is not moving, is absent and zero from now on.
   void Discarded(uint64_t page);
 
   void Dirtied(uint64_t page) { states_[page] = State::kDirty; }

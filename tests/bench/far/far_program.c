@@ -5,6 +5,7 @@
  * Exit status: 0, 1 something was not as it must be. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,6 +125,14 @@ static void mappings(void) {
   uint8_t* wanted = map(2 * kLarge);
   CHECK(mremap(memory, 2 * kLarge, 2 * kLarge, MREMAP_MAYMOVE | MREMAP_FIXED, wanted) == wanted);
   CHECK(holds(wanted, 2 * kLarge, 6) && munmap(wanted, 2 * kLarge) == 0);
+  /* A fixed mapping where there was one before, and others beside it. */
+  CHECK(mmap(wanted, kLarge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+             0) == wanted);
+  fill(wanted, kLarge, 12);
+  memory = map(16 * kLarge);
+  fill(memory, 16 * kLarge, 13);
+  CHECK(holds(wanted, kLarge, 12) && holds(memory, 16 * kLarge, 13));
+  CHECK(munmap(wanted, kLarge) == 0 && munmap(memory, 16 * kLarge) == 0);
 }
 
 /* System calls read and write memory that is not here. */
@@ -136,6 +147,47 @@ static void system_calls(void) {
   close(file);
   free(copy);
   CHECK(munmap(memory, 16 * kLarge) == 0);
+}
+
+/* The kernel pins pages for a device or a ring, and writes to them when other pages were needed
+ * here meanwhile. */
+static void pinned_pages(void) {
+  struct io_uring_params params = {0};
+  const int ring = (int)syscall(SYS_io_uring_setup, 4, &params);
+  if (ring < 0) {
+    printf("no io_uring here\n");
+    return;
+  }
+  const size_t bytes = 64 * kPage;
+  uint8_t* memory = map(2 * kLarge);
+  fill(memory, 2 * kLarge, 9);
+  const struct iovec buffer = {memory, bytes};
+  CHECK(syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &buffer, 1) == 0);
+  uint8_t* other = map(16 * kLarge);
+  fill(other, 16 * kLarge, 10);
+  const int file = memfd_create("file", 0);
+  fill(other, bytes, 11);
+  CHECK(write(file, other, bytes) == (ssize_t)bytes);
+  const size_t ring_bytes = params.sq_off.array + params.sq_entries * sizeof(unsigned);
+  uint8_t* submission =
+      mmap(NULL, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+  struct io_uring_sqe* entries = mmap(NULL, params.sq_entries * sizeof *entries,
+                                      PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+  CHECK(submission != MAP_FAILED && entries != MAP_FAILED);
+  entries[0] = (struct io_uring_sqe){.opcode = IORING_OP_READ_FIXED,
+                                     .fd = file,
+                                     .addr = (uintptr_t)memory,
+                                     .len = (unsigned)bytes};
+  ((unsigned*)(submission + params.sq_off.array))[0] = 0;
+  __atomic_store_n((unsigned*)(submission + params.sq_off.tail), 1, __ATOMIC_RELEASE);
+  CHECK(holds(memory, bytes, 9));
+  CHECK(syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 1);
+  CHECK(holds(memory, bytes, 11));
+  CHECK(holds(memory + bytes, 2 * kLarge - bytes, 9 + bytes));
+  CHECK(munmap(submission, ring_bytes) == 0);
+  CHECK(munmap(entries, params.sq_entries * sizeof *entries) == 0);
+  CHECK(close(file) == 0 && close(ring) == 0);
+  CHECK(munmap(other, 16 * kLarge) == 0 && munmap(memory, 2 * kLarge) == 0);
 }
 
 static void* share(void* argument) {
@@ -184,6 +236,7 @@ static void others(void) {
 }
 
 int main(void) {
+  pinned_pages();
   blocks();
   mappings();
   system_calls();

@@ -40,6 +40,8 @@ class MemorySpace final : public Space {
     return pooled_ ? static_cast<uint8_t*>(std::malloc(bytes)) : nullptr;
   }
   void Free(uint8_t* memory) override { std::free(memory); }
+  void Flush(Done done, void* argument) override { done(argument, flush_status_); }
+  void FailFlushes() { flush_status_ = -EIO; }
 
   // Transfers wait until CompleteHeld.
   void Hold() {
@@ -100,6 +102,7 @@ class MemorySpace final : public Space {
   std::deque<Transfer> held_;
   bool hold_ = false;
   bool pooled_ = false;
+  int flush_status_ = 0;
   uint64_t transfers_ = 0;
 };
 

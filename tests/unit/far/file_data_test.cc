@@ -36,6 +36,19 @@ class FileDataTest : public ::testing::Test {
   FileData data_{space_, 4 * Blocks::kBytes, 1 << 20};
 };
 
+TEST_F(FileDataTest, FlushSaysWhatTheSpaceSays) {
+  int result = 1;
+  const auto flush = [&] { data_.Flush([&](int status) { result = status; }); };
+  flush();
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(data_.GetCounts().failed, 0u);
+  space_.FailFlushes();
+  flush();
+  EXPECT_EQ(result, -EIO);
+  EXPECT_EQ(data_.GetCounts().failed, 1u);
+  data_.WaitUntilIdle();
+}
+
 TEST_F(FileDataTest, BytesThatWereNotWrittenAreZero) {
   const auto file = data_.Make(kNow);
   EXPECT_EQ(Write(file, 10, "data"), 0);

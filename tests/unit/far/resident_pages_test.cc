@@ -100,6 +100,25 @@ TEST(ResidentPages, DiscardedPagesAreZeroAndNoVictims) {
   EXPECT_EQ(pages.TakeVictims(9), (std::vector<uint64_t>{5, 9}));
 }
 
+TEST(ResidentPages, PageThatIsEvictedIsNeitherResidentNorAbsent) {
+  ResidentPages pages(16, false);
+  pages.Fetch(3);
+  EXPECT_TRUE(pages.IsMoving(3));
+  pages.Arrived(3, true);
+  EXPECT_EQ(pages.TakeVictims(1), (std::vector<uint64_t>{3}));
+  pages.Evicting(3);
+  EXPECT_TRUE(pages.IsMoving(3));
+  EXPECT_FALSE(pages.IsResident(3));
+  EXPECT_EQ(pages.used(), 1u);
+  pages.Returned(3);
+  EXPECT_EQ(pages.state(3), State::kDirty);
+  EXPECT_EQ(pages.TakeVictims(1), (std::vector<uint64_t>{3}));
+  pages.Evicting(3);
+  pages.Evicted(3);
+  EXPECT_TRUE(pages.stored(3));
+  EXPECT_EQ(pages.used(), 0u);
+}
+
 TEST(ResidentPages, DirtyPagesAreFoundInOrder) {
   ResidentPages pages(16);
   for (const uint64_t page : {9u, 3u, 12u}) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <functional>
 
 namespace rocegw::far {
@@ -30,6 +31,25 @@ TEST(FarSettings, DefaultsAreGood) {
   EXPECT_TRUE(settings.value().merge.merge);
   EXPECT_TRUE(settings.value().chain);
   EXPECT_EQ(settings.value().StagingBytes(), uint64_t{8} << 20);
+}
+
+TEST(FarSettings, CallersThatKnowNoDiskCopyHaveNone) {
+  rocegw_memory_options options = Good();
+  options.disk_copy = "/copy";
+  const auto older = CheckOptions(options, offsetof(rocegw_memory_options, disk_copy));
+  ASSERT_TRUE(older.ok());
+  EXPECT_EQ(older.value().disk_path, "");
+  EXPECT_FALSE(CheckOptions(options, offsetof(rocegw_memory_options, disk_copy) - 1).ok());
+}
+
+TEST(FarSettings, QueueOfTheDiskCopyTakesTwoOfTheLargestOperations) {
+  rocegw_memory_options options = Good();
+  options.disk_copy = "/copy";
+  options.disk_queue_bytes = 4096;
+  const auto settings = CheckOptions(options, sizeof options);
+  ASSERT_TRUE(settings.ok());
+  EXPECT_EQ(settings.value().disk_path, "/copy");
+  EXPECT_EQ(settings.value().disk_queue_bytes, 2 * settings.value().merge.most_bytes);
 }
 
 TEST(FarSettings, WrongOnesAreNamed) {

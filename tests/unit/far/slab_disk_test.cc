@@ -119,6 +119,16 @@ TEST_F(SlabDisk, DataFromBeforeTheSessionIsOnTheDiskOnly) {
   EXPECT_EQ(slab.live(), 0u);
 }
 
+TEST_F(SlabDisk, PagesThatMayBeOtherThanZeroAreWrittenOrLost) {
+  Write(2);
+  slab_.WriteSent(5 * kPage, 6 * kPage);
+  slab_.DiskSkipped(5 * kPage, 6 * kPage);
+  slab_.DonorLost(0);
+  EXPECT_EQ(slab_.NextData(0, kPage)->begin, 2 * kPage);
+  EXPECT_EQ(slab_.NextData(3 * kPage, kPage)->begin, 5 * kPage);
+  EXPECT_EQ(slab_.NextData(6 * kPage, kPage), std::nullopt);
+}
+
 TEST_F(SlabDisk, FailedFlushIsMadeGoodFromTheReplicas) {
   Write(0, 3);
   slab_.DiskFlushFailed();
