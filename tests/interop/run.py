@@ -5,6 +5,7 @@
   tests/interop/run.py                                all cases, port mode udp, one worker
   tests/interop/run.py --port af_packet --workers 2   the same over DPDK, two workers
   tests/interop/run.py --case 'rping.*' --verbose     some of them, with the daemon's log
+  tests/interop/run.py --case 'far.*'                 remote memory, which the other runs leave out
   tests/interop/run.py --left rxe                     soft-RoCE against itself: judges the harness, not the gateway
 """
 
@@ -75,7 +76,8 @@ def make_pair(lab, arguments):
     image = prepare_image(lab, os.path.join(arguments.binaries, "..", "guest"),
                           os.path.join(arguments.binaries, "guest_agent"),
                           [os.path.join(arguments.binaries, program) for program in
-                           ("rdma_check", "cm_misuse", "rocegwd", "dma_buf_check", "rocegw-memory", "far_load", os.path.join("..", "lib", "librocegw-verbs.so"))])
+                           ("rdma_check", "cm_misuse", "rocegwd", "dma_buf_check", "rocegw-memory", "far_load", "far_program", os.path.join("..", "lib", "librocegw-verbs.so"))],
+                          ["--module", "nbd"])
     return rxe_pair(lab, image) if arguments.left == "rxe" else gateway_pair(lab, arguments, image)
 
 
@@ -84,7 +86,11 @@ def main():
     parser.add_argument("--left", choices=("gateway", "rxe"), default="gateway", help="the host under test")
     arguments = parser.parse_args()
     cases = check_cases() + tool_cases() + peer_program_cases() + crash_cases() + judge_cases() + gateway_cases() \
-        + in_process_peer_cases() + coexist_cases() + dma_buf_cases() + far_peer_cases()
+        + in_process_peer_cases() + coexist_cases() + dma_buf_cases()
+    if not arguments.case:
+        # Remote memory is a program like others: one run of its own is enough.
+        arguments.case = [case.id for case in cases]
+    cases += far_peer_cases()
     return suite.main(arguments, cases, os.path.join(HERE, "cases.md"), make_pair, arguments.left == "gateway")
 
 

@@ -2,6 +2,7 @@
 // rocegw-memory: memory of other hosts. This file reads the command line.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,13 @@ void AddSwap(CLI::App& app, SwapArguments& arguments) {
                    "of this swap, higher ones are used first; default: the kernel chooses")
       ->type_name("NUMBER")
       ->check(CLI::Range(0, 32767).description(""));
+  const std::map<std::string, SwapDevice> devices{
+      {"auto", SwapDevice::kAuto}, {"nbd", SwapDevice::kNbd}, {"loop", SwapDevice::kLoop}};
+  swap->add_option(
+          "--device", arguments.device,
+          "auto, nbd (driver nbd of the kernel) or loop (over a mounted file); default: auto")
+      ->type_name("DEVICE")
+      ->transform(CLI::CheckedTransformer(devices).description(""));
   arguments.files.directory = kSwapDirectory;
   swap->add_option("--directory", arguments.files.directory, "where the swap file is mounted")
       ->type_name("DIRECTORY")

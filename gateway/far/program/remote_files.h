@@ -12,24 +12,16 @@
 #include "gateway/base/status.h"
 #include "gateway/far/program/files_metrics.h"
 #include "gateway/far/program/fuse_loop.h"
-#include "gateway/far/session/session.h"
+#include "gateway/far/program/remote_session.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/process/readiness.h"
 
 namespace rocegw::far {
 
-struct FilesArguments {
-  std::string directory;            // mount point
-  std::vector<std::string> donors;  // "HOST", "HOST:PORT", "[ADDRESS]:PORT"
-  uint64_t size = 0;
-  uint32_t replicas = 1;
-  std::string tenant = "default";
-  uint64_t slab_bytes = 64 << 20;
-  uint32_t timeout_ms = 5000;
-  std::string disk_copy;  // file; empty: none
+struct FilesArguments : SessionArguments {
+  std::string directory;  // mount point
   bool allow_other = false;
   bool write_back = false;
-  std::string metrics;  // "ADDRESS:PORT"; empty: none
 };
 
 class RemoteFiles {
@@ -44,8 +36,6 @@ class RemoteFiles {
   void Stop();
 
  private:
-  Status OpenSession(const FilesArguments& arguments);
-
   std::string disk_copy_;  // removed at the end: it is of use only with the names
   std::unique_ptr<Session> session_;
   std::unique_ptr<Space> space_;

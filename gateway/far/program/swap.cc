@@ -13,10 +13,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "gateway/far/program/loop_device.h"
+#include "gateway/far/program/nbd_device.h"
+#include "gateway/far/program/session_page.h"
 #include "gateway/far/program/wait_for_stop.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/sd_notify.h"
@@ -68,14 +70,9 @@ StatusOr<UniqueFd> MakeFile(const std::string& path, uint64_t bytes) {
   return file;
 }
 
-// Swaps to the file and waits for a signal. The kernel takes all pages back before this returns.
-Status SwapUntilStopped(const SwapArguments& arguments, const std::string& path, int signals,
+// Swaps to the device and waits for a signal. The kernel takes all pages back before this returns.
+Status SwapUntilStopped(const SwapArguments& arguments, const std::string& swap, int signals,
                         const process::ServiceManager& manager) {
-  auto file = MakeFile(path, arguments.files.size);
-  if (!file.ok()) return file.status();
-  auto device = LoopDevice::Attach(file.value().get(), path);
-  if (!device.ok()) return device.status();
-  const std::string& swap = device.value().path();
   const int flags = arguments.priority < 0 ? 0 : SWAP_FLAG_PREFER | arguments.priority;
   if (swapon(swap.c_str(), flags) != 0) return Failed("swapon " + swap);
   const std::string summary = "swaps to " + std::to_string(arguments.files.size) + " bytes of " +
@@ -89,6 +86,53 @@ Status SwapUntilStopped(const SwapArguments& arguments, const std::string& path,
     // Pages that have no room here must not be lost.
     spdlog::error("swapoff {}: {}; still serving", swap, std::strerror(errno));
   }
+}
+
+Status SwapToLoop(const SwapArguments& arguments, int signals,
+                  const process::ServiceManager& manager) {
+  const std::string& directory = arguments.files.directory;
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return Failed(directory);
+  RemoteFiles files;
+  if (Status status = files.Start(arguments.files); !status.ok()) return status;
+  Status status;
+  {
+    const std::string path = directory + "/swap";
+    auto file = MakeFile(path, arguments.files.size);
+    status = file.status();
+    if (status.ok()) {
+      auto device = LoopDevice::Attach(file.value().get(), path);
+      status = device.status();
+      if (status.ok()) {
+        status = SwapUntilStopped(arguments, device.value().path(), signals, manager);
+      }
+    }
+  }
+  files.Stop();
+  rmdir(directory.c_str());
+  return status;
+}
+
+Status SwapToNbd(const SwapArguments& arguments, int signals,
+                 const process::ServiceManager& manager) {
+  auto session = OpenSession(arguments.files);
+  if (!session.ok()) return session.status();
+  SessionPage page(*session.value());
+  Status status = page.Start(arguments.files.metrics);
+  if (!status.ok()) return status;
+  auto header = SwapHeader(arguments.files.size);
+  const int error = session.value()->dispatcher().SubmitAndWait(Direction::kWrite, 0, header.data(),
+                                                                header.size());
+  if (error != 0) return {-error, std::string("the donors: ") + std::strerror(-error)};
+  const std::unique_ptr<Space> space = MakeSpace(*session.value());
+  {
+    auto device = NbdDevice::Attach(*space, arguments.files.size);
+    status = device.status();
+    if (status.ok()) {
+      status = SwapUntilStopped(arguments, device.value()->path(), signals, manager);
+    }
+  }
+  if (!arguments.files.disk_copy.empty()) unlink(arguments.files.disk_copy.c_str());
+  return status;
 }
 
 }  // namespace
@@ -110,16 +154,12 @@ int Swap(const SwapArguments& arguments) {
   const process::ServiceManager manager = process::ServiceManager::FromEnvironment();
   auto signals = process::BlockSignals();
   Status status = signals.ok() ? StayInMemory() : signals.status();
-  RemoteFiles files;
-  if (status.ok() && mkdir(arguments.files.directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    status = Failed(arguments.files.directory);
-  }
-  if (status.ok()) status = files.Start(arguments.files);
   if (status.ok()) {
-    status =
-        SwapUntilStopped(arguments, arguments.files.directory + "/swap", signals->get(), manager);
-    files.Stop();
-    rmdir(arguments.files.directory.c_str());
+    const bool nbd = arguments.device == SwapDevice::kNbd ||
+                     (arguments.device == SwapDevice::kAuto && NbdDevice::IsThere());
+    spdlog::info("swap device: {}", nbd ? "nbd" : "loop, over a mounted file");
+    status = nbd ? SwapToNbd(arguments, signals->get(), manager)
+                 : SwapToLoop(arguments, signals->get(), manager);
   }
   if (status.ok()) return process::kOk;
   spdlog::error(status.text());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rocegw-memory swap: swap of this host in the memory of other hosts, until the program is asked to
-// stop. The kernel swaps to a loop device over a file of a mount that this process serves.
+// stop. The kernel swaps to a network block device, or to a loop device over a file of a mount;
+// this process serves either.
 #pragma once
 
 #include <array>
@@ -10,7 +11,10 @@
 
 namespace rocegw::far {
 
+enum class SwapDevice : uint8_t { kAuto, kNbd, kLoop };
+
 struct SwapArguments {
+  SwapDevice device = SwapDevice::kAuto;
   FilesArguments files;  // size: of the swap
   int priority = -1;     // 0 to 32767; -1: the kernel chooses
 };

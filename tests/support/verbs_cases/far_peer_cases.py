@@ -58,5 +58,37 @@ def _donor_killed(pair):
     return f"{report['retried']} reads from another replica"
 
 
+# far_program in a cgroup that holds half of its memory.
+_IN_CGROUP = """mkdir -p /tmp/cgroup && mount -t cgroup2 none /tmp/cgroup && echo +memory >/tmp/cgroup/cgroup.subtree_control &&
+mkdir /tmp/cgroup/small && echo 8388608 >/tmp/cgroup/small/memory.max && echo $$ >/tmp/cgroup/small/cgroup.procs && exec far_program"""
+
+
+def _swap_nbd(pair):
+    """The guest's kernel has the driver nbd: it swaps to a device over the socket of rocegw-memory swap, donors on both sides."""
+    guest = pair.right
+    here, there = _donate(pair.left), _donate(guest)
+    swap = guest.start([guest.program("rocegw-memory"), "swap", "--size", "28MiB", "--slab", "1MiB", "--replicas", "2", "--metrics", "",
+                        "--timeout", "30000", "--donor", f"{pair.left.address4}:{_PORT}", "--donor", f"{guest.address4}:{_PORT}"])
+    try:
+        device = swap.expect(r"swaps to .* (/dev/nbd\d+)", 60).group(1)
+        expect(device in guest.run_plain("cat /proc/swaps"), "the kernel does not know the swap")
+        program = guest.start(_IN_CGROUP)
+        status = program.wait(240)
+        expect(status == 0 and "all is as it must be" in program.output, f"far_program ended with {status}:\n{program.output}")
+        swapped = dict(line.split() for line in guest.run_plain("cat /proc/vmstat").splitlines())
+        expect(int(swapped["pswpout"]) > 1000 and int(swapped["pswpin"]) > 1000, f"nothing was swapped: {swapped['pswpout']}")
+        # A donor dies; the pages that are still there come back from the other one.
+        here.signal(signal.SIGKILL)
+        swap.signal(signal.SIGTERM)
+        status = swap.wait(60)
+        expect(status == 0, f"swap ended with {status}:\n{swap.output}")
+        expect(device not in guest.run_plain("cat /proc/swaps"), "the kernel still knows the swap")
+    finally:
+        for job in (swap, here, there):
+            job.signal(signal.SIGKILL)
+            job.wait(30)
+    return f"{swapped['pswpout']} pages out, {swapped['pswpin']} pages in"
+
+
 def far_peer_cases():
-    return [_transfers("left", "right"), _transfers("right", "left"), Case("far.peer_killed", 4200, _donor_killed)]
+    return [Case("far.swap_nbd", 4200, _swap_nbd), _transfers("left", "right"), _transfers("right", "left"), Case("far.peer_killed", 4200, _donor_killed)]

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/program/nbd_device.h"
+
+#include <fcntl.h>
+#include <linux/nbd.h>
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace rocegw::far {
+namespace {
+
+constexpr int kMostDevices = 64;
+constexpr unsigned long kBlock = 4096;
+
+Status NbdFailed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
+
+bool NbdDevice::IsThere() { return Exists("/sys/block/nbd0"); }
+
+StatusOr<std::unique_ptr<NbdDevice>> NbdDevice::Attach(Space& space, uint64_t size) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return NbdFailed("socketpair");
+  UniqueFd ours(ends[0]);
+  const UniqueFd kernels(ends[1]);
+  for (int number = 0; number < kMostDevices; number++) {
+    const std::string name = "nbd" + std::to_string(number);
+    // The process id is there while the device is connected.
+    if (!Exists("/sys/block/" + name)) break;
+    if (Exists("/sys/block/" + name + "/pid")) continue;
+    const std::string path = "/dev/" + name;
+    UniqueFd device(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!device.valid()) return NbdFailed(path);
+    if (ioctl(device.get(), NBD_SET_SOCK, kernels.get()) != 0) {
+      if (errno == EBUSY) continue;  // another program was faster
+      return NbdFailed(path);
+    }
+    if (ioctl(device.get(), NBD_SET_BLKSIZE, kBlock) != 0 ||
+        ioctl(device.get(), NBD_SET_SIZE_BLOCKS, size / kBlock) != 0 ||
+        ioctl(device.get(), NBD_SET_FLAGS, static_cast<unsigned long>(Transmission::kFlags)) != 0) {
+      const Status status = NbdFailed(path);
+      ioctl(device.get(), NBD_CLEAR_SOCK);
+      return status;
+    }
+    return std::unique_ptr<NbdDevice>(
+        new NbdDevice(std::move(device), path, std::move(ours), space, size));
+  }
+  return Status{ENODEV, "no nbd device is free"};
+}
+
+NbdDevice::NbdDevice(UniqueFd device, std::string path, UniqueFd socket, Space& space,
+                     uint64_t size)
+    : device_(std::move(device)),
+      path_(std::move(path)),
+      socket_(std::move(socket)),
+      transmission_(space, size, socket_.get()) {
+  serving_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "rocegw-far-nbd");
+    if (const Status status = transmission_.Run(); !status.ok()) spdlog::error(status.text());
+  });
+  driver_ = std::thread([this] { ioctl(device_.get(), NBD_DO_IT); });
+}
+
+NbdDevice::~NbdDevice() {
+  ioctl(device_.get(), NBD_DISCONNECT);
+  ioctl(device_.get(), NBD_CLEAR_SOCK);
+  shutdown(socket_.get(), SHUT_RDWR);
+  driver_.join();
+  serving_.join();
+}
+
+}  // namespace rocegw::far

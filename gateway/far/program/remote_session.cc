@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/far/program/remote_session.h"
+
+#include <utility>
+
+#include "gateway/far/session/donor_name.h"
+
+namespace rocegw::far {
+namespace {
+
+// Registered memory for data on its way between the kernel and the donors.
+constexpr uint64_t kPoolBytes = 16 << 20;
+
+class SessionSpace final : public Space {
+ public:
+  explicit SessionSpace(Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
+
+  int Submit(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length, Done done,
+             void* argument) override {
+    return dispatcher_.Submit(direction, offset, buffer, length, done, argument);
+  }
+  uint8_t* Allocate(uint64_t bytes) override {
+    return static_cast<uint8_t*>(dispatcher_.Allocate(bytes));
+  }
+  void Free(uint8_t* memory) override { dispatcher_.Free(memory); }
+  void Flush(Done done, void* argument) override { dispatcher_.Flush(done, argument); }
+
+ private:
+  Dispatcher& dispatcher_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Session>> OpenSession(const SessionArguments& arguments) {
+  std::vector<Settings::Donor> read;
+  std::vector<rocegw_memory_donor> donors;
+  read.reserve(arguments.donors.size());
+  for (const std::string& text : arguments.donors) {
+    auto donor = ReadDonor(text);
+    if (!donor.ok()) return donor.status();
+    read.push_back(std::move(donor.value()));
+    const std::string& port = read.back().port;
+    donors.push_back({read.back().host.c_str(), port.empty() ? nullptr : port.c_str()});
+  }
+  rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
+  options.donors = donors.data();
+  options.donor_count = donors.size();
+  options.size = arguments.size;
+  options.replicas = arguments.replicas;
+  options.tenant = arguments.tenant.c_str();
+  options.slab_bytes = arguments.slab_bytes;
+  options.timeout_ms = arguments.timeout_ms;
+  options.pool_bytes = kPoolBytes;
+  options.most_queued_bytes = 2 * kMostInFlight;
+  if (!arguments.disk_copy.empty()) options.disk_copy = arguments.disk_copy.c_str();
+  const auto settings = CheckOptions(options, sizeof options);
+  if (!settings.ok()) return settings.status();
+  return Session::Open(settings.value());
+}
+
+std::unique_ptr<Space> MakeSpace(Session& session) {
+  return std::make_unique<SessionSpace>(session.dispatcher());
+}
+
+}  // namespace rocegw::far

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session that files or swap are kept in, as the command line describes it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/far/files/space.h"
+#include "gateway/far/session/session.h"
+
+namespace rocegw::far {
+
+struct SessionArguments {
+  std::vector<std::string> donors;  // "HOST", "HOST:PORT", "[ADDRESS]:PORT"
+  uint64_t size = 0;
+  uint32_t replicas = 1;
+  std::string tenant = "default";
+  uint64_t slab_bytes = 64 << 20;
+  uint32_t timeout_ms = 5000;
+  std::string disk_copy;  // file; empty: none
+  std::string metrics;    // "ADDRESS:PORT"; empty: none
+};
+
+constexpr uint64_t kMostInFlight = 32 << 20;  // bytes of requests that wait for donors
+
+StatusOr<std::unique_ptr<Session>> OpenSession(const SessionArguments& arguments);
+
+// The session as a space; the session outlives it.
+std::unique_ptr<Space> MakeSpace(Session& session);
+
+}  // namespace rocegw::far
