@@ -22,9 +22,9 @@
 
 namespace rocegw::port {
 
-// Shortest payload for which the additional pieces of a send cost the kernel less than the copy
-// that they save (docs/benchmarks.md, "Sending without a copy").
-inline constexpr uint32_t kOutsideFrom = 1024;
+// Shortest payload for which the additional pieces of a send do not cost the kernel more than the
+// copy that they save (docs/benchmarks.md, "Sending without a copy").
+inline constexpr uint32_t kOutsideFrom = 2048;
 
 struct UdpTransmitterConfig {
   size_t packets = 1024;
