@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -102,11 +103,13 @@ class TakeOverTest : public ::testing::Test {
   std::string AttachPath() const { return Run() + "/attach.sock"; }
 
   // Each process has a directory for its notifications and its log.
-  std::unique_ptr<DaemonProcess> Start(const std::string& config, bool takes_over) {
+  std::unique_ptr<DaemonProcess> Start(const std::string& config, bool takes_over,
+                                       const std::string& option = "") {
     const std::string own = directory_ + "/" + std::to_string(processes_++);
     fs::create_directory(own);
     std::vector<std::string> arguments = {"--config", config};
     if (takes_over) arguments.push_back("--take-over");
+    if (!option.empty()) arguments.push_back(option);
     return std::make_unique<DaemonProcess>(*space_, ROCEGWD, own, arguments);
   }
   void StartFirst() {
@@ -306,6 +309,32 @@ TEST_F(TakeOverTest, Signal_StartsTheProgramAgain) {
   }
   EXPECT_TRUE(said.starts_with("READY=1")) << daemon_->Log();
   kill(successor, SIGKILL);
+}
+
+TEST_F(TakeOverTest, StayWhenReplaced_TheOldProcessIdlesWithoutAnything) {
+  daemon_ = Start(config_, false, "--stay-when-replaced");
+  ASSERT_TRUE(daemon_->WaitReady()) << daemon_->Log();
+  const auto fresh = Start(config_, true, "--stay-when-replaced");
+  ASSERT_TRUE(fresh->WaitReady()) << fresh->Log();
+  const std::string process = "/proc/" + std::to_string(daemon_->pid());
+  // It keeps the descriptors of its standard streams; the loader of its program has others at
+  // first.
+  const auto is_idle = [&] {
+    std::string words;
+    std::getline(std::ifstream(process + "/cmdline"), words);
+    if (words.find("--idle") == std::string::npos) return false;
+    const fs::directory_iterator descriptors(process + "/fd");
+    return std::ranges::none_of(descriptors, [](const fs::directory_entry& entry) {
+      return std::stoi(entry.path().filename()) > STDERR_FILENO;
+    });
+  };
+  for (int i = 0; i < 1000 && !is_idle(); ++i) Pause(std::chrono::milliseconds(10));
+  ASSERT_TRUE(is_idle()) << daemon_->Log();
+  EXPECT_TRUE(Attach(AttachPath()).valid());
+  for (const int signal : {SIGHUP, SIGUSR2}) daemon_->Signal(signal);
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->WaitExit(), 0) << daemon_->Log();
+  EXPECT_TRUE(Attach(AttachPath()).valid());
 }
 
 TEST_F(TakeOverTest, NothingRuns_StartsAsUsual) {
