@@ -23,6 +23,17 @@ HostState FleetHosts::StateOf(const std::string& gateway) {
   });
 }
 
+TakeOverReports FleetHosts::TakeOvers() {
+  return follower_.Read([](const sync::Fleet& fleet) {
+    TakeOverReports reports;
+    for (const auto& [name, known] : fleet.view.gateways) {
+      const types::v1::GatewayState& status = known.object.status();
+      if (status.has_take_overs()) reports[name] = status.take_overs();
+    }
+    return reports;
+  });
+}
+
 void FleetHosts::Ask(const std::string& gateway, const fleet::v1::TunnelQuestion& question,
                      std::chrono::seconds limit, std::function<void(HostAnswer)> done) {
   router_.Ask(gateway, question, api::QuestionRouter::Clock::now() + limit + kMargin,

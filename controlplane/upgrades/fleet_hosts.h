@@ -17,6 +17,7 @@ class FleetHosts final : public HostAccess {
       : follower_(follower), router_(router) {}
 
   HostState StateOf(const std::string& gateway) override;
+  TakeOverReports TakeOvers() override;
   void Ask(const std::string& gateway, const fleet::v1::TunnelQuestion& question,
            std::chrono::seconds limit, std::function<void(HostAnswer)> done) override;
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "controlplane/upgrades/take_over_records.h"
 #include "controlplane/upgrades/upgrade_rules.h"
 #include "rocegw/fleet/v1/node.pb.h"
 
@@ -30,6 +31,8 @@ class HostAccess {
   virtual ~HostAccess() = default;
   // Returns what is known of the host of "gateways/G".
   virtual HostState StateOf(const std::string& gateway) = 0;
+  // Returns what the gateways have reported about their take-overs.
+  virtual TakeOverReports TakeOvers() = 0;
   // Calls `done` once, on any thread, at the latest soon after `limit`.
   virtual void Ask(const std::string& gateway, const fleet::v1::TunnelQuestion& question,
                    std::chrono::seconds limit, std::function<void(HostAnswer)> done) = 0;

@@ -22,6 +22,7 @@ using google::protobuf::util::TimeUtil;
 constexpr std::chrono::milliseconds kPass(500);
 constexpr int64_t kRepeatAfter = 1;
 constexpr std::chrono::seconds kLookLimit(5);
+constexpr int64_t kRecordEvery = 2;
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::seconds>(
@@ -51,6 +52,7 @@ UpgradeDriver::UpgradeDriver(store::Store& store, HostAccess& hosts, UpgradeBoar
       hosts_(hosts),
       board_(board),
       who_(candidate),
+      records_(store, candidate),
       election_(store, {.key = "election/upgrades", .candidate = std::move(candidate)},
                 [inbox = inbox_](const auto&) { inbox->Wake(); }),
       thread_([this] { Run(); }) {}
@@ -88,9 +90,12 @@ void UpgradeDriver::Pass(const std::optional<Arrived>& first) {
   if (term_ != term) {
     Forget();
     newest_.reset();
+    records_.Forget();
   }
   term_ = term;
-  if (!term_.has_value() || !Load()) return;
+  if (!term_.has_value()) return;
+  RecordTakeOvers();
+  if (!Load()) return;
   std::optional<Arrived> arrived = first;
   while (arrived.has_value() && stored_.has_value()) {
     OnAnswer(*arrived);
@@ -103,6 +108,12 @@ void UpgradeDriver::Pass(const std::optional<Arrived>& first) {
       }))
     return;
   AskDue();
+}
+
+void UpgradeDriver::RecordTakeOvers() {
+  if (Now() < record_at_) return;
+  record_at_ = Now() + kRecordEvery;
+  records_.Record(hosts_.TakeOvers(), term_->fence);
 }
 
 bool UpgradeDriver::Load() {

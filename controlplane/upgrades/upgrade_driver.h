@@ -18,6 +18,7 @@
 #include "controlplane/store/election.h"
 #include "controlplane/upgrades/host_access.h"
 #include "controlplane/upgrades/stored_upgrade.h"
+#include "controlplane/upgrades/take_over_records.h"
 #include "controlplane/upgrades/upgrade_board.h"
 
 namespace rocegw::upgrades {
@@ -42,6 +43,8 @@ class UpgradeDriver {
   // Reads the upgrade in progress, if it has changed. Returns false if there is none.
   bool Load();
   void Forget();
+  // Writes the audit records of take-overs, now and then.
+  void RecordTakeOvers();
   void OnAnswer(const Arrived& arrived);
   void OnReplacement(int index, const HostAnswer& answer);
   void AskDue();
@@ -66,6 +69,8 @@ class UpgradeDriver {
   // Gateways whose last question failed; value: when it is asked again, seconds since 1970.
   std::map<std::string, int64_t> again_at_;
   uint64_t questions_ = 0;
+  TakeOverRecords records_;
+  int64_t record_at_ = 0;  // seconds since 1970
   std::atomic<bool> stopping_{false};
   store::Election election_;
   std::thread thread_;

@@ -30,6 +30,14 @@ class SimulatedHosts final : public HostAccess {
     const std::lock_guard lock(mutex_);
     return {.connected = !away_.contains(gateway), .version = "0.1"};
   }
+  TakeOverReports TakeOvers() override {
+    const std::lock_guard lock(mutex_);
+    return reports_;
+  }
+  void Report(const std::string& gateway, uint64_t count) {
+    const std::lock_guard lock(mutex_);
+    reports_[gateway].set_count(count);
+  }
   void Ask(const std::string& gateway, const fleet::v1::TunnelQuestion& question,
            std::chrono::seconds, std::function<void(HostAnswer)> done) override {
     HostAnswer answer;
@@ -102,6 +110,7 @@ class SimulatedHosts final : public HostAccess {
 
   std::mutex mutex_;
   std::map<std::string, uint64_t> take_overs_;
+  TakeOverReports reports_;
   std::set<std::string> away_;
   std::set<std::string> refusing_;
   bool old_agents_ = false;
@@ -255,6 +264,34 @@ TEST_F(UpgradeDriverTest, EachChangeHasAnAuditRecord) {
        {R"(["gateways/g0","WAITING","REPLACING",""])",
         R"(["gateways/g0","REPLACING","REPLACED",""])", R"(["upgrade","RUNNING","DONE",""])"})
     EXPECT_NE(all.find(change), std::string::npos) << all;
+}
+
+TEST_F(UpgradeDriverTest, ATakeOverThatNoUpgradeOrderedHasOneAuditRecord) {
+  hosts_.Report("gateways/g0", 1);
+  hosts_.Report("gateways/g1", 0);
+  const auto is_recorded = [this] {
+    auto rows = store_->Range({.range = store::KeyRange::Prefix("audit/")});
+    return rows.ok() && rows->entries.size() == 1;
+  };
+  auto driver = NewDriver();
+  ASSERT_TRUE(Await(is_recorded));
+  // The controller that takes over reads what is recorded.
+  driver.reset();
+  driver = NewDriver();
+  Begin(1);
+  ASSERT_TRUE(AwaitState(Upgrade::DONE));
+  auto rows = store_->Range({.range = store::KeyRange::Prefix("audit/")});
+  ASSERT_TRUE(rows.ok());
+  int records = 0;
+  for (const store::Entry& entry : rows->entries) {
+    admin::v1::AuditRecord record;
+    ASSERT_TRUE(record.ParseFromString(entry.value));
+    if (record.method() != "take-over") continue;
+    ++records;
+    EXPECT_EQ(record.resource(), "gateways/g0");
+    EXPECT_EQ(record.principal(), "gateways/g0");
+  }
+  EXPECT_EQ(records, 1);
 }
 
 TEST_F(UpgradeDriverTest, TheBoardHasTheNewestUpgrade) {
