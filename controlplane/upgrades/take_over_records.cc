@@ -10,6 +10,8 @@
 namespace rocegw::upgrades {
 namespace {
 
+// Records of a gateway that are written at a time: the number is foreign.
+constexpr uint64_t kMostAtOnce = 50;
 constexpr std::string_view kPrefix = "take-overs/";
 
 std::string KeyOf(const std::string& gateway) { return std::string(kPrefix) + gateway; }
@@ -51,7 +53,15 @@ void TakeOverRecords::Record(const TakeOverReports& reports, const store::Compar
     store::Transaction transaction;
     transaction.compares = {store::Compare::ModifiedAt(KeyOf(gateway), recorded.revision), fence};
     transaction.then = {store::Operation::Put(KeyOf(gateway), std::to_string(report.count()))};
-    // A gateway that was restarted without a take-over counts from 0.
+    // Of several since the last look only the newest has details. A gateway that was restarted
+    // without a take-over counts from 0.
+    uint64_t next = (report.count() > recorded.count ? recorded.count : 0) + 1;
+    if (report.count() >= next + kMostAtOnce) next = report.count() - kMostAtOnce + 1;
+    for (; next < report.count(); ++next) {
+      types::v1::TakeOverSummary earlier;
+      earlier.set_count(next);
+      transaction.then.push_back(AuditOf(gateway, who_, earlier));
+    }
     if (report.count() != 0) transaction.then.push_back(AuditOf(gateway, who_, report));
     auto written = store_.Txn(std::move(transaction));
     if (!written.ok() || !written->succeeded) return Forget();

@@ -33,28 +33,34 @@ TEST_F(TakeOverRecordsTest, EachRiseIsRecordedOnce) {
   records_.Record(Report(1), fence_);
   records_.Record(Report(1), fence_);
   EXPECT_EQ(Records(), 1U);
+  // Two since the last look.
   records_.Record(Report(3), fence_);
-  EXPECT_EQ(Records(), 2U);
+  EXPECT_EQ(Records(), 3U);
+}
+
+TEST_F(TakeOverRecordsTest, AFalseNumberCostsABoundedNumberOfRecords) {
+  records_.Record(Report(1'000'000'000), fence_);
+  EXPECT_EQ(Records(), 50U);
 }
 
 TEST_F(TakeOverRecordsTest, AnotherControllerRecordsNothingAgain) {
   records_.Record(Report(2), fence_);
   TakeOverRecords other(*store_, "other");
   other.Record(Report(2), fence_);
-  EXPECT_EQ(Records(), 1U);
+  EXPECT_EQ(Records(), 2U);
   other.Record(Report(3), fence_);
   // The first one finds that the store was changed, and reads it again.
   records_.Record(Report(3), fence_);
   records_.Record(Report(3), fence_);
-  EXPECT_EQ(Records(), 2U);
+  EXPECT_EQ(Records(), 3U);
 }
 
 TEST_F(TakeOverRecordsTest, AfterARestartItCountsFromZero) {
   records_.Record(Report(5), fence_);
   records_.Record(Report(0), fence_);
-  EXPECT_EQ(Records(), 1U);
+  EXPECT_EQ(Records(), 5U);
   records_.Record(Report(1), fence_);
-  EXPECT_EQ(Records(), 2U);
+  EXPECT_EQ(Records(), 6U);
 }
 
 TEST_F(TakeOverRecordsTest, AControllerThatDoesNotLeadRecordsNothing) {
