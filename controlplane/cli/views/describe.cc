@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <vector>
 
 #include "controlplane/cli/documents/message_fields.h"
@@ -39,6 +40,13 @@ std::string TimeText(const google::protobuf::Timestamp& time, int64_t now) {
   const int64_t past = now - time.seconds();
   return TimeUtil::ToString(whole) +
          (past >= 0 ? " (" + AgeText(past) + " ago)" : " (in " + AgeText(-past) + ")");
+}
+
+std::string DurationText(const google::protobuf::Duration& duration) {
+  if (duration.seconds() != 0 || duration.nanos() == 0) return AgeText(duration.seconds());
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1fms", duration.nanos() / 1e6);
+  return text;
 }
 
 std::string NumberText(uint64_t value, const std::string& field) {
@@ -110,7 +118,9 @@ class Writer {
     std::vector<std::string> pairs;
     for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
       const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
-      pairs.push_back(TextOf(entry, "key") + "=" + TextOf(entry, "value"));
+      const auto& kind = *field.message_type();
+      pairs.push_back(Value(entry, *kind.map_key(), -1) + "=" +
+                      Value(entry, *kind.map_value(), -1));
     }
     std::ranges::sort(pairs);
     std::string all;
@@ -157,7 +167,7 @@ class Writer {
       return TimeText(*time, now_);
     }
     if (const auto* duration = dynamic_cast<const google::protobuf::Duration*>(&message)) {
-      return AgeText(duration->seconds());
+      return DurationText(*duration);
     }
     return message.ShortDebugString();
   }
