@@ -53,8 +53,8 @@ void TakeOverRecords::Record(const TakeOverReports& reports, const store::Compar
     store::Transaction transaction;
     transaction.compares = {store::Compare::ModifiedAt(KeyOf(gateway), recorded.revision), fence};
     transaction.then = {store::Operation::Put(KeyOf(gateway), std::to_string(report.count()))};
-    // Of several since the last look only the newest has details. A gateway that was restarted
-    // without a take-over counts from 0.
+    // Only the newest of several take-overs since the last look has details. A gateway that was
+    // restarted without a take-over counts from 0.
     uint64_t next = (report.count() > recorded.count ? recorded.count : 0) + 1;
     if (report.count() >= next + kMostAtOnce) next = report.count() - kMostAtOnce + 1;
     for (; next < report.count(); ++next) {

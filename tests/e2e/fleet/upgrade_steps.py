@@ -25,6 +25,8 @@ class UpgradeSteps(Hosts):
             self.expect_take_overs(before, 3)
         audit = self.controller.ctl("audit", "list", "--resource", "upgrades/all")
         check("upgrade" in audit, f"no record of the upgrade:\n{audit}")
+        for host in self.hosts:
+            eventually(f"a record of each take-over of {host.name}", lambda h=host: self.recorded(h) == 3)
         # The lab follows processes that it has started.
         for host in self.hosts:
             host.take_over()
@@ -60,6 +62,9 @@ class UpgradeSteps(Hosts):
 
     def upgraded(self, name):
         return json.loads(self.controller.ctl("upgrade", "status", name, "-o", "json"))["upgrade"]["gateways"]
+
+    def recorded(self, host):
+        return self.controller.ctl("audit", "list", "--resource", f"gateways/{host.name}", "-o", "json").count('"take-over"')
 
     def take_overs(self):
         return [host.metrics()[("rocegw_take_over_seconds_count", "")] for host in self.hosts]
