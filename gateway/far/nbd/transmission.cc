@@ -55,7 +55,7 @@ Transmission::Transmission(Space& space, uint64_t size, int socket)
     : space_(space), size_(size), socket_(socket) {}
 
 Status Transmission::Run() {
-  const Status status = Serve();
+  Status status = Serve();
   std::unique_lock lock(mutex_);
   less_.wait(lock, [this] { return requests_ == 0; });
   return status;

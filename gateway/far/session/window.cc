@@ -212,10 +212,10 @@ void Window::OnFault(const FaultFd::Fault& fault) {
     const std::lock_guard lock(mutex_);
     counts_.faults++;
     switch (pages_.state(page)) {
+      // A read wakes the thread. This thread does not look at faults while it evicts.
       case ResidentPages::State::kReading:
-        return;  // the read wakes the thread
       case ResidentPages::State::kEvicting:
-        return;  // never: this thread evicts before it looks at faults
+        return;
       case ResidentPages::State::kClean:
       case ResidentPages::State::kDirty:
         if (fault.store) {
