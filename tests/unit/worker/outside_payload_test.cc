@@ -40,7 +40,7 @@ class OutsidePayloadTest : public ::testing::TestWithParam<bool> {
     Write(Own(0, 8));
     ASSERT_TRUE(Completes());
   }
-  void Write(RingEnd::Sges sges) {
+  void Write(const RingEnd::Sges& sges) {
     rocegw_send_wqe wqe{};
     wqe.opcode = ROCEGW_WR_RDMA_WRITE;
     wqe.flags = ROCEGW_WQE_SIGNALED;
