@@ -47,6 +47,7 @@ ClientSession::ClientSession(SessionId id, const SessionUses& uses, tenant::Pool
       peer_(std::move(peer)),
       sink_(sink),
       call_queue_(std::move(call_queue)),
+      receiver_(services_.ReceiverOf(pool)),
       attached_ns_(WallClockNs()),
       reserve_(uses.reserves.Of(pool)),
       segment_(services_, pool_, id_, peer_, reserve_.get()),
@@ -246,7 +247,7 @@ void ClientSession::TakeMessage(uint64_t& pending, int passing, const WantedDesc
   taken->connection.Reset(::fcntl(passing, F_DUPFD_CLOEXEC, 0));
   if (!taken->connection.valid())
     return done({.status = Status(EMFILE, "the daemon has no descriptor left to read from it")});
-  const std::shared_ptr<DescriptorReceiver> receiver = services_.ReceiverOf(pool_);
+  const std::shared_ptr<DescriptorReceiver> receiver = receiver_;
   RunBlocking(
       pending,
       [taken, wanted, receiver] {

@@ -276,6 +276,7 @@ class ClientSession {
   Peer peer_;
   MessageSink& sink_;
   const std::shared_ptr<ClientCallQueue> call_queue_;
+  const std::shared_ptr<DescriptorReceiver> receiver_;
   uint64_t blocking_ = 0;  // pending call of RunBlocking
   uint64_t dropping_ = 0;  // pending call of DropDescriptor
   int64_t attached_ns_;

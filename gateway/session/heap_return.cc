@@ -21,7 +21,9 @@ void HeapReturn::Destroyed(uint64_t objects) {
   const uint64_t charged = charged_();
   most_charged_ = std::max(most_charged_, charged);
   const bool many = destroyed_ >= kManyObjects || most_charged_ - charged >= kKeptBytes;
-  if (timer_ != 0 || !many) return;
+  if (!many) return;
+  looks_again_ = false;
+  if (timer_ != 0) return;
   const TimePoint at = std::max(ControlLoop::Now() + kSettles, looked_at_ + kLeastBetween);
   timer_ = loop_.At(at, [this] { Look(); });
 }
@@ -31,10 +33,12 @@ void HeapReturn::Look() {
   destroyed_ = 0;
   most_charged_ = charged_();
   looked_at_ = ControlLoop::Now();
+  const bool again = std::exchange(looks_again_, false);
   const size_t free = FreeBytes();
   const size_t other = std::max(free, free_then_) - std::min(free, free_then_);
-  if (free < kKeptBytes || other < kWorthBytes) return;
+  if (free < kKeptBytes || (again && other < kWorthBytes)) return;
   free_then_ = free;
+  looks_again_ = true;
   ++count_;
   (void)::malloc_trim(kKeptBytes);
   // Workers may not have destroyed their part yet, of which nothing reports the end.

@@ -18,7 +18,7 @@ class HeapReturn {
  public:
   // Fewer destroyed objects do not trigger a check.
   static constexpr uint64_t kManyObjects = 4096;
-  // Returned memory without which another return is not worth its time.
+  // Memory freed since a return without which another one is not worth its time.
   static constexpr size_t kWorthBytes = size_t{8} << 20;
   // Free memory kept for the next objects.
   static constexpr size_t kKeptBytes = size_t{32} << 20;
@@ -47,6 +47,8 @@ class HeapReturn {
   uint64_t most_charged_ = 0;  // maximum since the last check, sampled when objects were destroyed
   uint64_t count_ = 0;
   size_t free_then_ = 0;  // free bytes at the last return
+  bool looks_again_ =
+      false;  // the next look follows a return, and nothing much was destroyed since
 };
 
 }  // namespace rocegw::session

@@ -41,11 +41,12 @@ struct Services {
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
   // Receives what programs pass; set before the first program attaches. For programs of a pool:
-  // ReceiverOf.
+  // ReceiverOf makes one for each connection.
   std::shared_ptr<DescriptorReceiver> descriptors = std::make_shared<ReceiverHere>();
   std::shared_ptr<DescriptorReceiver> ReceiverOf(const tenant::Pool& pool) {
-    return receivers_.Of(pool.id(), descriptors);
+    return receivers.Of(pool.id(), descriptors);
   }
+  PoolReceivers receivers;
   const std::shared_ptr<ReturnedCalls> returned_calls = std::make_shared<ReturnedCalls>();
   // Called when a copier of an ended session has released client memory; for the attach server.
   std::function<void()> on_copier_ended;
@@ -68,8 +69,6 @@ struct Services {
 
  private:
   static std::vector<int> WakeFds(const std::vector<worker::WorkerLink*>& links);
-
-  PoolReceivers receivers_;
 };
 
 }  // namespace rocegw::session

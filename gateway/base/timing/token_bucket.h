@@ -23,7 +23,13 @@ class TokenBucket {
     return true;
   }
 
-  // Undoes a Take that returned true.
+  // Takes a token in any case. Returns how long the caller must wait before it uses the token.
+  Duration Reserve(TimePoint now) {
+    paid_until_ = std::max(paid_until_, now - depth_) + cost_;
+    return std::max(paid_until_ - now, Duration{0});
+  }
+
+  // Undoes a Take that returned true, or a Reserve.
   void GiveBack() { paid_until_ = paid_until_ - cost_; }
 
   // Writes or reads the state (hand_over::StateStream).

@@ -213,7 +213,10 @@ void AttachServer::Expect(const std::string& path, bool program) {
 
 void AttachServer::Pause(Listener& listener, Duration pause) {
   services_.loop.Rearm(listener.watch, 0);
+  // SetAccepting may have ended the pause before.
+  services_.loop.Cancel(listener.timer);
   listener.timer = services_.loop.At(ControlLoop::Now() + pause, [this, &listener] {
+    listener.timer = 0;
     services_.loop.Rearm(listener.watch, ListenerEvents());
   });
 }
@@ -351,6 +354,8 @@ void AttachServer::Watch(Connection& connection) {
 
 void AttachServer::SetReading(bool reading) {
   reading_ = reading;
+  // Requests that wait for their pool's turn must not keep the sessions from coming to rest.
+  services_.receivers.SetPaced(reading);
   for (auto& [id, connection] : connections_) UpdateInterest(*connection);
 }
 

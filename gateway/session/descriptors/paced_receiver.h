@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receivers for the programs of a pool. A message whose descriptors are not what is wanted, or were
-// never asked for, costs the daemon's side a process (receiver_process.h): a hundred times what the
-// program pays to send it. Beyond a rate, the messages of the pool wait, on the call queues of
-// their programs.
+// Receiver for one connection. A message whose descriptors are not what is wanted, or were never
+// asked for, costs the daemon's side a process (receiver_process.h): a hundred times what the
+// program pays to send it. A connection that has caused such a cost waits for its pool's turn
+// before its next message; a connection that has not waits for nothing, whatever others do.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -18,14 +19,34 @@
 
 namespace rocegw::session {
 
-class PacedReceiver final : public DescriptorReceiver {
+// Turns of a pool's connections to cost a process. Any thread.
+class DescriptorTurns {
  public:
-  // Limits of messages that cost a process.
   static constexpr uint32_t kPerSecond = 100;
   static constexpr uint32_t kBurst = 200;
 
-  explicit PacedReceiver(std::shared_ptr<DescriptorReceiver> receiver)
-      : receiver_(std::move(receiver)) {}
+  // Waits for the next free turn, in the order of the calls.
+  void Await();
+  // Takes a turn without waiting: the cost has arisen.
+  void Book();
+  // Gives a turn back that cost nothing.
+  void GiveBack();
+  // false: ends all waits, and lets nobody wait. Used while the sessions are to come to rest.
+  void SetPaced(bool paced);
+
+ private:
+  std::mutex mutex_;  // guards all fields
+  std::condition_variable not_paced_;
+  TokenBucket turns_{kPerSecond, kBurst};
+  bool paced_ = true;
+};
+
+// Receiver of one connection, which makes one call at a time.
+class PacedReceiver final : public DescriptorReceiver {
+ public:
+  PacedReceiver(std::shared_ptr<DescriptorReceiver> receiver,
+                std::shared_ptr<DescriptorTurns> turns)
+      : receiver_(std::move(receiver)), turns_(std::move(turns)) {}
 
   PassedDescriptor Take(int socket, const WantedDescriptor& wanted,
                         std::vector<UniqueFd>& left) override;
@@ -35,23 +56,22 @@ class PacedReceiver final : public DescriptorReceiver {
   void Release(int socket) override { receiver_->Release(socket); }
 
  private:
-  // Waits until the pool may cause a process to end.
-  void AwaitTurn();
-
   const std::shared_ptr<DescriptorReceiver> receiver_;
-  std::mutex mutex_;  // guards the next field; never held while waiting
-  TokenBucket costly_{kPerSecond, kBurst};
+  const std::shared_ptr<DescriptorTurns> turns_;
+  bool costly_ = false;  // the last message
 };
 
-// The receivers of all pools. Control thread; receivers may outlive it.
+// Turns of all pools. Control thread; receivers may outlive it.
 class PoolReceivers {
  public:
-  // `receiver`: what receives for all pools. It must be the same for all calls of a pool.
+  // Returns a receiver for one connection of the pool. `receiver`: receives for all.
   std::shared_ptr<DescriptorReceiver> Of(uint64_t pool,
-                                         const std::shared_ptr<DescriptorReceiver>& receiver);
+                                         std::shared_ptr<DescriptorReceiver> receiver);
+  void SetPaced(bool paced);
 
  private:
-  std::unordered_map<uint64_t, std::shared_ptr<PacedReceiver>> by_pool_;
+  std::unordered_map<uint64_t, std::shared_ptr<DescriptorTurns>> by_pool_;
+  bool paced_ = true;
 };
 
 }  // namespace rocegw::session

@@ -58,17 +58,23 @@ int Send(const UniqueFd& socket, std::span<const uint8_t> bytes, std::span<const
 }
 
 // News from a process to its parent.
-enum class News : uint8_t { kOrdered, kReady, kDaemonEnded };
+enum class News : uint8_t {
+  kOrdered,  // The process has an order, and may be ready for another one soon.
+  kLeaves,   // The process has an order, and ends after it.
+  kReady,    // The process waits for orders.
+  kDaemonEnded,
+};
 
 // Returns false if the parent waits for another process now.
 bool Tell(const UniqueFd& parent, News news) {
   return ::write(parent.get(), &news, sizeof news) == sizeof news;
 }
 
-// Returns true if the close of what was received cannot be held up: it is of the kind that was
-// asked for.
-bool IsHarmless(const ReceiveOrder& order, const PassedDescriptor& passed) {
-  return !order.discard && order.wanted.kind != PassedKind::kFile && passed.fd.valid();
+// Returns true if a process may go on after the order: what is wanted is of a kind whose close
+// cannot be held up.
+bool MayStay(const ReceiveOrder& order) {
+  return !order.discard && order.wanted.kind != PassedKind::kFile &&
+         order.wanted.kind != PassedKind::kNone;
 }
 
 // Carries out an order. Returns true if the process has closed all that came with it; otherwise it
@@ -83,7 +89,7 @@ bool CarryOut(const ReceiveOrder& order, DescriptorMessage message) {
     received = ReceiveAndJudge(connection, order.wanted);
   }
   PassedDescriptor& passed = received.passed;
-  const bool harmless = IsHarmless(order, passed);
+  const bool harmless = MayStay(order) && passed.fd.valid();
   Answer answer{passed.received, !harmless, passed.status.error(), passed.device, passed.inode, {}};
   passed.status.text().copy(answer.reason.data(), answer.reason.size() - 1);
   const std::array<int, 1> fd{passed.fd.get()};
@@ -103,8 +109,12 @@ bool CarryOut(const ReceiveOrder& order, DescriptorMessage message) {
     ReceiveOrder order;
     DescriptorMessage message = ReceiveDescriptors(orders.get(), BytesOf(order), 0);
     const bool ended = message.length == 0 || (message.length < 0 && errno == ECONNRESET);
-    if (!Tell(parent, ended ? News::kDaemonEnded : News::kOrdered) || ended) ::_exit(0);
-    if (!CarryOut(order, std::move(message)) || !Tell(parent, News::kReady)) ::_exit(0);
+    // The parent may wait for another process since the last order. This one is carried out even
+    // so.
+    (void)Tell(parent, ended            ? News::kDaemonEnded
+                       : MayStay(order) ? News::kOrdered
+                                        : News::kLeaves);
+    if (ended || !CarryOut(order, std::move(message)) || !Tell(parent, News::kReady)) ::_exit(0);
   }
 }
 
@@ -141,8 +151,8 @@ bool AwaitOrders(const UniqueFd& orders) {
   while (true) {
     const std::optional<News> news = Hear(ours, -1);
     if (news == News::kDaemonEnded) return false;
+    if (!news || news == News::kLeaves) return true;
     if (news == News::kOrdered && Hear(ours, kHeldUpMs) != News::kReady) return true;
-    if (!news) return true;
   }
 }
 

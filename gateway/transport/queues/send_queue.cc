@@ -125,8 +125,6 @@ void SendQueue::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t off
   if (use == PayloadUse::kMayRefer && from.count == 1 && length >= packet.outside_from &&
       from.pieces[0].direct != nullptr) {
     packet.outside = {from.pieces[0].direct, static_cast<uint32_t>(body - packet.data), length};
-    qp.worker->counters.memory_reference_operations.Add();
-    qp.worker->counters.memory_reference_bytes.Add(length);
     return;
   }
   for (size_t i = 0; i < from.count; ++i) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/memory/direct_copy.h"
@@ -103,17 +104,19 @@ bool EngineCopies::GiveToEngine(WorkerSession& session, const memory::MemoryOp& 
 bool EngineCopies::Poll() {
   std::array<memory::CopyQueue::Completion, 32> done;
   const size_t count = queue_->Poll(done);
-  for (size_t i = 0; i < count; ++i) Complete(done[i].cookie, done[i].copied);
+  for (size_t i = 0; i < count; ++i) {
+    failures_ = done[i].copied ? 0 : failures_ + 1;
+    if (failures_ == kMostFailures) counters_.memory_engine_pause_events.Add();
+    End(done[i].cookie, done[i].copied);
+  }
   return count != 0;
 }
 
-void EngineCopies::Complete(uint32_t cookie, bool copied) {
+void EngineCopies::End(uint32_t cookie, bool copied) {
   const Slot slot = slots_[cookie];
   free_.push_back(cookie);
   EngineOps& taken = slot.session->engine;
   taken.heads[slot.op] = copied ? EngineOps::Head::kWritten : EngineOps::Head::kFailed;
-  failures_ = copied ? 0 : failures_ + 1;
-  if (failures_ == kMostFailures) counters_.memory_engine_pause_events.Add();
   --taken.in_flight;
   --slot.session->account->engine_copies;
 }
@@ -126,7 +129,7 @@ void EngineCopies::GiveUp() {
   std::vector<bool> in_flight(slots_.size(), true);
   for (const uint32_t cookie : free_) in_flight[cookie] = false;
   for (uint32_t cookie = 0; cookie < slots_.size(); ++cookie)
-    if (in_flight[cookie]) Complete(cookie, false);
+    if (in_flight[cookie]) End(cookie, false);
 }
 
 // Waits until none of a session's copies is in flight. As long as the engine may read the packets
@@ -134,13 +137,20 @@ void EngineCopies::GiveUp() {
 // taken from its device, or waited for without end. The watchdog finds a worker that stays here.
 void EngineCopies::Await(const EngineOps& taken) {
   constexpr uint32_t kRoundsPerLook = 1024;
-  const TimePoint begun = MonotonicNow();
+  TimePoint silent_since = MonotonicNow();
+  bool answered = false;  // since the last look at the time
   for (uint32_t round = 0; taken.in_flight != 0; ++round) {
-    if (Poll()) continue;
-    if (round == 0) counters_.memory_engine_wait_events.Add();
-    Pause(round);
-    if (round % kRoundsPerLook == kRoundsPerLook - 1 && MonotonicNow() - begun > memory::kCopyLost)
-      GiveUp();
+    if (Poll()) {
+      answered = true;
+    } else {
+      if (round == 0) counters_.memory_engine_wait_events.Add();
+      Pause(round);
+    }
+    if (round % kRoundsPerLook != kRoundsPerLook - 1) continue;
+    const TimePoint now = MonotonicNow();
+    if (std::exchange(answered, false)) silent_since = now;
+    // The worker itself may have stood still meanwhile, so the engine is asked once more.
+    if (now - silent_since > memory::kCopyLost && !Poll()) GiveUp();
   }
 }
 

@@ -65,7 +65,7 @@ class EngineCopies {
   bool Overlaps(const EngineOps& taken, const memory::MemoryOp& op) const;
   bool GiveToEngine(WorkerSession& session, const memory::MemoryOp& op);
   bool Poll();
-  void Complete(uint32_t cookie, bool copied);
+  void End(uint32_t cookie, bool copied);
   void Await(const EngineOps& taken);
   void GiveUp();
 

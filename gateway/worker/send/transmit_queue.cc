@@ -96,16 +96,29 @@ bool TransmitQueue::Transmit(FlushedMemory) {
     Account* const account = waiting_[begin].account;
     port::PacketPort& port = *ports_[device];
     const size_t end = CollectBurst(begin, contended);
-    uint64_t bytes = 0;
-    for (const port::TxPacket* packet : burst_) bytes += packet->length + wire::kIcrcLength;
+    uint64_t bytes = 0, referring = 0, referred_bytes = 0;
+    for (const port::TxPacket* packet : burst_) {
+      bytes += packet->length + wire::kIcrcLength;
+      if (!packet->refers()) continue;
+      ++referring;
+      referred_bytes += packet->outside.length;
+    }
     const size_t taken = port.Transmit(burst_);
     for (size_t i = taken; i < burst_.size(); ++i) {
       bytes -= burst_[i]->length + wire::kIcrcLength;
+      if (burst_[i]->refers()) {
+        --referring;
+        referred_bytes -= burst_[i]->outside.length;
+      }
       burst_[i]->Flatten();
       waiting_[kept++] = waiting_[begin + i];
     }
     counters_.tx_packets.Add(taken);
     counters_.tx_bytes.Add(bytes);
+    if (referring != 0) {
+      counters_.memory_reference_operations.Add(referring);
+      counters_.memory_reference_bytes.Add(referred_bytes);
+    }
     if (taken < burst_.size()) counters_.tx_pushback_events.Add();
     progress |= taken != 0;
     begin = end;

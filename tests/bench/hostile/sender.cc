@@ -28,7 +28,7 @@ constexpr uint16_t kForgedIpId = 1;
 
 }  // namespace
 
-Sender::Sender(const char* own, const char* gateway, uint16_t port) {
+Sender::Sender(const char* own, const char* gateway, uint16_t port) : port_(port) {
   socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -90,7 +90,7 @@ void Sender::SendRaw(const Bytes& bytes) {
   header.ip_dst.s_addr = htonl(path_.destination.V4());
   udphdr udp{};
   udp.uh_sport = htons(path_.source_port);
-  udp.uh_dport = htons(wire::kRocePort);
+  udp.uh_dport = htons(port_);
   udp.uh_ulen = htons(static_cast<uint16_t>(sizeof udp + bytes.size()));
   Bytes datagram(sizeof header + sizeof udp);
   header.ip_len = htons(static_cast<uint16_t>(datagram.size() + bytes.size()));

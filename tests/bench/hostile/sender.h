@@ -33,6 +33,7 @@ class Sender {
  private:
   int socket_;
   bool forges_ = false;
+  uint16_t port_;  // of the gateway
   wire::Path path_;
 };
 

@@ -78,6 +78,23 @@ TEST(HeapReturn, MemoryThatIsFreedAfterALook_GoesBackToo) {
   EXPECT_LT(ResidentBytes(), before + 64 * kMiB);
 }
 
+TEST(HeapReturn, SecondBurstOfTheSameSize_GoesBackToo) {
+  ControlLoop loop;
+  uint64_t charged = 0;
+  session::HeapReturn heap(loop, [&charged] { return charged; });
+  const size_t before = ResidentBytes();
+  std::vector<std::unique_ptr<char[]>> last;
+  for (uint64_t burst = 1; burst <= 2; ++burst) {
+    charged = 256 * kMiB;
+    heap.Destroyed(1);
+    last.push_back(LeaveHoles(256 * kMiB));
+    charged = 0;
+    heap.Destroyed(1);
+    while (heap.count() < burst) loop.RunOnce(Seconds(1));
+    EXPECT_LT(ResidentBytes(), before + 64 * kMiB) << burst;
+  }
+}
+
 TEST(HeapReturn, FewDestroyedObjects_AreNotWorthALook) {
   SessionHost host(2);
   TestProgram program(host);

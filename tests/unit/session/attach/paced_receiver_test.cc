@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rate at which a pool's programs may cost the daemon processes.
+// The turns in which a pool's programs may cost the daemon processes.
 #include "gateway/session/descriptors/paced_receiver.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "gateway/base/timing/monotonic_clock.h"
@@ -39,37 +40,65 @@ void Take(DescriptorReceiver& receiver, uint32_t messages) {
 }
 
 // Least time of the messages beyond the burst, less one that came with the passing time.
-Duration LeastTime() { return Seconds(1) / PacedReceiver::kPerSecond * (kOver - 1); }
+Duration LeastTime() { return Seconds(1) / DescriptorTurns::kPerSecond * (kOver - 1); }
 
-TEST(PacedReceiver, CostlyMessages_WaitBeyondTheBurst) {
-  PoolReceivers receivers;
-  const auto receiver = receivers.Of(1, std::make_shared<Costs>(true));
+class PacedReceiverTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<DescriptorReceiver> Of(uint64_t pool, bool costly) {
+    return receivers_.Of(pool, std::make_shared<Costs>(costly));
+  }
+  // Makes the pool's connections wait for seconds.
+  void UseUp(uint64_t pool) {
+    receivers_.SetPaced(false);
+    Take(*Of(pool, true), DescriptorTurns::kBurst + 60 * DescriptorTurns::kPerSecond);
+    receivers_.SetPaced(true);
+  }
+  PoolReceivers receivers_;
+};
+
+TEST_F(PacedReceiverTest, CostlyMessages_WaitBeyondTheBurst) {
   const TimePoint begun = MonotonicNow();
-  Take(*receiver, PacedReceiver::kBurst + kOver);
+  Take(*Of(1, true), DescriptorTurns::kBurst + kOver);
   EXPECT_GE(MonotonicNow() - begun, LeastTime());
 }
 
-TEST(PacedReceiver, Discards_WaitBeyondTheBurst) {
-  PacedReceiver receiver(std::make_shared<Costs>(false));
+TEST_F(PacedReceiverTest, CostlyMessagesOfManyConnections_CountTogether) {
   const TimePoint begun = MonotonicNow();
-  for (uint32_t i = 0; i < PacedReceiver::kBurst + kOver; ++i) EXPECT_TRUE(receiver.Discard(-1));
+  for (uint32_t i = 0; i < DescriptorTurns::kBurst; ++i) Take(*Of(1, true), 1);
+  Take(*Of(1, true), kOver);
   EXPECT_GE(MonotonicNow() - begun, LeastTime());
 }
 
-TEST(PacedReceiver, MessagesAsWanted_DoNotWait) {
-  PacedReceiver receiver(std::make_shared<Costs>(false));
+TEST_F(PacedReceiverTest, Discards_WaitBeyondTheBurst) {
+  const auto receiver = Of(1, false);
   const TimePoint begun = MonotonicNow();
-  Take(receiver, 100 * PacedReceiver::kBurst);
-  EXPECT_LT(MonotonicNow() - begun, Seconds(60)) << "costly ones would take minutes";
+  for (uint32_t i = 0; i < DescriptorTurns::kBurst + kOver; ++i) EXPECT_TRUE(receiver->Discard(-1));
+  EXPECT_GE(MonotonicNow() - begun, LeastTime());
 }
 
-TEST(PacedReceiver, OtherPool_HasItsOwnRate) {
-  PoolReceivers receivers;
-  const auto costly = std::make_shared<Costs>(true);
-  const auto first = receivers.Of(1, costly);
-  const auto second = receivers.Of(2, costly);
-  EXPECT_NE(first, second);
-  EXPECT_EQ(receivers.Of(1, costly), first) << "a program that comes again gets no new burst";
+TEST_F(PacedReceiverTest, MessagesAsWanted_WaitForNobody) {
+  UseUp(1);
+  const TimePoint begun = MonotonicNow();
+  Take(*Of(1, false), 1000);
+  EXPECT_LT(MonotonicNow() - begun, Seconds(30)) << "the next turn is a minute away";
+}
+
+TEST_F(PacedReceiverTest, OtherPool_HasItsOwnTurns) {
+  UseUp(1);
+  const TimePoint begun = MonotonicNow();
+  EXPECT_TRUE(Of(2, true)->Discard(-1));
+  EXPECT_LT(MonotonicNow() - begun, Seconds(30)) << "the next turn of the first is a minute away";
+}
+
+TEST_F(PacedReceiverTest, NotPaced_WaitsEnd) {
+  UseUp(1);
+  const auto receiver = Of(1, true);
+  const TimePoint begun = MonotonicNow();
+  std::thread waits([&] { EXPECT_TRUE(receiver->Discard(-1)); });
+  receivers_.SetPaced(false);
+  waits.join();
+  EXPECT_TRUE(receiver->Discard(-1));
+  EXPECT_LT(MonotonicNow() - begun, Seconds(30)) << "the next turn is a minute away";
 }
 
 }  // namespace
