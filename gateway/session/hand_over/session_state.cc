@@ -71,13 +71,13 @@ void ClientSession::Offer(OfferedFds& fds) const {
 void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   const StateRecord record(state, StateKind::kSession);
   auto& [ready_call, ended_call, id, services, cm, captures, pool, slot, trusted, peer, sink,
-         call_queue, blocking, dropping, attached_ns, greeted, library_minor, link_error, ending,
-         ended, pending, counted, end_waits, reserve, segment, event_backlog, objects, doorbells,
-         linked, lines, wake_fds, client_memory] = *this;
+         call_queue, receiver, blocking, dropping, attached_ns, greeted, library_minor, link_error,
+         ending, ended, pending, counted, end_waits, reserve, segment, event_backlog, objects,
+         doorbells, linked, lines, wake_fds, client_memory] = *this;
   // Links, and what the owner hands over.
   (void)ready_call, (void)ended_call, (void)id, (void)services, (void)cm, (void)captures,
       (void)pool, (void)slot, (void)peer;
-  (void)sink, (void)call_queue, (void)reserve, (void)link_error;
+  (void)sink, (void)call_queue, (void)receiver, (void)reserve, (void)link_error;
   // No request is in progress.
   (void)blocking, (void)dropping, (void)ending, (void)ended, (void)pending, (void)counted;
   (void)end_waits;
