@@ -158,7 +158,7 @@ class UnstableMemory {
 // way are dropped by their receiver.
 void ChangingMemory(const Server& server) {
   constexpr uint32_t kLength = 1 << 16;
-  const Talk talk(server, 16, 4, kLength);
+  const Talk talk(server, 4, 4, kLength);
   UnstableMemory memory;
   ibv_mr* const mr =
       ibv_reg_mr(talk.pd(), memory.at(), UnstableMemory::kBytes, IBV_ACCESS_LOCAL_WRITE);
