@@ -16,6 +16,8 @@ using take_over::Refuse;
 
 // The end of the process and of its connection are reported in any order.
 constexpr Duration kRefusalFollowsWithin = Milliseconds(50);
+// A killed process that hangs in the kernel is not waited for any longer.
+constexpr Duration kKilledWithin = Seconds(5);
 
 TakeOverOutcome OutcomeOf(const Refuse& refuse) {
   TakeOverOutcome outcome;
@@ -32,10 +34,28 @@ void OrderedTakeOver::Start(Done done) {
   StatusOr<UniqueFd> spawned = Status(ENOSYS, "this process cannot start another one");
   if (spawn_) spawned = spawn_();
   if (!spawned.ok()) return done(OutcomeOf({Refusal::kStart, spawned.status().text()}));
+  const auto watch = loop_.Watch(spawned->get(), EPOLLIN, [this](uint32_t) { OnProcessEnded(); });
+  if (watch == 0) {
+    KillAndReap(*spawned);
+    return done(OutcomeOf({Refusal::kStart, "the end of the new process cannot be watched"}));
+  }
   process_ = std::move(*spawned);
+  watch_ = watch;
   done_ = std::move(done);
   refuse_.reset();
-  watch_ = loop_.Watch(process_.get(), EPOLLIN, [this](uint32_t) { OnProcessEnded(); });
+  deadline_ = loop_.At(ControlLoop::Now() + limit_, [this] { OnDeadline(); });
+}
+
+void OrderedTakeOver::OnDeadline() {
+  const Refuse refuse = refuse_.value_or(
+      Refuse{Refusal::kDeadline, "the new process neither took over nor ended within " +
+                                     std::to_string(limit_.ns / 1'000'000'000) + " s"});
+  refuse_ = refuse;
+  Kill(process_);
+  deadline_ = loop_.At(ControlLoop::Now() + kKilledWithin, [this, refuse] {
+    deadline_ = 0;
+    Finish(OutcomeOf(refuse));
+  });
 }
 
 void OrderedTakeOver::OnRefused(const Refuse& refuse) {
@@ -68,6 +88,7 @@ void OrderedTakeOver::Stop() {
 void OrderedTakeOver::Finish(const StatusOr<TakeOverOutcome>& outcome) {
   loop_.Unwatch(std::exchange(watch_, 0));
   loop_.Cancel(std::exchange(ended_, 0));
+  loop_.Cancel(std::exchange(deadline_, 0));
   process_.Reset();
   std::exchange(done_, nullptr)(outcome);
 }

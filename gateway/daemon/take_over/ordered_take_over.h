@@ -22,7 +22,13 @@ class OrderedTakeOver {
   // Starts the process that takes over; returns its pidfd.
   using Spawn = std::function<StatusOr<UniqueFd>()>;
 
-  explicit OrderedTakeOver(ControlLoop& loop) : loop_(loop) {}
+  // More than six refusals of a process that tries again, each with all its phases, take.
+  static constexpr Duration kUsualLimit = Seconds(180);
+
+  // `limit`: time after which the started process is killed if it has neither taken over nor ended;
+  // this process goes on then.
+  explicit OrderedTakeOver(ControlLoop& loop, Duration limit = kUsualLimit)
+      : loop_(loop), limit_(limit) {}
   ~OrderedTakeOver() { Stop(); }
   OrderedTakeOver(const OrderedTakeOver&) = delete;
   OrderedTakeOver& operator=(const OrderedTakeOver&) = delete;
@@ -41,14 +47,17 @@ class OrderedTakeOver {
 
  private:
   void OnProcessEnded();
+  void OnDeadline();
   void Finish(const StatusOr<service::TakeOverOutcome>& outcome);
 
   ControlLoop& loop_;
+  const Duration limit_;
   Spawn spawn_;
   Done done_;  // set: a take-over is in progress
   UniqueFd process_;
   ControlLoop::WatchId watch_ = 0;
   ControlLoop::TimerId ended_ = 0;
+  ControlLoop::TimerId deadline_ = 0;
   std::string end_;                          // how the process ended
   std::optional<take_over::Refuse> refuse_;  // newest since the start
 };

@@ -86,7 +86,25 @@ StatusOr<UniqueFd> SpawnSuccessor(const Invocation& invocation) {
   ::posix_spawnattr_destroy(&attributes);
   if (error != 0)
     return Status(error, "take-over: " + invocation.program + ": " + std::strerror(error));
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (!process.valid()) {
+    // The end of the process could not be watched, for example without a free descriptor.
+    const int reason = errno;
+    (void)::kill(child, SIGKILL);
+    (void)::waitpid(child, nullptr, 0);
+    return Status(reason, std::string("take-over: pidfd_open: ") + std::strerror(reason));
+  }
+  return process;
+}
+
+void Kill(const UniqueFd& process) {
+  (void)::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+}
+
+void KillAndReap(const UniqueFd& process) {
+  Kill(process);
+  siginfo_t info{};
+  (void)::waitid(P_PIDFD, static_cast<id_t>(process.get()), &info, WEXITED);
 }
 
 std::string Reap(const UniqueFd& process) {

@@ -25,6 +25,10 @@ struct Invocation {
 // Starts the program's file with the same arguments and --take-over. The process goes on without
 // this one. Returns a pidfd, which is readable when the process has ended: call Reap then.
 StatusOr<UniqueFd> SpawnSuccessor(const Invocation& invocation);
+// Sends SIGKILL to the process. The pidfd becomes readable when the process has ended.
+void Kill(const UniqueFd& process);
+// Does the same and waits for the end.
+void KillAndReap(const UniqueFd& process);
 // Returns how the process ended: "ended with status 2", "was killed by signal 9".
 std::string Reap(const UniqueFd& process);
 

@@ -2,6 +2,7 @@
 // Take-over that the daemon starts itself: each end that its process can take.
 #include "gateway/daemon/take_over/ordered_take_over.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -26,8 +27,9 @@ class OrderedTakeOverTest : public ::testing::Test {
     if (child_ > 0 && kill(child_, SIGKILL) == 0) waitpid(child_, nullptr, 0);
   }
   // The process ends with the status; -1: it waits to be killed.
-  void SpawnProcess(int status) {
-    take_over_.SetSpawn([this, status]() -> StatusOr<UniqueFd> {
+  void SpawnProcess(int status) { SpawnProcess(status, take_over_); }
+  void SpawnProcess(int status, OrderedTakeOver& take_over) {
+    take_over.SetSpawn([this, status]() -> StatusOr<UniqueFd> {
       child_ = fork();
       if (child_ == 0) {
         if (status < 0) pause();
@@ -36,8 +38,9 @@ class OrderedTakeOverTest : public ::testing::Test {
       return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, child_, 0)));
     });
   }
-  void Start() {
-    take_over_.Start([this](const StatusOr<TakeOverOutcome>& outcome) {
+  void Start() { Start(take_over_); }
+  void Start(OrderedTakeOver& take_over) {
+    take_over.Start([this](const StatusOr<TakeOverOutcome>& outcome) {
       EXPECT_FALSE(outcome_.has_value());
       outcome_ = outcome;
     });
@@ -117,6 +120,38 @@ TEST_F(OrderedTakeOverTest, ARefusalOfTheTakeOverBeforeIsForgotten) {
   outcome_.reset();
   Start();
   EXPECT_EQ(Await().value().refusal, "start");
+}
+
+TEST_F(OrderedTakeOverTest, AProcessThatNeitherAsksNorEndsIsKilled) {
+  OrderedTakeOver take_over(loop_, Milliseconds(100));
+  SpawnProcess(-1, take_over);
+  Start(take_over);
+  EXPECT_EQ(Await().value().refusal, "deadline");
+  EXPECT_FALSE(take_over.is_in_progress());
+  EXPECT_EQ(waitpid(child_, nullptr, 0), -1) << "it was reaped";
+  child_ = 0;
+  outcome_.reset();
+  SpawnProcess(2, take_over);
+  Start(take_over);
+  EXPECT_EQ(Await().value().refusal, "start");
+}
+
+TEST_F(OrderedTakeOverTest, TheRefusalOfAKilledProcessIsTheResult) {
+  OrderedTakeOver take_over(loop_, Milliseconds(100));
+  SpawnProcess(-1, take_over);
+  Start(take_over);
+  take_over.OnRefused({Refusal::kSessions, "XRC domains"});
+  EXPECT_EQ(Await().value().refusal, "sessions");
+}
+
+TEST_F(OrderedTakeOverTest, AProcessThatCannotBeWatchedIsRefused) {
+  // epoll does not take a regular file.
+  take_over_.SetSpawn([]() -> StatusOr<UniqueFd> {
+    return UniqueFd(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  });
+  Start();
+  EXPECT_EQ(Await().value().refusal, "start");
+  EXPECT_FALSE(take_over_.is_in_progress());
 }
 
 TEST_F(OrderedTakeOverTest, AStopFailsIt) {
