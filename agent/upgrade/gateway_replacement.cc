@@ -43,8 +43,6 @@ void GatewayReplacement::Start(const fleet::v1::ReplaceGateway& question, Part p
     }
     return waiting_.push_back(std::move(part));
   }
-  if (last_.has_value() && question.take_overs() == take_overs_) return part(*last_);
-  last_.reset();
   waiting_.push_back(std::move(part));
   take_overs_ = question.take_overs();
   limit_ = Seconds(
@@ -93,6 +91,7 @@ void GatewayReplacement::OnStatus(const types::v1::GatewayStatus& status) {
   const uint64_t count = status.take_overs().count();
   const int64_t started_ns = TimeUtil::TimestampToNanoseconds(status.start_time());
   if (count > take_overs_) {
+    if (IsReported(status)) report_ = *last_;
     if (status.ready()) return Finish();
     problem_ = "the new gateway is not ready: " + status.not_ready_reason();
     return LookLater();
@@ -103,6 +102,16 @@ void GatewayReplacement::OnStatus(const types::v1::GatewayStatus& status) {
   started_ns_ = started_ns;
   if (ordered_) return LookLater();
   Order();
+}
+
+bool GatewayReplacement::IsReported(const types::v1::GatewayStatus& status) const {
+  if (!last_.has_value()) return false;
+  // A gateway without a predecessor counts from 0 again: the count alone does not name a take-over.
+  const types::v1::GatewayStatus& after = last_->after();
+  return status.take_overs().count() == take_overs_ + 1 &&
+         status.take_overs().count() == after.take_overs().count() &&
+         TimeUtil::TimestampToNanoseconds(status.start_time()) ==
+             TimeUtil::TimestampToNanoseconds(after.start_time());
 }
 
 void GatewayReplacement::Order() {
@@ -158,7 +167,7 @@ void GatewayReplacement::Finish() {
   }
   TunnelAnswer answer;
   *answer.mutable_replacement() = report_;
-  if (report_.reason().empty()) last_ = answer;
+  if (report_.reason().empty()) last_ = report_;
   const std::vector<Part> waiting = std::exchange(waiting_, {});
   for (const Part& part : waiting) part(answer);
 }

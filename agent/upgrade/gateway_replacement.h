@@ -39,6 +39,8 @@ class GatewayReplacement {
   void LookLater();
   void OnLook(const fleet::v1::TunnelAnswer& answer);
   void OnStatus(const types::v1::GatewayStatus& status);
+  // Returns true if `last_` describes the take-over that brought the process of this status.
+  bool IsReported(const types::v1::GatewayStatus& status) const;
   void Order();
   void OnOrdered(const TakeOverAnswer& answer);
   // Ends without a replacement; `reason`: machine-readable word.
@@ -56,9 +58,9 @@ class GatewayReplacement {
   bool ordered_ = false;  // the order may have been carried out
   fleet::v1::ReplacementReport report_;
   std::string problem_;  // newest reason for waiting
-  // Answer to the last question of this number of take-overs, if it was a success: a controller
-  // that did not get it asks again.
-  std::optional<fleet::v1::TunnelAnswer> last_;
+  // Report of the last success: a controller that did not get it asks again. Used while the process
+  // that it describes is the gateway.
+  std::optional<fleet::v1::ReplacementReport> last_;
   ControlLoop::TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -54,6 +54,11 @@ class ScriptedGateway final : public GatewayPort {
     }
     (void)loop_.Post([answer, done = std::move(done)] { done(answer); });
   }
+  // A process without a predecessor takes the place of one that crashed.
+  void Restart() {
+    status.clear_take_overs();
+    Start();
+  }
   void Replace() {
     status.mutable_take_overs()->set_count(status.take_overs().count() + 1);
     Start();
@@ -198,6 +203,24 @@ TEST_F(GatewayReplacementTest, AnAgentThatWasRestartedFindsTheTakeOverThatWas) {
   EXPECT_EQ(report.reason(), "");
   EXPECT_EQ(report.after().version(), "0.2");
   EXPECT_EQ(gateway_.orders, 0);
+}
+
+TEST_F(GatewayReplacementTest, ASuccessBeforeACrashOfTheGatewayIsNotReportedAgain) {
+  (void)Replace(0);
+  gateway_.Restart();
+  EXPECT_EQ(gateway_.status.version(), "0.3");
+  EXPECT_EQ(Replace(0).after().version(), "0.4");
+  EXPECT_EQ(gateway_.orders, 2);
+}
+
+TEST_F(GatewayReplacementTest, ATakeOverAfterACrashIsNotTheOneBeforeIt) {
+  (void)Replace(0);
+  gateway_.Restart();
+  gateway_.Replace();
+  const ReplacementReport report = Replace(0);
+  EXPECT_EQ(report.after().version(), "0.4");
+  EXPECT_FALSE(report.has_handed_over());
+  EXPECT_EQ(gateway_.orders, 1);
 }
 
 TEST_F(GatewayReplacementTest, AnotherQuestionMeanwhileIsRefused) {
