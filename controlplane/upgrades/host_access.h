@@ -44,30 +44,41 @@ struct Arrived {
   HostAnswer answer;
 };
 
-// Queue of answers, bounded by the questions in flight. Shared with callbacks that may come after
-// the driver's end. Any thread.
+// Queue of answers, bounded by the questions in flight. Answers stay until the driver can handle
+// them. Shared with callbacks that may come after the driver's end. Any thread.
 class Inbox {
  public:
   void Put(Arrived arrived) {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(arrived));
+    woken_ = true;
     changed_.notify_one();
   }
-  // Wakes a waiting Take.
+  // Wakes a waiting Await.
   void Wake() {
     const std::lock_guard lock(mutex_);
     woken_ = true;
     changed_.notify_one();
   }
-  // Returns the next answer; nullopt: none came before the timeout or a Wake.
-  std::optional<Arrived> Take(std::chrono::milliseconds timeout) {
+  // Waits for the next Put or Wake. Answers that wait already do not end it: a driver without a
+  // store would ask the store without a pause.
+  void Await(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, timeout, [this] { return woken_ || !waiting_.empty(); });
+    changed_.wait_for(lock, timeout, [this] { return woken_; });
     woken_ = false;
+  }
+  // Returns the next answer; nullopt: there is none.
+  std::optional<Arrived> Take() {
+    const std::lock_guard lock(mutex_);
     if (waiting_.empty()) return std::nullopt;
     Arrived arrived = std::move(waiting_.front());
     waiting_.pop_front();
     return arrived;
+  }
+  // Drops all answers.
+  void Clear() {
+    const std::lock_guard lock(mutex_);
+    waiting_.clear();
   }
 
  private:

@@ -65,7 +65,8 @@ UpgradeDriver::~UpgradeDriver() {
 
 void UpgradeDriver::Run() {
   while (!stopping_) {
-    Pass(inbox_->Take(kPass));
+    inbox_->Await(kPass);
+    Pass();
     Post();
   }
   Forget();
@@ -83,28 +84,34 @@ void UpgradeDriver::Forget() {
   stored_.reset();
   asked_.clear();
   again_at_.clear();
+  away_since_.clear();
+  inbox_->Clear();
 }
 
-void UpgradeDriver::Pass(const std::optional<Arrived>& first) {
+void UpgradeDriver::Pass() {
   const std::optional<store::Term> term = election_.term();
   if (term_ != term) {
     Forget();
     newest_.reset();
     records_.Forget();
+    driven_since_ = Now();
   }
   term_ = term;
   if (!term_.has_value()) return;
   RecordTakeOvers();
   if (!Load()) return;
-  std::optional<Arrived> arrived = first;
-  while (arrived.has_value() && stored_.has_value()) {
+  // Each answer that is taken is handled: one whose step is not stored is asked for again, and
+  // those behind it wait until the upgrade was read again.
+  while (stored_.has_value()) {
+    const std::optional<Arrived> arrived = inbox_->Take();
+    if (!arrived.has_value()) break;
     OnAnswer(*arrived);
-    arrived = inbox_->Take(std::chrono::milliseconds(0));
   }
   // A step that was not stored is made again from what the store has.
   if (!stored_.has_value()) return;
   if (!Store([this](Upgrade& upgrade) {
-        return Advance([this](const std::string& name) { return StateOf(name); }, Now(), upgrade);
+        return Advance([this](const std::string& name) { return StateOf(name); },
+                       {.now = Now(), .driven_since = driven_since_}, upgrade);
       }))
     return;
   AskDue();
@@ -170,6 +177,11 @@ bool UpgradeDriver::Store(const std::function<Step(Upgrade&)>& change) {
 HostState UpgradeDriver::StateOf(const std::string& gateway) {
   HostState state = hosts_.StateOf(gateway);
   state.answers = !again_at_.contains(gateway);
+  if (state.connected && state.answers) {
+    away_since_.erase(gateway);
+  } else {
+    state.away_since = away_since_.try_emplace(gateway, Now()).first->second;
+  }
   return state;
 }
 

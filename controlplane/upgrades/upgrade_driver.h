@@ -39,7 +39,7 @@ class UpgradeDriver {
   };
 
   void Run();
-  void Pass(const std::optional<Arrived>& first);
+  void Pass();
   // Reads the upgrade in progress, if it has changed. Returns false if there is none.
   bool Load();
   void Forget();
@@ -68,6 +68,10 @@ class UpgradeDriver {
   std::map<std::string, Question> asked_;     // by gateway
   // Gateways whose last question failed; value: when it is asked again, seconds since 1970.
   std::map<std::string, int64_t> again_at_;
+  // Gateways that were not connected or gave no answer at the last look; value: since when in this
+  // term, seconds since 1970.
+  std::map<std::string, int64_t> away_since_;
+  int64_t driven_since_ = 0;  // begin of the term, seconds since 1970
   uint64_t questions_ = 0;
   TakeOverRecords records_;
   int64_t record_at_ = 0;  // seconds since 1970

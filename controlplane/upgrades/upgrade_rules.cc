@@ -36,7 +36,8 @@ bool HasEnded(UpgradedGateway::State state) {
 }
 
 bool HasFailed(UpgradedGateway::State state) {
-  return state == UpgradedGateway::REFUSED || state == UpgradedGateway::FAILED;
+  return state == UpgradedGateway::REFUSED || state == UpgradedGateway::FAILED ||
+         state == UpgradedGateway::LOST;
 }
 
 // Reads "3" or "10%" as a number of gateways.
@@ -106,7 +107,8 @@ uint32_t CountOf(const Upgrade& upgrade, UpgradedGateway::State state) {
 }
 
 uint32_t Failures(const Upgrade& upgrade) {
-  return CountOf(upgrade, UpgradedGateway::REFUSED) + CountOf(upgrade, UpgradedGateway::FAILED);
+  return CountOf(upgrade, UpgradedGateway::REFUSED) + CountOf(upgrade, UpgradedGateway::FAILED) +
+         CountOf(upgrade, UpgradedGateway::LOST);
 }
 
 // Pauses a running upgrade that has more failures than it may have.
@@ -125,26 +127,32 @@ void Fail(int index, UpgradedGateway::State state, const std::string& reason,
   PauseAtFailure(index, upgrade, changer);
 }
 
-void MissDeadlines(int64_t now, Upgrade& upgrade, Changer& changer) {
+void MissDeadlines(const Times& times, Upgrade& upgrade, Changer& changer) {
+  // A controller that has just taken over asks the agent before it gives up: the agent may have
+  // replaced the gateway while no controller ran.
+  const int64_t asked_until =
+      times.driven_since + int64_t{upgrade.spec().time_limit_seconds()} + kReportMargin;
   for (int i = 0; i < upgrade.gateways_size(); ++i) {
-    const UpgradedGateway& gateway = upgrade.gateways(i);
-    if (gateway.state() != UpgradedGateway::REPLACING || now < gateway.deadline().seconds())
+    UpgradedGateway& gateway = *upgrade.mutable_gateways(i);
+    if (gateway.state() != UpgradedGateway::REPLACING ||
+        times.now < std::max(gateway.deadline().seconds(), asked_until))
       continue;
+    gateway.set_result_unknown(true);
     Fail(i, UpgradedGateway::FAILED, "deadline", "its agent has not reported in time", upgrade,
          changer);
   }
 }
 
 void SkipAndLose(const Hosts& hosts, int64_t now, Upgrade& upgrade, Changer& changer) {
-  const bool late =
-      now >= upgrade.wave_time().seconds() + int64_t{upgrade.spec().lost_after_seconds()};
   for (int i = 0; i < upgrade.gateways_size(); ++i) {
     const UpgradedGateway& gateway = upgrade.gateways(i);
     if (gateway.state() != UpgradedGateway::WAITING || gateway.wave() > upgrade.wave()) continue;
     const HostState host = hosts(gateway.name());
+    const int64_t away_since = std::max(upgrade.wave_time().seconds(), host.away_since);
+    const bool late = now >= away_since + int64_t{upgrade.spec().lost_after_seconds()};
     if (late && (!host.connected || !host.answers)) {
-      changer.SetState(i, UpgradedGateway::LOST, host.connected ? "no_answer" : "not_connected",
-                       {});
+      Fail(i, UpgradedGateway::LOST, host.connected ? "no_answer" : "not_connected", {}, upgrade,
+           changer);
     } else if (host.connected && !upgrade.spec().version().empty() &&
                host.version == upgrade.spec().version()) {
       changer.SetState(i, UpgradedGateway::SKIPPED, "version", "it has version " + host.version);
@@ -177,10 +185,10 @@ void EndWave(const Hosts& hosts, int64_t now, Upgrade& upgrade, Changer& changer
   if (now < end) return;
   for (int i = 0; i < upgrade.gateways_size(); ++i) {
     const UpgradedGateway& gateway = upgrade.gateways(i);
-    if (gateway.state() != UpgradedGateway::REPLACED || gateway.wave() != upgrade.wave() ||
-        hosts(gateway.name()).connected)
-      continue;
-    if (now < end + kReconnectsWithin) return;
+    if (gateway.state() != UpgradedGateway::REPLACED || gateway.wave() != upgrade.wave()) continue;
+    const HostState host = hosts(gateway.name());
+    if (host.connected) continue;
+    if (now < std::max(end, host.away_since) + kReconnectsWithin) return;
     Fail(i, UpgradedGateway::FAILED, "disconnected", "it is not connected after its wave", upgrade,
          changer);
   }
@@ -196,19 +204,28 @@ void EndWave(const Hosts& hosts, int64_t now, Upgrade& upgrade, Changer& changer
 }
 
 // Returns what is wrong with a gateway that was replaced, as a word and a text.
-std::pair<std::string, std::string> Judge(const UpgradeSpec& spec,
+std::pair<std::string, std::string> Judge(const UpgradeSpec& spec, const UpgradedGateway& gateway,
                                           const fleet::v1::ReplacementReport& report) {
   const types::v1::GatewayStatus& after = report.after();
+  if (report.has_after() && after.take_overs().count() <= gateway.take_overs()) {
+    return {"not_replaced", "it has counted " + std::to_string(after.take_overs().count()) +
+                                " take-overs, and " + std::to_string(gateway.take_overs()) +
+                                " before the order"};
+  }
   if (!after.ready()) return {"not_ready", Short(after.not_ready_reason())};
   if (!spec.version().empty() && after.version() != spec.version()) {
     return {"version", "it has version " + Short(after.version()) + ", not " + spec.version() +
                            ": is the package installed?"};
   }
-  if (!spec.sessions_may_end() && report.has_handed_over() &&
-      after.totals().sessions() < report.handed_over().sessions()) {
+  // The report of a take-over whose answer was lost does not know what went over.
+  const bool known = report.has_handed_over();
+  const uint64_t before = known ? report.handed_over().sessions() : gateway.sessions_before();
+  if (!spec.sessions_may_end() && after.totals().sessions() < before) {
     return {"sessions", std::to_string(after.totals().sessions()) + " of " +
-                            std::to_string(report.handed_over().sessions()) +
-                            " sessions are there afterwards"};
+                            std::to_string(before) + " sessions are there afterwards" +
+                            (known ? ""
+                                   : "; it had those before the order, and it is not known "
+                                     "how many went over")};
   }
   return {};
 }
@@ -259,14 +276,14 @@ std::string Plan(const std::vector<std::string>& gateways, int64_t now, Upgrade&
   return {};
 }
 
-Step Advance(const Hosts& hosts, int64_t now, Upgrade& upgrade) {
+Step Advance(const Hosts& hosts, const Times& times, Upgrade& upgrade) {
   Step step;
-  Changer changer(upgrade, now, step);
-  MissDeadlines(now, upgrade, changer);
+  Changer changer(upgrade, times.now, step);
+  MissDeadlines(times, upgrade, changer);
   if (upgrade.state() == Upgrade::ABORTING && CountOf(upgrade, UpgradedGateway::REPLACING) == 0)
     changer.SetState(Upgrade::ABORTED, upgrade.reason());
-  if (upgrade.state() == Upgrade::RUNNING) SkipAndLose(hosts, now, upgrade, changer);
-  if (upgrade.state() == Upgrade::RUNNING) EndWave(hosts, now, upgrade, changer);
+  if (upgrade.state() == Upgrade::RUNNING) SkipAndLose(hosts, times.now, upgrade, changer);
+  if (upgrade.state() == Upgrade::RUNNING) EndWave(hosts, times.now, upgrade, changer);
   return step;
 }
 
@@ -295,11 +312,17 @@ Step BeginReplacement(int index, const types::v1::GatewayStatus& status, int64_t
     return step;
   Changer changer(upgrade, now, step);
   changer.SetState(index, UpgradedGateway::REPLACING, {}, {});
-  gateway.set_version_before(VersionText(status));
+  const bool was_carried_out =
+      gateway.result_unknown() && status.take_overs().count() == gateway.take_overs() + 1;
+  if (!was_carried_out) {
+    gateway.set_version_before(VersionText(status));
+    gateway.set_take_overs(status.take_overs().count());
+    gateway.set_sessions_before(status.totals().sessions());
+  }
+  gateway.clear_result_unknown();
   gateway.clear_version_after();
   gateway.clear_blackout();
   gateway.clear_handed_over();
-  gateway.set_take_overs(status.take_overs().count());
   gateway.mutable_deadline()->set_seconds(now + upgrade.spec().time_limit_seconds() +
                                           kReportMargin);
   return step;
@@ -314,13 +337,16 @@ Step EndReplacement(int index, const fleet::v1::ReplacementReport& report, int64
   if (report.has_after() && !report.refused())
     gateway.set_version_after(VersionText(report.after()));
   if (!report.reason().empty()) {
+    // An order without an answer may still be carried out after the agent's time limit.
+    gateway.set_result_unknown(report.reason() == "deadline" && !report.refused() &&
+                               report.after().take_overs().count() <= gateway.take_overs());
     Fail(index, report.refused() ? UpgradedGateway::REFUSED : UpgradedGateway::FAILED,
          Short(report.reason()), Short(report.text()), upgrade, changer);
     return step;
   }
   *gateway.mutable_blackout() = report.after().take_overs().last_blackout();
   if (report.has_handed_over()) *gateway.mutable_handed_over() = report.handed_over();
-  const auto [reason, text] = Judge(upgrade.spec(), report);
+  const auto [reason, text] = Judge(upgrade.spec(), gateway, report);
   if (reason.empty()) {
     changer.SetState(index, UpgradedGateway::REPLACED, {}, {});
   } else {
@@ -354,8 +380,7 @@ std::string Give(admin::v1::UpgradeVerb verb, const std::string& principal, int6
     case admin::v1::RETRY_UPGRADE:
       for (int i = 0; i < upgrade.gateways_size(); ++i) {
         const UpgradedGateway::State state = upgrade.gateways(i).state();
-        if (HasFailed(state) || state == UpgradedGateway::LOST)
-          changer.SetState(i, UpgradedGateway::WAITING, {}, {});
+        if (HasFailed(state)) changer.SetState(i, UpgradedGateway::WAITING, {}, {});
       }
       if (step.gateways.empty()) return "it has no failed or lost gateway";
       break;

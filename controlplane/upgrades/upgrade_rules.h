@@ -23,6 +23,9 @@ struct HostState {
   bool connected = false;  // its agent is connected and reaches the gateway
   bool answers = true;     // the last question about its status was answered
   std::string version;     // version of the gateway
+  // Time since which this controller has found the gateway not connected or without an answer,
+  // seconds since 1970; 0: it is there, or was not looked at before.
+  int64_t away_since = 0;
 };
 using Hosts = std::function<HostState(const std::string& gateway)>;
 
@@ -49,15 +52,23 @@ std::string Plan(const std::vector<std::string>& gateways, int64_t now,
 
 bool HasEnded(const admin::v1::Upgrade& upgrade);
 
+// Seconds since 1970.
+struct Times {
+  int64_t now = 0;
+  // Begin of this controller's term. Before it, answers and connections may have been missed.
+  int64_t driven_since = 0;
+};
+
 // Does what is due by time: missed deadlines, lost gateways, ends of waves.
-Step Advance(const Hosts& hosts, int64_t now, admin::v1::Upgrade& upgrade);
+Step Advance(const Hosts& hosts, const Times& times, admin::v1::Upgrade& upgrade);
 
 // Returns the gateways that are to be replaced now: connected ones of the current wave, as many as
 // may be replaced at the same time.
 std::vector<int> Next(const Hosts& hosts, const admin::v1::Upgrade& upgrade);
 
 // Begins the replacement of a gateway; `status`: the gateway's, just read. Store the result before
-// the agent is asked.
+// the agent is asked. If an earlier order of unknown result was carried out, the number of
+// take-overs stays that of the earlier order, so that the agent reports it and replaces nothing.
 Step BeginReplacement(int gateway, const types::v1::GatewayStatus& status, int64_t now,
                       admin::v1::Upgrade& upgrade);
 // Takes an agent's report on a replacement. Foreign input.

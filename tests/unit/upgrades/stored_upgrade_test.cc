@@ -69,7 +69,7 @@ TEST_F(StoredUpgradeTest, TwoUpgradesExcludeEachOtherUntilOneHasEnded) {
   ASSERT_EQ(Give(admin::v1::ABORT_UPGRADE, "anna", 2, after, step), "");
   ASSERT_TRUE(Write(StepOf(stored, after, step)));
   stored = Read("u");
-  const Step end = Advance([](const std::string&) { return HostState(); }, 3, after);
+  const Step end = Advance([](const std::string&) { return HostState(); }, {.now = 3}, after);
   ASSERT_EQ(after.state(), admin::v1::Upgrade::ABORTED);
   ASSERT_TRUE(Write(StepOf(stored, after, end)));
   EXPECT_TRUE(Write(CreationOf(NewUpgrade("v", 1))));

@@ -6,6 +6,8 @@
 #include <grpcpp/support/status.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
@@ -13,9 +15,12 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "controlplane/store/local/memory_store.h"
 #include "rocegw/admin/v1/operations.pb.h"
+#include "tests/support/store/forwarding_store.h"
 
 namespace rocegw::upgrades {
 namespace {
@@ -55,13 +60,40 @@ class SimulatedHosts final : public HostAccess {
         answers = ++orders_ != lose_answer_;
       }
     }
+    if (answers && asynchronous_) {
+      const std::lock_guard lock(mutex_);
+      later_.emplace_back(std::move(done), std::move(answer));
+      return;
+    }
     if (answers) return done(std::move(answer));
     if (on_lost_) on_lost_();
   }
 
+  // Before the driver: answers wait for AnswerAll.
+  void SetAsynchronous() { asynchronous_ = true; }
+  size_t waiting() {
+    const std::lock_guard lock(mutex_);
+    return later_.size();
+  }
+  void AnswerAll() {
+    std::vector<std::pair<std::function<void(HostAnswer)>, HostAnswer>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      all.swap(later_);
+    }
+    for (auto& [done, answer] : all) done(std::move(answer));
+  }
   void SetAway(const std::string& gateway) {
     const std::lock_guard lock(mutex_);
     away_.insert(gateway);
+  }
+  void SetPresent(const std::string& gateway) {
+    const std::lock_guard lock(mutex_);
+    away_.erase(gateway);
+  }
+  void TakeOver(const std::string& gateway) {
+    const std::lock_guard lock(mutex_);
+    ++take_overs_[gateway];
   }
   void SetRefusing(const std::string& gateway, bool refuses) {
     const std::lock_guard lock(mutex_);
@@ -114,9 +146,34 @@ class SimulatedHosts final : public HostAccess {
   std::set<std::string> away_;
   std::set<std::string> refusing_;
   bool old_agents_ = false;
+  bool asynchronous_ = false;
+  std::vector<std::pair<std::function<void(HostAnswer)>, HostAnswer>> later_;
   uint64_t orders_ = 0;
   uint64_t lose_answer_ = 0;
   std::function<void()> on_lost_;
+};
+
+// Store that fails reads, and steps of upgrades, when it is told to.
+class FailingStore final : public testing::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  void TxnHere(store::Transaction transaction, TxnDone done) override {
+    const bool is_step = !transaction.then.empty() && transaction.then[0].key == HeadKey("u");
+    if (is_step && fail_steps.load() > 0 && fail_steps.fetch_sub(1) > 0)
+      return done(Status(EIO, "no step"));
+    ForwardingStore::TxnHere(std::move(transaction), std::move(done));
+  }
+  void RangeAsync(store::RangeRequest request, RangeDone done) override {
+    if (fail_reads && request.range.begin == kActiveKey) {
+      ++failed_reads;
+      return done(Status(EIO, "no read"));
+    }
+    ForwardingStore::RangeAsync(std::move(request), std::move(done));
+  }
+
+  std::atomic<int> fail_steps{0};
+  std::atomic<bool> fail_reads{false};
+  std::atomic<int> failed_reads{0};
 };
 
 class UpgradeDriverTest : public ::testing::Test {
@@ -148,7 +205,7 @@ class UpgradeDriverTest : public ::testing::Test {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < end) {
       if (condition()) return true;
-      (void)watch.Next(std::chrono::seconds(1));
+      (void)watch.Next(std::chrono::milliseconds(100));
     }
     return condition();
   }
@@ -227,6 +284,56 @@ TEST_F(UpgradeDriverTest, ARefusalPausesAndAPersonHasItTriedAgain) {
   hosts_.SetRefusing("gateways/g0", false);
   Order(admin::v1::RETRY_UPGRADE);
   ASSERT_TRUE(AwaitState(Upgrade::DONE));
+  EXPECT_EQ(hosts_.TakeOversOf("gateways/g0"), 1U);
+}
+
+TEST_F(UpgradeDriverTest, AnswersThatComeWhileTheStoreFailsAreNotLost) {
+  hosts_.SetAsynchronous();
+  FailingStore failing(*store_);
+  const auto driver = std::make_unique<UpgradeDriver>(failing, hosts_, board_, "test");
+  Begin(2, 2);
+  ASSERT_TRUE(Await([&] { return hosts_.waiting() == 2; }));
+  failing.fail_reads = true;
+  hosts_.AnswerAll();
+  ASSERT_TRUE(Await([&] { return failing.failed_reads > 1; }));
+  failing.fail_steps = 1;
+  failing.fail_reads = false;
+  ASSERT_TRUE(Await([&] {
+    hosts_.AnswerAll();
+    return Stored().upgrade.state() == Upgrade::DONE;
+  }));
+  EXPECT_EQ(hosts_.orders(), 2U);
+}
+
+TEST_F(UpgradeDriverTest, AGatewayThatIsAwayWhenAnOldWaveHasANewControllerIsNotLost) {
+  Begin(1);
+  StoredUpgrade stored = Stored();
+  Upgrade old = stored.upgrade;
+  old.mutable_wave_time()->set_seconds(Now() - 3600);
+  ASSERT_TRUE(
+      store_->Txn(StepOf(stored, old, {.gateways = {}, .changes = {}, .head = true}))->succeeded);
+  hosts_.SetAway("gateways/g0");
+  const auto driver = NewDriver();
+  // The driver posts after each pass; one with an upgrade follows its first pass.
+  ASSERT_TRUE(Await([this] { return board_.Read().upgrade.has_value(); }));
+  EXPECT_EQ(Stored().upgrade.gateways(0).state(), UpgradedGateway::WAITING);
+  hosts_.SetPresent("gateways/g0");
+  ASSERT_TRUE(AwaitState(Upgrade::DONE));
+  EXPECT_EQ(Stored().upgrade.reason(), "");
+}
+
+TEST_F(UpgradeDriverTest, ATakeOverThatNoControllerSawTheEndOfIsReportedAfterTheDeadline) {
+  Begin(1);
+  StoredUpgrade stored = Stored();
+  Upgrade old = stored.upgrade;
+  types::v1::GatewayStatus status;
+  status.mutable_take_overs();
+  const Step step = BeginReplacement(0, status, Now() - 3600, old);
+  ASSERT_TRUE(store_->Txn(StepOf(stored, old, step))->succeeded);
+  hosts_.TakeOver("gateways/g0");
+  const auto driver = NewDriver();
+  ASSERT_TRUE(AwaitState(Upgrade::DONE));
+  EXPECT_EQ(Stored().upgrade.gateways(0).state(), UpgradedGateway::REPLACED);
   EXPECT_EQ(hosts_.TakeOversOf("gateways/g0"), 1U);
 }
 

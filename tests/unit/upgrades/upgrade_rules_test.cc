@@ -70,13 +70,14 @@ class UpgradeRules : public ::testing::Test {
   }
   Step Proceed(int64_t seconds = 0) {
     now_ += seconds;
-    return Advance(hosts(), now_, upgrade_);
+    return Advance(hosts(), {.now = now_, .driven_since = driven_since_}, upgrade_);
   }
-  Step Start(int index, uint64_t take_overs = 4) {
+  Step Start(int index, uint64_t take_overs = 4, uint64_t sessions = 3) {
     types::v1::GatewayStatus status;
     status.set_version("0.1");
     status.set_revision("abc");
     status.mutable_take_overs()->set_count(take_overs);
+    status.mutable_totals()->set_sessions(sessions);
     return BeginReplacement(index, status, now_, upgrade_);
   }
   static ReplacementReport Good() {
@@ -84,6 +85,7 @@ class UpgradeRules : public ::testing::Test {
     report.mutable_after()->set_ready(true);
     report.mutable_after()->set_version("0.2");
     report.mutable_after()->mutable_totals()->set_sessions(3);
+    report.mutable_after()->mutable_take_overs()->set_count(5);
     report.mutable_after()->mutable_take_overs()->mutable_last_blackout()->set_nanos(9'000'000);
     report.mutable_handed_over()->set_sessions(3);
     return report;
@@ -109,6 +111,7 @@ class UpgradeRules : public ::testing::Test {
   }
 
   int64_t now_ = kBegin;
+  int64_t driven_since_ = kBegin;
   Upgrade upgrade_;
   std::map<std::string, HostState> hosts_;
 };
@@ -227,6 +230,15 @@ TEST_F(UpgradeRules, AGatewayThatIsNotAsItShouldBeAfterwardsHasFailed) {
        [](ReplacementReport& report) {
          report.mutable_after()->mutable_totals()->set_sessions(2);
        }},
+      {"not_replaced",
+       [](ReplacementReport& report) {
+         report.mutable_after()->mutable_take_overs()->set_count(4);
+       }},
+      {"sessions",
+       [](ReplacementReport& report) {
+         report.clear_handed_over();
+         report.mutable_after()->mutable_totals()->set_sessions(2);
+       }},
       {"restarted", [](ReplacementReport& report) { report.set_reason("restarted"); }}};
   spec().set_version("0.2");
   spec().set_max_failures(100);
@@ -261,7 +273,7 @@ TEST_F(UpgradeRules, GatewaysWithTheVersionAreSkipped) {
   EXPECT_EQ(Due(), (std::vector<int>{1}));
 }
 
-TEST_F(UpgradeRules, AGatewayThatIsAwayDoesNotBlockForEver) {
+TEST_F(UpgradeRules, AGatewayThatIsAwayForTooLongIsAFailure) {
   Begin(3);
   HostOf(1).connected = false;
   HostOf(2).answers = false;
@@ -273,9 +285,75 @@ TEST_F(UpgradeRules, AGatewayThatIsAwayDoesNotBlockForEver) {
   EXPECT_EQ(upgrade_.gateways(1).reason(), "not_connected");
   EXPECT_EQ(StateOf(2), UpgradedGateway::LOST);
   EXPECT_EQ(upgrade_.gateways(2).reason(), "no_answer");
+  EXPECT_EQ(upgrade_.state(), Upgrade::PAUSED);
+  EXPECT_EQ(upgrade_.reason(), "gateways/g1 LOST: not_connected");
+  EXPECT_EQ(Order(admin::v1::RESUME_UPGRADE), "");
+  Proceed();
   Proceed(10);
   EXPECT_EQ(upgrade_.state(), Upgrade::DONE);
   EXPECT_EQ(upgrade_.reason(), "2 LOST");
+}
+
+TEST_F(UpgradeRules, AShortDisconnectInAnOldWaveLosesNoGateway) {
+  Begin(1);
+  HostOf(0) = {.connected = false, .away_since = kBegin + 1000};
+  Proceed(1000);
+  EXPECT_EQ(StateOf(0), UpgradedGateway::WAITING);
+  Proceed(299);
+  EXPECT_EQ(StateOf(0), UpgradedGateway::WAITING);
+  Proceed(1);
+  EXPECT_EQ(StateOf(0), UpgradedGateway::LOST);
+}
+
+TEST_F(UpgradeRules, AControllerThatTakesOverAsksBeforeItMissesADeadline) {
+  Begin(1);
+  EXPECT_FALSE(Start(0).empty());
+  driven_since_ = kBegin + 600;
+  Proceed(600);
+  EXPECT_EQ(StateOf(0), UpgradedGateway::REPLACING);
+  Proceed(74);
+  EXPECT_EQ(StateOf(0), UpgradedGateway::REPLACING);
+  Proceed(1);
+  EXPECT_EQ(StateOf(0), UpgradedGateway::FAILED);
+}
+
+TEST_F(UpgradeRules, ARetryDoesNotReplaceAGatewayWhoseOrderWasCarriedOut) {
+  Begin(1);
+  EXPECT_FALSE(Start(0, 4).empty());
+  Proceed(75);
+  EXPECT_TRUE(upgrade_.gateways(0).result_unknown());
+  EXPECT_EQ(Order(admin::v1::RETRY_UPGRADE), "");
+  // The agent reports a take-over if the gateway has more than the order says.
+  EXPECT_FALSE(Start(0, 5).empty());
+  EXPECT_EQ(upgrade_.gateways(0).take_overs(), 4U);
+  End(0, Good());
+  EXPECT_EQ(StateOf(0), UpgradedGateway::REPLACED);
+}
+
+TEST_F(UpgradeRules, ARetryReplacesAGatewayWhoseResultIsKnown) {
+  spec().set_version("0.2");
+  Begin(1);
+  EXPECT_FALSE(Start(0, 4).empty());
+  ReplacementReport report = Good();
+  report.mutable_after()->set_version("0.1");
+  End(0, report);
+  EXPECT_EQ(Order(admin::v1::RETRY_UPGRADE), "");
+  EXPECT_FALSE(Start(0, 5).empty());
+  EXPECT_EQ(upgrade_.gateways(0).take_overs(), 5U);
+}
+
+TEST_F(UpgradeRules, AnAgentsMissedDeadlineLeavesTheResultOpenUnlessTheTakeOverIsCounted) {
+  spec().set_max_failures(2);
+  spec().set_max_unavailable(2);
+  Begin(2);
+  ReplacementReport report = Good();
+  report.set_reason("deadline");
+  EXPECT_FALSE(Start(0, 5).empty());
+  End(0, report);
+  EXPECT_TRUE(upgrade_.gateways(0).result_unknown());
+  EXPECT_FALSE(Start(1, 4).empty());
+  End(1, report);
+  EXPECT_FALSE(upgrade_.gateways(1).result_unknown());
 }
 
 TEST_F(UpgradeRules, AnAgentThatDoesNotReportHasFailed) {
@@ -303,6 +381,17 @@ TEST_F(UpgradeRules, AReplacedGatewayThatIsAwayAfterTheSoakHasFailed) {
   EXPECT_EQ(upgrade_.gateways(0).reason(), "disconnected");
   EXPECT_EQ(upgrade_.state(), Upgrade::PAUSED);
   EXPECT_EQ(upgrade_.wave(), 1U);
+}
+
+TEST_F(UpgradeRules, AGatewayThatHasJustGoneAfterTheSoakIsWaitedFor) {
+  Begin(2, {"1"});
+  Replace(0);
+  Proceed();
+  HostOf(0) = {.connected = false, .away_since = kBegin + 600};
+  Proceed(629);
+  EXPECT_EQ(StateOf(0), UpgradedGateway::REPLACED);
+  Proceed(1);
+  EXPECT_EQ(StateOf(0), UpgradedGateway::FAILED);
 }
 
 TEST_F(UpgradeRules, AReplacementInProgressEndsDuringAPause) {
