@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of an upgrade in the store: a head, and rows of gateways. One row names the upgrade in
-// progress, so that two exclude each other. Each step is one transaction that compares the head's
-// revision, so that two writers cannot both go on from one state. Pure; any thread.
+// Rows of an upgrade in the store: a spec, which is written once, a head, and rows of gateways. One
+// row names the upgrade in progress, so that two exclude each other. Each step is one transaction
+// that compares the head's revision, so that two writers cannot both go on from one state. Pure;
+// any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +45,11 @@ store::Transaction StepOf(const StoredUpgrade& stored, const admin::v1::Upgrade&
                           const Step& step);
 // Deletes an upgrade that has ended.
 store::Transaction DeletionOf(const StoredUpgrade& stored);
+// Deletes an upgrade whose rows cannot be read, also one in progress. `entries`: its rows, at least
+// one. `active`: entry of kActiveKey.
+store::Transaction DeletionOfUnreadable(const std::string& id,
+                                        const std::vector<store::Entry>& entries,
+                                        const std::optional<store::Entry>& active);
 
 // Returns the audit record of the changes. `peer`: host and process of the controller that made
 // them, or what a person's call came from.

@@ -59,8 +59,18 @@ void OrderCall::OnRows(const StatusOr<store::RangeResult>& rows) {
   if (rows.value().entries.empty()) return RefuseUnlessRepeated(api::NotFound(name_));
   std::string problem;
   const StoredUpgrade stored = ReadUpgrade(id_, rows.value().entries, problem);
-  if (!problem.empty()) return Refuse(Unreadable(name_, problem));
-  Write(stored);
+  if (problem.empty()) return Write(stored);
+  if (order_) return Refuse(Unreadable(name_, problem));
+  DeleteUnreadable(rows.value().entries);
+}
+
+void OrderCall::DeleteUnreadable(const std::vector<store::Entry>& entries) {
+  store::Transaction read;
+  read.then = {store::Operation::Get(kActiveKey)};
+  store_.TxnAsync(std::move(read), [self = shared_from_this(), entries](const auto& result) {
+    if (!result.ok()) return self->Refuse(api::FromStore(result.status()));
+    self->Commit(DeletionOfUnreadable(self->id_, entries, result.value().results.at(0).entry), {});
+  });
 }
 
 void OrderCall::Write(const StoredUpgrade& stored) {
@@ -80,6 +90,10 @@ void OrderCall::Write(const StoredUpgrade& stored) {
     }
     transaction = DeletionOf(stored);
   }
+  Commit(std::move(transaction), std::move(after));
+}
+
+void OrderCall::Commit(store::Transaction transaction, Upgrade after) {
   AddRecords(call_, id_, transaction);
   transaction.otherwise = {store::Operation::Get(api::RequestKey(call_))};
   store_.TxnAsync(std::move(transaction),
@@ -124,11 +138,12 @@ void OrderCall::RefuseUnlessRepeated(const api::ApiError& error) {
 }
 
 CreateCall::CreateCall(store::Store& store, StoredUpgrade wanted, api::Call call, size_t most,
-                       grpc::ServerUnaryReactor* reactor, Upgrade* response)
+                       Migrated migrated, grpc::ServerUnaryReactor* reactor, Upgrade* response)
     : store_(store),
       wanted_(std::move(wanted)),
       call_(std::move(call)),
       most_(most),
+      migrated_(std::move(migrated)),
       reactor_(reactor),
       response_(response) {}
 
@@ -158,6 +173,22 @@ void CreateCall::OnKeys(const StatusOr<store::RangeResult>& keys) {
                    {},
                    {}});
   }
+  if (!migrated_.read) return Write();
+  store_.RangeAsync({.range = store::KeyRange::Prefix(migrated_.prefix)},
+                    [self = shared_from_this()](const auto& rows) { self->OnMigrations(rows); });
+}
+
+void CreateCall::OnMigrations(const StatusOr<store::RangeResult>& rows) {
+  if (!rows.ok()) return Refuse(api::FromStore(rows.status()));
+  const std::map<std::string, std::string> migrations = migrated_.read(rows.value().entries);
+  for (const admin::v1::UpgradedGateway& gateway : wanted_.upgrade.gateways()) {
+    const auto node = migrations.find(gateway.name());
+    if (node == migrations.end()) continue;
+    return Refuse(api::FailedPrecondition(
+        "MIGRATION_IN_PROGRESS",
+        gateway.name() + " is a node of " + node->second +
+            ", which has not ended: its steps compare the gateway's version"));
+  }
   Write();
 }
 
@@ -167,12 +198,24 @@ void CreateCall::OnExisting(const StatusOr<store::RangeResult>& rows) {
   std::string problem;
   StoredUpgrade stored = ReadUpgrade(wanted_.id, rows.value().entries, problem);
   if (!problem.empty()) return Refuse(Unreadable(name, problem));
-  // A repetition of the call that created it.
-  const bool same =
-      !call_.request_id.empty() && stored.upgrade.principal() == wanted_.upgrade.principal() &&
-      stored.upgrade.spec().SerializeAsString() == wanted_.upgrade.spec().SerializeAsString();
-  if (!same) return Refuse(api::AlreadyExists(name));
-  response_->Swap(&stored.upgrade);
+  if (call_.request_id.empty()) return Refuse(api::AlreadyExists(name));
+  store::Transaction read;
+  read.then = {store::Operation::Get(api::RequestKey(call_))};
+  store_.TxnAsync(std::move(read), [self = shared_from_this(), name,
+                                    upgrade = std::move(stored.upgrade)](const auto& result) {
+    if (!result.ok()) return self->Refuse(api::FromStore(result.status()));
+    const auto& request = result.value().results.at(0).entry;
+    controlplane::v1::RequestRecord record;
+    // Only a record of this request_id shows that this call created it: an equal spec does not.
+    if (!request.has_value() || !record.ParseFromString(request->value))
+      return self->Refuse(api::AlreadyExists(name));
+    if (const auto reused = api::RequestIdReused(self->call_, record)) return self->Refuse(*reused);
+    self->Answer(upgrade);
+  });
+}
+
+void CreateCall::Answer(const Upgrade& upgrade) {
+  *response_ = upgrade;
   *response_->mutable_read_time() = model::Now();
   reactor_->Finish(grpc::Status::OK);
 }
@@ -188,11 +231,7 @@ void CreateCall::Write() {
 
 void CreateCall::OnActive(const StatusOr<store::TransactionResult>& written) {
   if (!written.ok()) return Refuse(api::FromStore(written.status()));
-  if (written.value().succeeded) {
-    *response_ = wanted_.upgrade;
-    *response_->mutable_read_time() = model::Now();
-    return reactor_->Finish(grpc::Status::OK);
-  }
+  if (written.value().succeeded) return Answer(wanted_.upgrade);
   const auto& active = written.value().results.at(0).entry;
   if (active.has_value() && active->value != wanted_.id) {
     return Refuse(api::FailedPrecondition(

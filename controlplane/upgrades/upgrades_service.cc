@@ -64,7 +64,7 @@ grpc::ServerUnaryReactor* UpgradesService::CreateUpgrade(
     if (!problem.empty())
       return reactor->Finish(api::ToStatus(api::InvalidArgument({{"spec", problem}})));
     std::make_shared<CreateCall>(backend_.store, std::move(wanted), api::CallOf(admitted, *request),
-                                 kMost, reactor, response)
+                                 kMost, migrated_, reactor, response)
         ->Start();
   };
   return api::WhenAdmitted(*context, *request, backend_.follower, serve);
@@ -106,6 +106,8 @@ grpc::ServerUnaryReactor* UpgradesService::ListUpgrades(
         admin::v1::Upgrade& upgrade = *response->add_upgrades();
         upgrade.Swap(&stored.upgrade);
         upgrade.clear_gateways();
+        // A list of 64 upgrades with 2000 names each would be longer than a message of gRPC.
+        upgrade.mutable_spec()->clear_gateways();
         *upgrade.mutable_read_time() = model::Now();
         if (problem.empty()) continue;
         upgrade.set_name("upgrades/" + id);

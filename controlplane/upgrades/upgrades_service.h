@@ -3,6 +3,8 @@
 // store, also when another controller took the order. gRPC's and the store's threads.
 #pragma once
 
+#include <utility>
+
 #include "controlplane/api/services/standard_service.h"
 #include "controlplane/upgrades/upgrade_calls.h"
 #include "rocegw/admin/v1/upgrades.grpc.pb.h"
@@ -14,7 +16,8 @@ class UpgradesService final : public admin::v1::Upgrades::CallbackService {
   // Upgrades that a store keeps.
   static constexpr size_t kMost = 64;
 
-  explicit UpgradesService(const api::Backend& backend) : backend_(backend) {}
+  UpgradesService(const api::Backend& backend, Migrated migrated)
+      : backend_(backend), migrated_(std::move(migrated)) {}
 
   grpc::ServerUnaryReactor* CreateUpgrade(grpc::CallbackServerContext* context,
                                           const admin::v1::CreateUpgradeRequest* request,
@@ -34,6 +37,7 @@ class UpgradesService final : public admin::v1::Upgrades::CallbackService {
 
  private:
   const api::Backend& backend_;
+  const Migrated migrated_;
 };
 
 }  // namespace rocegw::upgrades

@@ -60,6 +60,22 @@ TEST_F(StoredUpgradeTest, AStepWritesTheRowsOfItsGatewaysOnly) {
   EXPECT_FALSE(Write(transaction));
 }
 
+TEST_F(StoredUpgradeTest, AStepDoesNotWriteTheNamesOfTheSpecAgain) {
+  StoredUpgrade created = NewUpgrade("u", 100);
+  for (int i = 0; i < 2000; ++i)
+    created.upgrade.mutable_spec()->add_gateways("gateways/" + std::to_string(i));
+  ASSERT_TRUE(Write(CreationOf(created)));
+  const StoredUpgrade stored = Read("u");
+  admin::v1::Upgrade after = stored.upgrade;
+  Step step;
+  ASSERT_EQ(Give(admin::v1::PAUSE_UPGRADE, "anna", 2, after, step), "");
+  const store::Transaction transaction = StepOf(stored, after, step);
+  ASSERT_EQ(transaction.then.size(), 1U);
+  EXPECT_LT(transaction.then[0].value.size(), 1000U);
+  ASSERT_TRUE(Write(transaction));
+  EXPECT_EQ(Read("u").upgrade.spec().gateways_size(), 2000);
+}
+
 TEST_F(StoredUpgradeTest, TwoUpgradesExcludeEachOtherUntilOneHasEnded) {
   ASSERT_TRUE(Write(CreationOf(NewUpgrade("u", 1))));
   EXPECT_FALSE(Write(CreationOf(NewUpgrade("v", 1))));
@@ -95,6 +111,12 @@ TEST_F(StoredUpgradeTest, DamagedRowsAreNoUpgrade) {
   EXPECT_NE(problem_, "");
   entries = rows->entries;
   entries.erase(entries.begin());
+  (void)ReadUpgrade("u", entries, problem_);
+  EXPECT_EQ(problem_, "its rows are not complete");
+  // Without its spec it could not be driven.
+  entries = rows->entries;
+  std::erase_if(entries, [](const store::Entry& entry) { return entry.key.ends_with("/spec"); });
+  ASSERT_EQ(entries.size() + 1, rows->entries.size());
   (void)ReadUpgrade("u", entries, problem_);
   EXPECT_EQ(problem_, "its rows are not complete");
 }
