@@ -225,7 +225,7 @@ void AddStart(CLI::App& upgrade, Program& program, const std::shared_ptr<Upgrade
   start->add_option("--soak", query->soak, "time after each wave (10s)")->type_name("TIME");
   start
       ->add_option("--lost-after", query->lost_after,
-                   "leave out a gateway that is not connected for so long (5m)")
+                   "a gateway that is away for so long in its wave is LOST, a failure (5m)")
       ->type_name("TIME");
   start->add_option("--time-limit", query->time_limit, "of one replacement (60s)")
       ->type_name("TIME");
@@ -260,7 +260,8 @@ void AddUpgradeCommands(CLI::App& app, Program& program) {
   };
   for (const Plain& plain :
        {Plain{"pause", "let no further gateway be replaced", admin::v1::PAUSE_UPGRADE},
-        Plain{"resume", "go on after a pause, without failed gateways", admin::v1::RESUME_UPGRADE},
+        Plain{"resume", "go on after a pause, without failed and lost gateways",
+              admin::v1::RESUME_UPGRADE},
         Plain{"retry", "go on with the failed and lost gateways", admin::v1::RETRY_UPGRADE},
         Plain{"abort", "end it; replaced gateways stay replaced", admin::v1::ABORT_UPGRADE}}) {
     CLI::App* const command =
@@ -276,7 +277,7 @@ void AddUpgradeCommands(CLI::App& app, Program& program) {
   status->add_option("UPGRADE", query->upgrade, "its name; none: all");
   status->add_flag("--watch", query->watch, "until it waits for a person or has ended");
   program
-      .Add(*upgrade, "delete", "forget an upgrade that has ended", "",
+      .Add(*upgrade, "delete", "forget an upgrade that has ended, or that cannot be read", "",
            [&program, query] { return Delete(program, *query); })
       ->add_option("UPGRADE", query->upgrade, "its name")
       ->required();
