@@ -30,6 +30,7 @@ QUESTIONS = {"bytes", "exercise", "journal"}
 # "save" stores the targets, "save-machine" the disks of the machines: what both load when they start.
 COMMANDS = {*DUAL_PATH_CALLS, "save", "save-machine"}
 TARGETS = {"tgt": TgtTarget, "lio": LioTarget}
+PORT = re.compile(r"[0-9]{1,5}")
 IQN = re.compile(r"iqn\.[A-Za-z0-9.:_-]{1,219}")
 
 
@@ -49,10 +50,16 @@ class Cluster(DualPathCluster):
                 where = f"{self.path}: {node.get('name')}, {transport}"
                 if not IQN.fullmatch(path.get("iqn", "")):
                     raise failed(f"{where}: there is no iqn")
+                # Both become names of folders.
+                if not PORT.fullmatch(str(path.get("trsvcid", "3260"))):
+                    raise failed(f"{where}: trsvcid is no port")
                 paths[transport] = {**described(path, where), "transport": transport, "trsvcid": str(path.get("trsvcid", "3260"))}
                 if self.text["target"] == "tgt":
                     paths[transport]["tid"] = int(path["tid"])
             node["paths"] = paths
+        for host in self.text["hosts"]:
+            if not host.get("pinned") and not IQN.fullmatch(str(host.get("initiator", ""))):
+                raise failed(f"{self.path}: {host.get('name')}: initiator is no iqn")
 
     def step(self, request):
         return Step(self, request)

@@ -111,6 +111,17 @@ class Recorded(unittest.TestCase):
         self.assertEqual(answered["outcome"], outcome, answered)
         return answered["text"]
 
+    def test_what_becomes_a_name_of_a_folder_is_checked(self):
+        path = self.text["nodes"][0]["paths"]["tcp"]
+        for port in ("3260/../..", "", "-1", "326000"):
+            path["trsvcid"] = port
+            self.assertIn("trsvcid is no port", self.text_of("health", "failed"))
+        path["trsvcid"] = 3260
+        self.done("health")
+        for name in ("../../../etc", "/etc", "", "iqn.2026-11.com.example:a/b", 7):
+            self.text["hosts"][0]["initiator"] = name
+            self.assertIn("machine: initiator is no iqn", self.text_of("health", "failed"))
+
     def test_the_kernels_target_has_no_numbers_and_no_gateway(self):
         self.text.update(target="lio", store="iblock_0/disk")
         for path in self.text["nodes"][0]["paths"].values():

@@ -195,6 +195,18 @@ class Target(unittest.TestCase):
             with self.assertRaisesRegex(Problem, problem):
                 self.target.expect_plain(TCP)
 
+    def test_a_second_portal_group_is_refused_before_anything_is_removed(self):
+        """A target with another group cannot be removed, so that the last step would never end."""
+        second = self.path("iscsi", IQN, "tpgt_2")
+        os.mkdir(second)
+        for call in (self.target.expect_plain, self.target.remove_unused):
+            with self.assertRaisesRegex(Problem, "portal group tpgt_2"):
+                call(TCP)
+        self.assertTrue(self.target.is_complete(TCP))
+        shutil.rmtree(self.old)
+        with self.assertRaisesRegex(Problem, "portal group tpgt_2"):
+            self.target.expect_plain(TCP)
+
     def protect(self):
         self.mkdir(os.path.join(self.old, "acls", MACHINES[0]))
         self.mkdir(os.path.join(self.old, "acls", MACHINES[0], "lun_0"))

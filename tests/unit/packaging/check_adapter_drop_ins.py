@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each adapter has a drop-in file of the agent's unit that systemd understands, and that gives what the adapter needs and
-nothing else.
+"""Each adapter has a drop-in file of the agent's unit that systemd understands, and that gives the unit (so the agent itself as
+well) exactly the paths and capabilities that the adapter needs, and no other setting than it needs.
 
   check_adapter_drop_ins.py UNIT SOURCES"""
 
@@ -15,12 +15,31 @@ import tempfile
 UNIT = "rocegw-agent.service"
 # Exposure in tenths, of 100: the unit alone has at most 22 (check_units.sh), and capabilities add to it.
 MOST = {"generic": 28, "ceph": 26, "nvmeof": 26, "iser": 26}
-# What the adapter does and the unit alone forbids.
-NEEDS = {"generic": ("StateDirectory=rocegw/migration", "/etc/systemd/system", "CAP_CHOWN", "CAP_SYS_PTRACE", "SystemCallFilter=@chown"),
-         "ceph": ("StateDirectory=rocegw/migration", "/etc/ceph", "/etc/systemd/system", "CAP_CHOWN", "CAP_DAC_OVERRIDE",
-                  "SystemCallFilter=@chown"),
-         "nvmeof": ("StateDirectory=rocegw/migration", "/sys/kernel/config", "PrivateTmp=no", "ProtectHome=read-only"),
-         "iser": ("StateDirectory=rocegw/migration", "/etc/tgt", "CAP_SYS_PTRACE", "CAP_DAC_OVERRIDE")}
+# What the adapter does and the unit alone forbids: each setting with all its values.
+STATE = {"StateDirectory": "rocegw/migration"}
+OWNERS = "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER"
+NEEDS = {"generic": {**STATE, "ReadWritePaths": "-/etc/systemd/system", "CapabilityBoundingSet": f"{OWNERS} CAP_SYS_PTRACE",
+                     "SystemCallFilter": "@chown"},
+         "ceph": {**STATE, "ReadWritePaths": "-/etc/ceph -/etc/systemd/system", "CapabilityBoundingSet": OWNERS, "SystemCallFilter": "@chown"},
+         "nvmeof": {**STATE, "ReadWritePaths": "-/sys/kernel/config -/etc/nvmet", "CapabilityBoundingSet": "CAP_DAC_OVERRIDE",
+                    "ProtectHome": "read-only", "PrivateTmp": "no"},
+         "iser": {**STATE, "ReadWritePaths": "-/etc/tgt -/etc/rtslib-fb-target -/etc/libvirt -/sys/kernel/config",
+                  "CapabilityBoundingSet": "CAP_DAC_OVERRIDE CAP_SYS_PTRACE"}}
+
+
+def differences(adapter, text):
+    """What a drop-in file does not give although the adapter needs it, and what it gives besides."""
+    given: dict = {}
+    for line in text.splitlines():
+        setting, equals, values = line.partition("=")
+        if equals and not line.startswith("#"):
+            given.setdefault(setting, set()).update(values.split())
+    found = []
+    for setting in sorted(set(given) | set(NEEDS[adapter])):
+        needed = set(NEEDS[adapter].get(setting, "").split())
+        found += [f"lacks {setting}={value}" for value in sorted(needed - given.get(setting, set()))]
+        found += [f"gives {setting}={value}, which it does not need" for value in sorted(given.get(setting, set()) - needed)]
+    return found
 
 
 def make_root(folder, unit, drop_in):
@@ -49,8 +68,7 @@ def analyze(root, *words):
 def problems_of(adapter, unit, drop_in, folder):
     with open(drop_in, encoding="utf-8") as file:
         text = file.read()
-    settings = [line for line in text.splitlines() if line and not line.startswith("#")]
-    found = [f"lacks {need}" for need in NEEDS[adapter] if not any(need in line for line in settings)]
+    found = differences(adapter, text)
     root = make_root(folder, unit, drop_in)
     said = [line for line in analyze(root, "verify", "--man=no", "/etc/systemd/system/" + UNIT).splitlines() if UNIT in line or "migration.conf" in line]
     found += [f"systemd complains: {line}" for line in said]

@@ -97,8 +97,11 @@ class LioTarget:
 
     def expect_plain(self, path):
         """Fails where the target of a path has more than the target of the other path would get: one unit, which the named
-        machines write without a password."""
+        machines write without a password, in one portal group."""
         group = self.find(path)
+        groups = [name for name in children(CONFIGFS, "iscsi", path["iqn"]) if name.startswith("tpgt_") and name != GROUP]
+        if groups:
+            raise failed(f"{path['iqn']} has what the other target would not have: portal group {', '.join(groups)}")
         if group is None:
             return
         problems = [f"unit {unit[4:]}" for unit in children(group, "lun") if unit != self.unit]
@@ -158,6 +161,7 @@ class LioTarget:
         """Removes the target unless it has sessions: the kernel would end them."""
         group = self.find(path)
         if group is None:
+            self.expect_plain(path)
             if os.path.isdir(os.path.join(CONFIGFS, "iscsi", path["iqn"])):
                 os.rmdir(os.path.join(CONFIGFS, "iscsi", path["iqn"]))
             return
