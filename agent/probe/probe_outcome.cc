@@ -82,7 +82,7 @@ types::v1::PlainPath PlainOf(const probe::PlainPath& measured) {
   path.set_ecn_marked(measured.ecn_marked);
   path.set_tcp_round_trip_median_ns(measured.tcp_median_ns);
   path.set_tcp_bytes_per_second(measured.tcp_bytes_per_second);
-  path.set_clock_ahead_ns(measured.clock_ahead_ns);
+  if (measured.clock_ahead_ns.has_value()) path.set_clock_ahead_ns(*measured.clock_ahead_ns);
   path.set_problem(measured.problem);
   return path;
 }

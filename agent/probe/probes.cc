@@ -148,7 +148,10 @@ void Probes::Launch(uint64_t question, Probe& probe, const std::string& socket) 
   probe.process = std::move(*process);
   const Duration limit = Milliseconds(LimitMs(probe.request));
   probe.timer = loop_.At(ControlLoop::Now() + limit + kGrace, [this, question] {
-    Finish(question, Fault(types::v1::TIMED_OUT, "the probe did not end in time and was killed"));
+    const ProbeReport late =
+        Fault(types::v1::TIMED_OUT, "the probe did not end in time and was killed");
+    Probe& silent = probes_.at(question);
+    silent.ending ? Finish(question, late) : Fail(question, silent, late);
   });
   spdlog::info("a probe {}, at {}",
                probe.request.address().empty() ? "waits" : "connects to " + probe.request.address(),
@@ -163,29 +166,48 @@ Probes::Probe* Probes::Find(uint64_t question, uint64_t number) {
 void Probes::OnLine(uint64_t question, uint64_t number, std::string_view text) {
   Probe* const probe = Find(question, number);
   const std::optional<probe::Line> line = probe::ReadLine(text);
-  if (probe == nullptr || !line.has_value()) return;
+  if (probe == nullptr) return;
+  if (!line.has_value()) {
+    // Only the line of the network beside RDMA comes after the result: nothing else is awaited.
+    if (probe->measured.has_value())
+      Fail(question, *probe, Fault(types::v1::PROBE_FAILED, "the probe's line is not understood"));
+    return;
+  }
   if (const auto* plain = std::get_if<probe::PlainPath>(&*line)) {
     probe->plain = PlainOf(*plain);
+    if (probe->measured.has_value()) OnMeasured(question, *probe);
+    return;
+  }
+  if (const auto* measured = std::get_if<probe::Measured>(&*line)) {
+    probe->measured = *measured;
+    // A probe of an older package tells of the network beside RDMA first.
+    if (!probe->request.plain() || probe->plain.has_value()) OnMeasured(question, *probe);
     return;
   }
   const ProbeReport report = ReportOf(*line, probe->process->LastError());
-  if (const auto* measured = std::get_if<probe::Measured>(&*line))
-    return OnMeasured(question, measured->qpn, report);
-  if (std::holds_alternative<probe::Failed>(*line)) return Finish(question, report);
+  if (std::holds_alternative<probe::Failed>(*line)) return Fail(question, *probe, report);
   TunnelAnswer answer;
   answer.set_more(true);
   *answer.mutable_probe() = report;
   probe->part(std::move(answer));
 }
 
-void Probes::OnMeasured(uint64_t question, uint32_t qpn, const ProbeReport& report) {
+void Probes::Fail(uint64_t question, Probe& probe, const ProbeReport& report) {
+  if (!probe.measured.has_value()) return Finish(question, report);
+  if (probe.ending) return;
+  probe.plain.emplace().set_problem(report.message());
+  OnMeasured(question, probe);
+}
+
+void Probes::OnMeasured(uint64_t question, Probe& probe) {
+  probe.ending = true;
   TunnelQuestion asked;
   SetDeadline(asked);
-  asked.mutable_list_qps()->set_qpn(qpn);
+  asked.mutable_list_qps()->set_qpn(probe.measured->qpn);
   // The queue pair stays until the probe is released.
-  Ask(question, asked, [this, question, report](const Probe& probe, const TunnelAnswer& answer) {
-    ProbeReport whole = report;
-    if (probe.plain.has_value()) *whole.mutable_connectivity()->mutable_plain() = *probe.plain;
+  Ask(question, asked, [this, question](const Probe& ended, const TunnelAnswer& answer) {
+    ProbeReport whole = ReportOf(*ended.measured, {});
+    if (ended.plain.has_value()) *whole.mutable_connectivity()->mutable_plain() = *ended.plain;
     for (const types::v1::QueuePair& qp : answer.qps().qps()) {
       whole.mutable_connectivity()->set_transport(qp.transport());
       whole.mutable_connectivity()->set_transport_reason(qp.transport_reason());
@@ -196,8 +218,8 @@ void Probes::OnMeasured(uint64_t question, uint32_t qpn, const ProbeReport& repo
 
 void Probes::OnEnded(uint64_t question, uint64_t number, int status) {
   if (dying_.erase(number) != 0) return;
-  if (const Probe* const probe = Find(question, number))
-    Finish(question, ReportOfEnd(status, probe->process->LastError()));
+  if (Probe* const probe = Find(question, number))
+    Fail(question, *probe, ReportOfEnd(status, probe->process->LastError()));
 }
 
 void Probes::Finish(uint64_t question, const ProbeReport& report) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "agent/probe/child_process.h"
+#include "agent/probe_program/probe_lines.h"
 #include "agent/reconcile/gateway_port.h"
 #include "gateway/loop/control_loop.h"
 #include "rocegw/fleet/v1/node.pb.h"
@@ -45,7 +46,10 @@ class Probes {
     Part part;
     std::unique_ptr<ChildProcess> process;
     ControlLoop::TimerId timer = 0;
-    std::optional<types::v1::PlainPath> plain;  // measured before the rest
+    // Result over RDMA, which waits for that of the network beside it.
+    std::optional<probe::Measured> measured;
+    std::optional<types::v1::PlainPath> plain;
+    bool ending = false;  // the gateway is asked; its answer ends the question
     uint64_t number = 0;  // distinguishes equal question ids of different controllers
   };
 
@@ -57,7 +61,10 @@ class Probes {
   // Returns nullptr if the probe has ended.
   Probe* Find(uint64_t question, uint64_t number);
   void OnLine(uint64_t question, uint64_t number, std::string_view text);
-  void OnMeasured(uint64_t question, uint32_t qpn, const fleet::v1::ProbeReport& report);
+  // Reports the result over RDMA, with what is known of the network beside it.
+  void OnMeasured(uint64_t question, Probe& probe);
+  // Reports that the probe failed. A result over RDMA that it had is kept.
+  void Fail(uint64_t question, Probe& probe, const fleet::v1::ProbeReport& report);
   void OnEnded(uint64_t question, uint64_t number, int status);
   // Sends the last part; the probe is destroyed.
   void Finish(uint64_t question, const fleet::v1::ProbeReport& report);

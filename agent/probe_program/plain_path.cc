@@ -69,11 +69,12 @@ int64_t MeasureClock(Connection& connection) {
   for (uint32_t i = 0; i < kClockRounds; ++i) {
     const int64_t begin = Now();
     connection.SendNumber(0);
-    const auto there = static_cast<int64_t>(ReceiveNumber(connection));
+    const uint64_t there = ReceiveNumber(connection);
     const int64_t end = Now();
     if (end - begin >= shortest) continue;
     shortest = end - begin;
-    ahead = there - (begin + shortest / 2);
+    // The other end may send any number: without a sign nothing overflows.
+    ahead = static_cast<int64_t>(there - static_cast<uint64_t>(begin + shortest / 2));
   }
   return ahead;
 }
@@ -152,23 +153,16 @@ void MeasureTcp(PlainSocket& socket, uint64_t token, const Wishes& wishes, Plain
 }
 
 void ServeTcp(const PlainSocket& listener, uint64_t token, const Wishes& wishes) {
-  const auto end = Clock::now() + kAcceptWithin;
-  for (;;) {
-    PlainSocket socket =
-        listener.Accept(std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()));
-    Head head{};
-    socket.Read(&head, sizeof head);
-    if (be64toh(head.token) != token) continue;
-    std::vector<uint8_t> bytes(std::max(kChunk, wishes.message_bytes));
-    for (uint32_t i = 0; i < TcpRounds(wishes); ++i) {
-      socket.Read(bytes.data(), wishes.message_bytes);
-      socket.Write(bytes.data(), wishes.message_bytes);
-    }
-    for (uint64_t left = TcpBulk(wishes); left > 0; left -= std::min<uint64_t>(left, kChunk))
-      socket.Read(bytes.data(), std::min<uint64_t>(left, kChunk));
-    if (TcpBulk(wishes) != 0) socket.Write(bytes.data(), 1);
-    return;
+  const Head head{htobe64(token), 0, 0};
+  PlainSocket socket = listener.AcceptWithHead(&head, sizeof head, kAcceptWithin);
+  std::vector<uint8_t> bytes(std::max(kChunk, wishes.message_bytes));
+  for (uint32_t i = 0; i < TcpRounds(wishes); ++i) {
+    socket.Read(bytes.data(), wishes.message_bytes);
+    socket.Write(bytes.data(), wishes.message_bytes);
   }
+  for (uint64_t left = TcpBulk(wishes); left > 0; left -= std::min<uint64_t>(left, kChunk))
+    socket.Read(bytes.data(), std::min<uint64_t>(left, kChunk));
+  if (TcpBulk(wishes) != 0) socket.Write(bytes.data(), 1);
 }
 
 }  // namespace

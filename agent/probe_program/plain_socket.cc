@@ -16,6 +16,13 @@
 namespace rocegw::probe {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+// Time for the first bytes of a connection. The other end sends them right after its connect; a
+// lost packet comes again after some 200 ms.
+constexpr std::chrono::milliseconds kHeadWithin(500);
+// Connections that wait to be accepted. Those of strangers must not keep the other end's out.
+constexpr int kMostWaiting = 64;
 constexpr timeval kTransferLimit{.tv_sec = 5, .tv_usec = 0};
 // Datagrams of one measurement, with what the kernel adds to each.
 constexpr int kReceiveBuffer = 2 << 20;
@@ -67,6 +74,10 @@ void SetLimits(const UniqueFd& fd) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
 }
 
+std::chrono::milliseconds LeftUntil(Clock::time_point end) {
+  return std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+}
+
 // Returns false if nothing happened in time.
 bool Await(const UniqueFd& fd, int16_t events, std::chrono::milliseconds within) {
   pollfd ready{.fd = fd.get(), .events = events, .revents = 0};
@@ -93,8 +104,9 @@ PlainSocket PlainSocket::Datagrams(const std::string& address) {
 }
 
 PlainSocket PlainSocket::Listener(const std::string& address) {
-  UniqueFd fd = Bound(address, SOCK_STREAM);
-  if (listen(fd.get(), 4) != 0) FailWith("listen", errno);
+  // A connection that is reset before it is accepted must not block.
+  UniqueFd fd = Bound(address, SOCK_STREAM | SOCK_NONBLOCK);
+  if (listen(fd.get(), kMostWaiting) != 0) FailWith("listen", errno);
   return {std::move(fd), {}};
 }
 
@@ -146,11 +158,11 @@ void PlainSocket::SendDatagram(const std::vector<uint8_t>& bytes) const {
 
 bool PlainSocket::ReceiveDatagram(std::chrono::milliseconds within, std::vector<uint8_t>& bytes,
                                   uint8_t& traffic_class) const {
-  const auto end = std::chrono::steady_clock::now() + within;
+  const auto end = Clock::now() + within;
   for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (!Await(fd_, POLLIN, left)) return false;
+    const auto left = LeftUntil(end);
+    // Datagrams of strangers may wait at every moment: the time decides, not whether one is there.
+    if (left.count() <= 0 || !Await(fd_, POLLIN, left)) return false;
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     msghdr message{};
@@ -179,11 +191,43 @@ bool PlainSocket::ReceiveDatagram(std::chrono::milliseconds within, std::vector<
 }
 
 PlainSocket PlainSocket::Accept(std::chrono::milliseconds within) const {
-  if (!Await(fd_, POLLIN, within)) FailWith("TCP from the other end", ETIMEDOUT);
-  UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!fd.valid()) FailWith("accept", errno);
-  SetLimits(fd);
-  return {std::move(fd), "TCP from the other end"};
+  const auto end = Clock::now() + within;
+  for (;;) {
+    const auto left = LeftUntil(end);
+    if (left.count() <= 0 || !Await(fd_, POLLIN, left))
+      FailWith("TCP from the other end", ETIMEDOUT);
+    UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!fd.valid()) {
+      if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) continue;
+      FailWith("accept", errno);
+    }
+    SetLimits(fd);
+    return {std::move(fd), "TCP from the other end"};
+  }
+}
+
+PlainSocket PlainSocket::AcceptWithHead(const void* head, size_t length,
+                                        std::chrono::milliseconds within) const {
+  const auto end = Clock::now() + within;
+  std::vector<uint8_t> bytes(length);
+  for (;;) {
+    PlainSocket socket = Accept(LeftUntil(end));
+    if (socket.ReadAll(bytes, std::min(end, Clock::now() + kHeadWithin)) &&
+        std::memcmp(bytes.data(), head, length) == 0)
+      return socket;
+  }
+}
+
+bool PlainSocket::ReadAll(std::vector<uint8_t>& bytes, Clock::time_point end) const {
+  size_t have = 0;
+  while (have < bytes.size()) {
+    const auto left = LeftUntil(end);
+    if (left.count() <= 0 || !Await(fd_, POLLIN, left)) return false;
+    const ssize_t got = recv(fd_.get(), bytes.data() + have, bytes.size() - have, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return false;
+    have += static_cast<size_t>(std::max<ssize_t>(got, 0));
+  }
+  return true;
 }
 
 void PlainSocket::Write(const void* bytes, size_t length) {

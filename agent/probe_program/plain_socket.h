@@ -41,11 +41,18 @@ class PlainSocket {
   bool ReceiveDatagram(std::chrono::milliseconds within, std::vector<uint8_t>& bytes,
                        uint8_t& traffic_class) const;
   PlainSocket Accept(std::chrono::milliseconds within) const;
+  // Accepts the connection that begins with the bytes of `head`, and reads them. Other connections
+  // are closed, silent ones after 500 ms: a stranger ends no measurement.
+  PlainSocket AcceptWithHead(const void* head, size_t length,
+                             std::chrono::milliseconds within) const;
   void Write(const void* bytes, size_t length);
   void Read(void* bytes, size_t length);
 
  private:
   PlainSocket(UniqueFd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
+
+  // Returns false if the connection ends, or not all bytes come before `end`.
+  bool ReadAll(std::vector<uint8_t>& bytes, std::chrono::steady_clock::time_point end) const;
 
   UniqueFd fd_;
   std::string peer_;  // for messages

@@ -19,6 +19,8 @@ constexpr std::array<std::pair<Fault, std::string_view>, 8> kFaults = {
      {Fault::kCorrupted, "corrupted"},
      {Fault::kFailed, "failed"}}};
 
+constexpr char kNotMeasured[] = "-";
+
 // Removes and returns the first word.
 std::string_view NextWord(std::string_view& text) {
   const size_t end = std::min(text.find(' '), text.size());
@@ -32,6 +34,13 @@ bool Read(std::string_view& text, Number& out) {
   const std::string_view word = NextWord(text);
   const auto read = std::from_chars(word.data(), word.data() + word.size(), out);
   return read.ec == std::errc() && read.ptr == word.data() + word.size();
+}
+
+bool ReadOptional(std::string_view& text, std::optional<int64_t>& out) {
+  std::string_view rest = text;
+  if (NextWord(rest) != kNotMeasured) return Read(text, out.emplace());
+  text = rest;
+  return true;
 }
 
 std::string Text(const Listening& line) {
@@ -54,7 +63,9 @@ std::string Text(const PlainPath& line) {
         uint64_t{line.dscp_kept}, uint64_t{line.ecn_kept}, uint64_t{line.ecn_marked},
         line.tcp_median_ns, line.tcp_bytes_per_second})
     text += " " + std::to_string(number);
-  return text + " " + std::to_string(line.clock_ahead_ns) + " " + line.problem;
+  const std::string clock =
+      line.clock_ahead_ns.has_value() ? std::to_string(*line.clock_ahead_ns) : kNotMeasured;
+  return text + " " + clock + " " + line.problem;
 }
 
 std::string Text(const Failed& line) {
@@ -81,7 +92,7 @@ std::optional<Line> ReadPlain(std::string_view text) {
                     Read(text, line.reordered) && Read(text, line.dscp_kept) &&
                     Read(text, line.ecn_kept) && Read(text, line.ecn_marked) &&
                     Read(text, line.tcp_median_ns) && Read(text, line.tcp_bytes_per_second) &&
-                    Read(text, line.clock_ahead_ns);
+                    ReadOptional(text, line.clock_ahead_ns);
   if (!good || line.received > line.sent) return std::nullopt;
   line.problem = text;
   return line;

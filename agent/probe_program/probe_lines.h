@@ -51,8 +51,9 @@ struct PlainPath {
   uint32_t ecn_marked = 0;  // "congestion experienced"
   uint64_t tcp_median_ns = 0;
   uint64_t tcp_bytes_per_second = 0;
-  int64_t clock_ahead_ns = 0;  // the other end's clock minus the own one
-  std::string problem;         // why a part was not measured, one line
+  // The other end's clock minus the own one; not set: not measured.
+  std::optional<int64_t> clock_ahead_ns;
+  std::string problem;  // why a part was not measured, one line
   bool operator==(const PlainPath&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "controlplane/api/questions/bounded_plain.h"
 #include "controlplane/model/resource_name.h"
 #include "gateway/base/service_advice.h"
 
@@ -161,7 +162,9 @@ void ProbePair::OnConnecting(const ProbeReport& report) {
     if (over_ || result_.fault() != types::v1::CONNECTIVITY_FAULT_UNSPECIFIED) return;
     result_.set_from(request_.from());
     result_.set_to(request_.to());
-    *result_.mutable_connectivity() = report.connectivity();
+    types::v1::Connectivity& found = *result_.mutable_connectivity();
+    found = report.connectivity();
+    if (found.has_plain()) *found.mutable_plain() = Bounded(found.plain());
   }
   Finish();
 }

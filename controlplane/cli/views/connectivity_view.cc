@@ -85,7 +85,7 @@ std::vector<std::string> PlainCells(const TestConnectivityResponse& test) {
       Share(path.ecn_kept() + path.ecn_marked(), path.received()),
       path.tcp_round_trip_median_ns() == 0 ? "-" : Microseconds(path.tcp_round_trip_median_ns()),
       path.tcp_bytes_per_second() == 0 ? "-" : GigabitsPerSecond(path.tcp_bytes_per_second()),
-      ClockText(path.clock_ahead_ns())};
+      path.has_clock_ahead_ns() ? ClockText(path.clock_ahead_ns()) : "-"};
 }
 
 // Returns a table of the network beside RDMA; empty if no test measured it.

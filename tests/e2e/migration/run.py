@@ -198,7 +198,7 @@ class Tour:
             check(plain["sent"] == 400 and plain["received"] == plain["dscpKept"] == plain["ecnKept"] == 400, str(plain))
             check(int(plain["tcpRoundTripMedianNs"]) > 0 and int(plain["tcpBytesPerSecond"]) > 0, str(plain))
             # Both hosts have one clock.
-            check(abs(int(plain.get("clockAheadNs", 0))) < 10**8 and not plain.get("problem"), str(plain))
+            check(abs(int(plain["clockAheadNs"])) < 10**8 and not plain.get("problem"), str(plain))
 
     def start(self):
         """A hop changes the DSCP: the preflight warns and says what to do. It passes, and the canary begins."""

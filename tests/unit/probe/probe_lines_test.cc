@@ -65,6 +65,8 @@ TEST(ProbeLines, AnythingElse_IsNothing) {
                            "measured 1 2 3 4 5 6 7 18446744073709551616",
                            "plain",
                            "plain 1 1 1 1 1 1 1 1",
+                           "plain 1 1 1 1 1 1 1 1 x no",
+                           "plain 1 1 1 1 1 1 1 1 9223372036854775808 no",
                            "plain 1 2 1 1 1 1 1 1 0 more than sent",
                            "failed",
                            "failed so",

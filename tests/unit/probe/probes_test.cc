@@ -135,14 +135,53 @@ TEST_F(ProbesTest, OneThatMeasures_IsKeptUntilItsTransportIsKnown) {
 }
 
 TEST_F(ProbesTest, TheNetworkBesideRdma_IsPartOfTheOneAnswer) {
-  Programs(
-      "echo plain 400 399 0 399 399 0 50000 7 -1; echo measured 77 1 2 3 4 5 6 7; exec sleep 1000");
+  const std::string plain = "echo plain 400 399 0 399 399 0 50000 7 -1; ";
+  const std::string measured = "echo measured 77 1 2 3 4 5 6 7; ";
+  // Probes of older packages tell of the network beside RDMA first.
+  for (const std::string& lines : {measured + "sleep 0.1; " + plain, plain + measured}) {
+    answers_.clear();
+    Programs(lines + "exec sleep 1000");
+    auto request = Request("192.0.2.9");
+    request.set_plain(true);
+    Start(1, request);
+    Until(1);
+    EXPECT_FALSE(answers_[0].more());
+    EXPECT_EQ(answers_[0].probe().connectivity().plain().received(), 399u);
+    EXPECT_EQ(answers_[0].probe().connectivity().plain().clock_ahead_ns(), -1);
+    EXPECT_EQ(answers_[0].probe().connectivity().round_trip_p99_ns(), 5u);
+    UntilNoneRuns();
+  }
+}
+
+TEST_F(ProbesTest, TheResultOverRdma_IsKeptWhateverComesOfTheNetworkBesideIt) {
+  const std::pair<const char*, const char*> ends[] = {
+      {"echo failed timed_out no answer in time while measuring; exec sleep 1000",
+       "no answer in time while measuring"},
+      // More arrived than was sent.
+      {"echo plain 400 401 0 0 0 0 0 0 -; exec sleep 1000", "the probe's line is not understood"},
+      {"exit 3", "the probe ended with status 3"},
+  };
+  for (const auto& [end, problem] : ends) {
+    SCOPED_TRACE(end);
+    answers_.clear();
+    Programs(std::string("echo measured 77 1 2 3 4 5 6 7; ") + end);
+    auto request = Request("192.0.2.9");
+    request.set_plain(true);
+    Start(1, request);
+    Until(1);
+    EXPECT_EQ(answers_[0].probe().fault(), types::v1::CONNECTIVITY_FAULT_UNSPECIFIED);
+    EXPECT_EQ(answers_[0].probe().connectivity().round_trip_p99_ns(), 5u);
+    EXPECT_EQ(answers_[0].probe().connectivity().plain().problem(), problem);
+    EXPECT_FALSE(answers_[0].probe().connectivity().plain().has_clock_ahead_ns());
+    UntilNoneRuns();
+  }
+}
+
+TEST_F(ProbesTest, AProbeOnlyOverRdma_IsNotAskedForMore) {
+  Programs("echo measured 77 1 2 3 4 5 6 7; exec sleep 1000");
   Start(1, Request("192.0.2.9"));
   Until(1);
-  EXPECT_FALSE(answers_[0].more());
-  EXPECT_EQ(answers_[0].probe().connectivity().plain().received(), 399u);
-  EXPECT_EQ(answers_[0].probe().connectivity().plain().clock_ahead_ns(), -1);
-  EXPECT_EQ(answers_[0].probe().connectivity().round_trip_p99_ns(), 5u);
+  EXPECT_FALSE(answers_[0].probe().connectivity().has_plain());
   UntilNoneRuns();
 }
 
