@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/migrations/nodes/path_findings.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include "gateway/base/foreign_text.h"
@@ -13,9 +12,9 @@ using migration::Finding;
 
 // Share of lost datagrams, one in so many, from which on a migration does not start.
 constexpr uint64_t kTooManyLost = 100;
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kClockWarns = kSecond;
-constexpr int64_t kClockBlocks = 60 * kSecond;
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kClockWarns = kSecond;
+constexpr uint64_t kClockBlocks = 60 * kSecond;
 // RDMA that is slower than TCP by this factor is told of.
 constexpr uint64_t kMuchSlower = 2;
 constexpr size_t kLongestProblem = 160;
@@ -69,7 +68,9 @@ class PathReport {
     }
   }
   void AddClocks() {
-    const int64_t apart = std::abs(plain_.clock_ahead_ns());
+    const int64_t ahead = plain_.clock_ahead_ns();
+    // Without a sign: the opposite of the least number overflows.
+    const uint64_t apart = ahead < 0 ? 0 - static_cast<uint64_t>(ahead) : ahead;
     if (apart < kClockWarns) return;
     Add(apart >= kClockBlocks ? Finding::Class::kBlocks : Finding::Class::kWarns,
         "the clocks differ by " + std::to_string(apart / kSecond) + " s",
@@ -90,10 +91,13 @@ class PathReport {
               " MB/s, over TCP with " + std::to_string(tcp_rate / 1'000'000) + " MB/s",
           "give the gateway more workers, or expect this");
     }
-    if (plain_.problem().empty()) return;
-    Add(Finding::Class::kWarns,
-        "not all of the network beside RDMA is measured: " +
-            ForeignText(plain_.problem().substr(0, kLongestProblem)),
+  }
+  void AddUnmeasured() {
+    if (plain_.problem().empty() && plain_.sent() != 0 && plain_.has_clock_ahead_ns()) return;
+    const std::string why = plain_.problem().empty()
+                                ? "the probes say nothing of datagrams or clocks"
+                                : ForeignText(plain_.problem().substr(0, kLongestProblem));
+    Add(Finding::Class::kWarns, "not all of the network beside RDMA is measured: " + why,
         "let TCP and UDP through between the hosts for the time of the preflight");
   }
   std::vector<Finding> Take() { return std::move(findings_); }
@@ -111,13 +115,19 @@ class PathReport {
 }  // namespace
 
 std::vector<Finding> PathFindings(const std::string& path, const NodeAnswer& answer) {
-  if (!answer.plain.has_value()) return {};
+  if (!answer.plain.has_value()) {
+    return {{Finding::Class::kWarns, path,
+             "the network beside RDMA is not measured: loss, order, DSCP, ECN and clocks are not "
+             "known",
+             "upgrade rocegw-agent on both hosts, then: rocegwctl migrate preflight"}};
+  }
   PathReport report(path, *answer.plain);
   report.AddLoss();
   report.AddOrder();
   report.AddMarks();
   report.AddClocks();
   report.AddTcp(answer);
+  report.AddUnmeasured();
   return report.Take();
 }
 

@@ -20,6 +20,17 @@
 
 namespace rocegw::migrations {
 
+// Returns a network beside RDMA without any fault, and without TCP.
+inline types::v1::PlainPath GoodPlain() {
+  types::v1::PlainPath path;
+  path.set_sent(400);
+  path.set_received(400);
+  path.set_dscp_kept(400);
+  path.set_ecn_kept(400);
+  path.set_clock_ahead_ns(1000);
+  return path;
+}
+
 // Nodes that execute each command at once, as the simulated agents do.
 class SimulatedNodes final : public NodeAccess {
  public:
@@ -211,7 +222,7 @@ class SimulatedNodes final : public NodeAccess {
   std::map<std::string, std::string> problems_;  // by node
   std::map<std::string, std::string> ill_;       // why, by node
   std::map<std::string, uint64_t> free_qps_;     // by node
-  std::optional<types::v1::PlainPath> plain_;
+  std::optional<types::v1::PlainPath> plain_ = GoodPlain();
   uint64_t commands_ = 0;
   uint64_t lose_answer_ = 0;
   std::function<void()> on_lost_;

@@ -81,9 +81,35 @@ TEST(PathFindings, EachFaultIsFoundAndHasARemedy) {
   }
 }
 
-TEST(PathFindings, AGoodPathAndAnUnmeasuredOneHaveNone) {
-  EXPECT_TRUE(PathFindings("n1 to n2", Good()).empty());
-  EXPECT_TRUE(PathFindings("n1 to n2", {}).empty());
+TEST(PathFindings, AGoodPathHasNone) { EXPECT_TRUE(PathFindings("n1 to n2", Good()).empty()); }
+
+// An agent that does not know the measurement, or drops it, must not look like a good path.
+TEST(PathFindings, AnUnmeasuredPathWarns) {
+  const std::vector<Finding> found = PathFindings("n1 to n2", {});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, Finding::Class::kWarns);
+  EXPECT_EQ(found[0].text,
+            "the network beside RDMA is not measured: loss, order, DSCP, ECN and clocks are not "
+            "known");
+  for (const bool clock : {true, false}) {
+    NodeAnswer answer = Good();
+    clock ? answer.plain->clear_clock_ahead_ns() : answer.plain->Clear();
+    const std::vector<Finding> part = PathFindings("n1 to n2", answer);
+    ASSERT_EQ(part.size(), 1U);
+    EXPECT_EQ(part[0].text,
+              "not all of the network beside RDMA is measured: the probes say nothing of datagrams "
+              "or clocks");
+  }
+}
+
+TEST(PathFindings, ClocksThatAreAsFarApartAsNumbersGoBlock) {
+  for (const int64_t ahead : {INT64_MIN, INT64_MAX}) {
+    NodeAnswer answer = Good();
+    answer.plain->set_clock_ahead_ns(ahead);
+    const std::vector<Finding> found = PathFindings("n1 to n2", answer);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].kind, Finding::Class::kBlocks);
+  }
 }
 
 TEST(Preflight, WarningsLetTheMigrationStartAndAreKept) {
