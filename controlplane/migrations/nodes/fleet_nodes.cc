@@ -15,7 +15,6 @@ constexpr std::chrono::seconds kMargin(5);
 constexpr uint32_t kPathMessageBytes = 8192;
 constexpr uint32_t kPathRoundTrips = 100;
 constexpr uint64_t kPathBulkBytes = 4 << 20;
-constexpr char kProbeTenant[] = "tenants/default";
 constexpr char kProbePool[] = "tenants/default/pools/default";
 constexpr int32_t kMostPools = 1000;
 // Nodes renew their certificates at half of the lifetime, so less than a quarter means that it
@@ -65,38 +64,42 @@ void FleetNodes::Call(const std::string& node, const fleet::v1::MigrationCall& c
               });
 }
 
-std::optional<uint64_t> FleetNodes::QpLimit(const std::string& node) {
-  std::optional<uint64_t> least;
-  const auto take = [&](const types::v1::Limits& limits) {
-    if (limits.has_qps()) least = std::min(least.value_or(UINT64_MAX), limits.qps());
+QpLimits FleetNodes::LimitsOf(const std::string& node) {
+  const auto qps = [](const types::v1::Limits& limits) {
+    return limits.has_qps() ? std::optional<uint64_t>(limits.qps()) : std::nullopt;
   };
+  QpLimits known;
   follower_.Read([&](const sync::Fleet& fleet) {
     const auto gateway = fleet.view.gateways.find("gateways/" + node);
-    if (gateway != fleet.view.gateways.end()) take(gateway->second.object.status().capacity());
-    const auto tenant = fleet.view.tenants.find(kProbeTenant);
-    if (tenant != fleet.view.tenants.end()) take(tenant->second.object.spec().quota().peak());
+    if (gateway != fleet.view.gateways.end())
+      known.capacity = qps(gateway->second.object.status().capacity());
+    for (const auto& [name, tenant] : fleet.view.tenants) {
+      const auto& quota = tenant.object.spec().quota();
+      known.tenants[name] = {.committed = qps(quota.committed()).value_or(0),
+                             .peak = qps(quota.peak())};
+    }
     const auto pool = fleet.view.pools.find(kProbePool);
-    if (pool != fleet.view.pools.end()) take(pool->second.object.spec().quota().peak());
+    if (pool != fleet.view.pools.end())
+      known.pool_peak = qps(pool->second.object.spec().quota().peak());
   });
-  return least;
+  return known;
 }
 
 void FleetNodes::ReadQuota(const std::string& node, std::chrono::seconds limit,
                            std::function<void(NodeAnswer)> done) {
-  const std::optional<uint64_t> most = QpLimit(node);
   fleet::v1::TunnelQuestion question;
   question.mutable_list_pools()->set_page_size(kMostPools);
-  const auto answered = [most, done = std::move(done)](sync::TunnelResult result) {
+  const auto answered = [limits = LimitsOf(node),
+                         done = std::move(done)](sync::TunnelResult result) {
     NodeAnswer answer{.code = result.code, .message = std::move(result.message)};
-    if (result.parts.empty() || !most.has_value()) return done(std::move(answer));
-    uint64_t used = 0;
-    for (const types::v1::PoolUsage& pool : result.parts[0].pools().pools()) {
-      if (pool.pool() != kProbePool) continue;
-      for (const types::v1::LimitUsage& usage : pool.limits()) {
-        if (usage.limit() == "qps") used = usage.used();
-      }
+    if (answer.code != 0) return done(std::move(answer));
+    FreeQps free{.unknown = "the agent answered without a word", .free = {}};
+    if (!result.parts.empty()) free = FreeQpsOf(limits, kProbePool, result.parts[0].pools());
+    answer.free_qps = free.free;
+    if (!free.unknown.empty()) {
+      answer.code = grpc::StatusCode::NOT_FOUND;
+      answer.message = free.unknown;
     }
-    answer.free_qps = *most - std::min(used, *most);
     done(std::move(answer));
   };
   router_.Ask("gateways/" + node, question, api::QuestionRouter::Clock::now() + limit, answered);

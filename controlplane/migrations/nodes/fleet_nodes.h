@@ -7,6 +7,7 @@
 #include <string>
 
 #include "controlplane/api/questions/question_router.h"
+#include "controlplane/migrations/nodes/free_qps.h"
 #include "controlplane/migrations/nodes/node_access.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "rocegw/types/v1/gateway.pb.h"
@@ -30,9 +31,8 @@ class FleetNodes final : public NodeAccess {
                 std::function<void(NodeAnswer)> done) override;
 
  private:
-  // Returns the limit of queue pairs that the controller knows for the pool of probes on the node;
-  // nullopt: none.
-  std::optional<uint64_t> QpLimit(const std::string& node);
+  // Returns the limits of queue pairs that the controller knows for the pool of probes on the node.
+  QpLimits LimitsOf(const std::string& node);
 
   sync::FleetFollower& follower_;
   api::QuestionRouter& router_;
