@@ -113,6 +113,10 @@ MigrationReport RunCall(const Adapter& adapter, const MigrationCall& call) {
   return ReportOf(answer.outcome, answer.text, answer.evidence);
 }
 
+bool IsVerification(const MigrationCall& call) {
+  return call.call() == "verify" || call.call() == "verify-old";
+}
+
 // Returns why the call is not served; empty: it is.
 std::string ProblemOf(const MigrationCall& call) {
   const std::string& name = call.migration();
@@ -124,8 +128,7 @@ std::string ProblemOf(const MigrationCall& call) {
   if (!migration::FromWord<Transport>(call.from()).has_value() ||
       !migration::FromWord<Transport>(call.to()).has_value())
     return "this is no transport";
-  if (call.command() == 0 && !query && call.call() != "health" && call.call() != "verify" &&
-      call.call() != "verify-old")
+  if (call.command() == 0 && !query && call.call() != "health" && !IsVerification(call))
     return "a call that changes something needs a command's number";
   return {};
 }
@@ -153,7 +156,7 @@ void AdapterCalls::Start(const MigrationCall& call, Part part) {
   if (!program.ok())
     return part(Failure(grpc::StatusCode::FAILED_PRECONDITION, program.status().text()));
   if (call.command() != 0 && AnswerByBook(call, part)) return;
-  if (running_.size() >= kMost) {
+  if (IsFull(call)) {
     return part(Failure(grpc::StatusCode::RESOURCE_EXHAUSTED,
                         std::to_string(running_.size()) + " adapters run here already"));
   }
@@ -169,6 +172,20 @@ void AdapterCalls::Start(const MigrationCall& call, Part part) {
     }
   }
   Launch(call, program.value(), std::move(part));
+}
+
+bool AdapterCalls::IsFull(const MigrationCall& call) const {
+  if (running_.size() >= kMost) return true;
+  if (call.command() != 0) return false;
+  size_t questions = 0;
+  size_t verifications = 0;
+  for (const Running& running : running_) {
+    if (running.call.command() != 0) continue;
+    ++questions;
+    verifications += IsVerification(running.call) ? 1 : 0;
+  }
+  return questions >= kMostQuestions ||
+         (IsVerification(call) && verifications >= kMostVerifications);
 }
 
 bool AdapterCalls::AnswerByBook(const MigrationCall& call, const Part& part) {

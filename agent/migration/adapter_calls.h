@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of adapters that the controller asks for. A command runs once, however often it is asked
 // for, and goes on when its question is dropped: the next question for it gets the result. Each
-// call has a deadline, bounded output and a thread of its own, at most kMost at a time. Created,
-// called and destroyed on the agent's loop, which outlives it; the destructor kills the programs.
+// call has a deadline, bounded output and a thread of its own, at most kMost at a time. Questions,
+// of which people may ask many, leave room for commands. Created, called and destroyed on the
+// agent's loop, which outlives it; the destructor kills the programs.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,9 @@ namespace rocegw::agent {
 
 class AdapterCalls {
  public:
-  static constexpr size_t kMost = 4;
+  static constexpr size_t kMost = 6;
+  static constexpr size_t kMostQuestions = 3;      // without a command
+  static constexpr size_t kMostVerifications = 1;  // questions that verify
   // The answer, complete except for its id.
   using Part = std::function<void(fleet::v1::TunnelAnswer)>;
 
@@ -49,6 +52,8 @@ class AdapterCalls {
 
   // Returns true if the command was answered from its book, or waits for one that runs.
   bool AnswerByBook(const fleet::v1::MigrationCall& call, const Part& part);
+  // Returns true if no program may be started for the call now.
+  bool IsFull(const fleet::v1::MigrationCall& call) const;
   void Launch(const fleet::v1::MigrationCall& call, const std::string& program, Part part);
   void OnReport(Place place, const fleet::v1::MigrationReport& report);
 

@@ -27,10 +27,11 @@ std::string VerificationText(const admin::v1::VerifyMigrationResponse& response,
 }
 
 int VerificationCode(const admin::v1::VerifyMigrationResponse& response) {
-  int code = kOk;
+  // Scripts take 0 for "verified": a node that was not asked, or none at all, is not.
+  int code = response.nodes().empty() ? kPartlyFailed : kOk;
   for (const NodeVerification& node : response.nodes()) {
-    if (node.verdict() == "verified" || node.verdict() == "no-claim") continue;
-    if (node.verdict() != "unknown") return kConditionFalse;
+    if (node.verdict() == "verified") continue;
+    if (node.verdict() != "unknown" && node.verdict() != "no-claim") return kConditionFalse;
     code = kPartlyFailed;
   }
   return code;

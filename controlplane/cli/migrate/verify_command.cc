@@ -89,7 +89,8 @@ void AddVerifyCommand(CLI::App& migrate, Program& program) {
       "Without names all nodes that have changed, or are back. The migration goes on.\n"
       "Needs OPERATOR, MIGRATION_APPROVER or ADMIN. --timeout (60s) is for 32 nodes.\n"
       "Exit status: 0 all are verified, 10 a node fell back or is not as it should be,\n"
-      "8 a node gave no answer that decides.",
+      "8 none is verified, a named node stands for no transport, or a node gave no\n"
+      "answer that decides.",
       [&program, query] { return Verify(program, *query); });
   verify->add_option("MIGRATION", query->migration, "its name")->required();
   verify->add_option("NODE", query->nodes, "names of nodes; none: all that stand for a transport");

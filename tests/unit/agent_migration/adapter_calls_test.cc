@@ -181,6 +181,24 @@ TEST_F(AdapterCallsTest, TheNumberOfRunningProgramsIsBounded) {
   EXPECT_EQ(Outcome(call), "done");
 }
 
+// People ask as often as they like. What they ask must not keep steps of a migration waiting.
+TEST_F(AdapterCallsTest, QuestionsLeaveRoomForCommands) {
+  Hold();
+  std::vector<size_t> started = {Start(Command(1, 0, "verify"))};
+  EXPECT_EQ(Ask(Command(1, 0, "verify")).code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Ask(Command(1, 0, "verify-old")).code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  while (started.size() < AdapterCalls::kMostQuestions)
+    started.push_back(Start(Command(1, 0, "health")));
+  EXPECT_EQ(Ask(Command(1, 0, "health")).code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  while (started.size() < AdapterCalls::kMost) {
+    MigrationCall call = Command(1, 7, "verify");
+    call.set_migration("migrations/m" + std::to_string(started.size()));
+    started.push_back(Start(call));
+  }
+  Release();
+  for (const size_t index : started) EXPECT_EQ(Await(index).migration_report().outcome(), "done");
+}
+
 TEST_F(AdapterCallsTest, OnlyProgramsOfTheAdministratorRun) {
   MigrationCall call = Command(1, 7);
   call.set_adapter("another");

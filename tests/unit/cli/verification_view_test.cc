@@ -28,8 +28,12 @@ VerifyMigrationResponse ResponseOf(const std::vector<std::string>& verdicts) {
 }
 
 TEST(VerificationView, TheExitStatusIsTheWorstVerdict) {
-  EXPECT_EQ(VerificationCode(ResponseOf({})), kOk);
-  EXPECT_EQ(VerificationCode(ResponseOf({"verified", "no-claim"})), kOk);
+  EXPECT_EQ(VerificationCode(ResponseOf({"verified", "verified"})), kOk);
+  // Nothing was verified, or not each node that somebody named.
+  EXPECT_EQ(VerificationCode(ResponseOf({})), kPartlyFailed);
+  EXPECT_EQ(VerificationCode(ResponseOf({"no-claim"})), kPartlyFailed);
+  EXPECT_EQ(VerificationCode(ResponseOf({"verified", "no-claim"})), kPartlyFailed);
+  EXPECT_EQ(VerificationCode(ResponseOf({"no-claim", "failed"})), kConditionFalse);
   EXPECT_EQ(VerificationCode(ResponseOf({"verified", "unknown"})), kPartlyFailed);
   EXPECT_EQ(VerificationCode(ResponseOf({"unknown", "fell-back", "verified"})), kConditionFalse);
   EXPECT_EQ(VerificationCode(ResponseOf({"failed"})), kConditionFalse);
