@@ -22,6 +22,7 @@ constexpr char kMagic[] = "rocegw disk copy 1\n";
 struct Header {
   char magic[sizeof kMagic];
   uint64_t bytes;
+  uint64_t temporary;  // 1: of no use to a later session
 };
 
 Status Failed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
@@ -71,6 +72,23 @@ UniqueFd OpenWithoutCache(const std::string& path) {
   return fd;
 }
 
+// Pages of the space are nobody else's: refuses a file that somebody else has made or has a name
+// for, and takes the permissions of others away.
+Status MakePrivate(const std::string& path, int fd, const struct stat& state) {
+  if (state.st_uid != geteuid()) return {EPERM, path + ": belongs to another user"};
+  if (state.st_nlink != 1) return {EPERM, path + ": has further names (hard links)"};
+  return fchmod(fd, 0600) == 0 ? OkStatus() : Failed(path);
+}
+
+// Whether a file without a header holds nothing: its creation was interrupted. `page` is what it
+// begins with.
+bool IsEmpty(int fd, const uint8_t* page, size_t length) {
+  for (size_t at = 0; at < length; at++) {
+    if (page[at] != 0) return false;
+  }
+  return lseek(fd, static_cast<off_t>(kHeaderBytes), SEEK_DATA) < 0 && errno == ENXIO;
+}
+
 Status SyncDirectory(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string name = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -82,7 +100,8 @@ Status SyncDirectory(const std::string& path) {
 }  // namespace
 
 StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64_t bytes,
-                                                 bool keep) {
+                                                 CopyUse use) {
+  const bool keep = use == CopyUse::kContinue;
   UniqueFd fd = OpenWithoutCache(path);
   if (!fd.valid()) return Failed(path);
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -91,6 +110,9 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
   }
   struct stat state {};
   if (fstat(fd.get(), &state) != 0) return Failed(path);
+  if (S_ISREG(state.st_mode)) {
+    if (Status status = MakePrivate(path, fd.get(), state); !status.ok()) return status;
+  }
   alignas(CopyFile::kPageBytes) std::array<uint8_t, kHeaderBytes> page{};
   Header header{};
   bool is_copy = false;
@@ -101,8 +123,15 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
     is_copy = got == static_cast<ssize_t>(page.size()) &&
               std::memcmp(header.magic, kMagic, sizeof kMagic) == 0;
   }
-  if (!S_ISREG(state.st_mode) || (state.st_size > 0 && !is_copy)) {
+  if (!S_ISREG(state.st_mode) ||
+      (state.st_size > 0 && !is_copy && !IsEmpty(fd.get(), page.data(), page.size()))) {
     return Status{EEXIST, path + ": is not a disk copy; name a file that does not exist"};
+  }
+  if (is_copy && use == CopyUse::kTemporary && header.temporary == 0) {
+    return Status{EEXIST, path + ": is a copy that is to be kept; remove it or name another file"};
+  }
+  if (is_copy && keep && header.temporary != 0) {
+    return Status{EINVAL, path + ": is what a mount or swap has left; it cannot be continued"};
   }
   if (is_copy && keep) {
     if (header.bytes != bytes) {
@@ -118,6 +147,7 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
   page.fill(0);
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.bytes = bytes;
+  header.temporary = use == CopyUse::kTemporary ? 1 : 0;
   std::memcpy(page.data(), &header, sizeof header);
   if (ftruncate(fd.get(), 0) != 0 ||
       ftruncate(fd.get(), static_cast<off_t>(kHeaderBytes + bytes)) != 0 ||

@@ -33,10 +33,17 @@ class CopyFile {
   virtual int FindData(const Found& found) = 0;
 };
 
-// Opens or creates the file for a space of `bytes`, which is zero unless `keep` and the file holds
-// a copy already. EEXIST: the file holds something else. EBUSY: another session uses it. EINVAL:
-// it is a copy of a space of another size, which was to be kept.
+enum class CopyUse : uint8_t {
+  kContinue,   // the space begins with what the file holds
+  kStart,      // the space begins with zeroes; a later session may continue
+  kTemporary,  // the space begins with zeroes; no later session continues
+};
+
+// Opens or creates the file for a space of `bytes`. EEXIST: the file holds something else, or a
+// temporary copy was asked for and it holds another one. EBUSY: another session uses it. EINVAL: it
+// cannot be continued, because it is the copy of a space of another size or a temporary one. EPERM:
+// it is another user's, or has hard links.
 StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64_t bytes,
-                                                 bool keep);
+                                                 CopyUse use);
 
 }  // namespace rocegw::far

@@ -53,8 +53,10 @@ StatusOr<std::unique_ptr<Session>> OpenSession(const SessionArguments& arguments
   options.pool_bytes = kPoolBytes;
   options.most_queued_bytes = 2 * kMostInFlight;
   if (!arguments.disk_copy.empty()) options.disk_copy = arguments.disk_copy.c_str();
-  const auto settings = CheckOptions(options, sizeof options);
+  auto settings = CheckOptions(options, sizeof options);
   if (!settings.ok()) return settings.status();
+  // Only this process knows where in the space files and swap lie.
+  settings.value().disk_use = CopyUse::kTemporary;
   return Session::Open(settings.value());
 }
 

@@ -41,7 +41,7 @@ Status Session::FindDevice() {
 StatusOr<std::unique_ptr<DiskCopy>> Session::OpenDisk(std::vector<DataRange>& found) {
   if (settings_.disk_path.empty()) return std::unique_ptr<DiskCopy>();
   const uint64_t bytes = settings_.slabs * settings_.merge.slab_bytes;
-  auto file = OpenCopyFile(settings_.disk_path, bytes, settings_.disk_keep);
+  auto file = OpenCopyFile(settings_.disk_path, bytes, settings_.disk_use);
   if (!file.ok()) return file.status();
   const auto add = [&found](uint64_t begin, uint64_t end) { found.push_back({begin, end}); };
   if (file.value()->FindData(add) != 0) {

@@ -87,7 +87,7 @@ StatusOr<Settings> CheckOptions(const rocegw_memory_options& given, size_t size)
   settings.timeout_ms = options.timeout_ms;
   settings.connect_timeout_ms = options.connect_timeout_ms;
   settings.disk_path = options.disk_copy != nullptr ? options.disk_copy : "";
-  settings.disk_keep = options.disk_copy_keep != 0;
+  settings.disk_use = options.disk_copy_keep != 0 ? CopyUse::kContinue : CopyUse::kStart;
   settings.disk_queue_bytes =
       std::max(options.disk_queue_bytes != 0 ? options.disk_queue_bytes : kDiskQueue,
                2 * settings.merge.most_bytes);

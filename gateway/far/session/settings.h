@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gateway/base/status.h"
+#include "gateway/far/disk/copy_file.h"
 #include "gateway/far/link/poller.h"
 #include "gateway/far/request/merge_queue.h"
 #include "gateway/far/session/rocegw_memory.h"
@@ -38,7 +39,7 @@ struct Settings {
   uint32_t connect_timeout_ms = 0;
   std::string disk_path;  // empty: no disk copy
   uint64_t disk_queue_bytes = 0;
-  bool disk_keep = false;
+  CopyUse disk_use = CopyUse::kStart;
 
   // The staging buffer takes all that the window admits, and always two of the largest operations.
   uint64_t StagingBytes() const;

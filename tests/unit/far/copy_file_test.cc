@@ -34,12 +34,12 @@ class CopyFileTest : public testing::Test {
     rmdir(directory_.c_str());
   }
   uint8_t* page() { return static_cast<uint8_t*>(memory_); }
-  int ErrorOf(uint64_t bytes, bool keep) {
-    return OpenCopyFile(path_, bytes, keep).status().error();
+  int ErrorOf(uint64_t bytes, CopyUse use) {
+    return OpenCopyFile(path_, bytes, use).status().error();
   }
   // A copy with one page of sevens at page 5.
   void Make() {
-    auto file = OpenCopyFile(path_, kBytes, false);
+    auto file = OpenCopyFile(path_, kBytes, CopyUse::kStart);
     ASSERT_TRUE(file.ok()) << file.status().text();
     std::memset(page(), 7, kPage);
     ASSERT_EQ(file.value()->Write(page(), kPage, 5 * kPage), static_cast<ssize_t>(kPage));
@@ -54,7 +54,7 @@ class CopyFileTest : public testing::Test {
 
 TEST_F(CopyFileTest, BeginsWithZeroesAndKeepsWhatIsWritten) {
   Make();
-  auto file = OpenCopyFile(path_, kBytes, true);
+  auto file = OpenCopyFile(path_, kBytes, CopyUse::kContinue);
   ASSERT_TRUE(file.ok()) << file.status().text();
   EXPECT_EQ(file.value()->Read(page(), kPage, 5 * kPage), static_cast<ssize_t>(kPage));
   EXPECT_EQ(page()[0], 7);
@@ -75,7 +75,7 @@ TEST_F(CopyFileTest, BeginsWithZeroesAndKeepsWhatIsWritten) {
 
 TEST_F(CopyFileTest, ForgetsWhatItIsNotToKeep) {
   Make();
-  auto file = OpenCopyFile(path_, kBytes, false);
+  auto file = OpenCopyFile(path_, kBytes, CopyUse::kStart);
   ASSERT_TRUE(file.ok()) << file.status().text();
   EXPECT_EQ(file.value()->Read(page(), kPage, 5 * kPage), static_cast<ssize_t>(kPage));
   EXPECT_EQ(page()[0], 0);
@@ -83,36 +83,90 @@ TEST_F(CopyFileTest, ForgetsWhatItIsNotToKeep) {
 
 TEST_F(CopyFileTest, RefusesFilesThatAreNoCopy) {
   std::ofstream(path_) << std::string(10000, 'x');
-  EXPECT_EQ(ErrorOf(kBytes, false), EEXIST);
-  EXPECT_EQ(ErrorOf(kBytes, true), EEXIST);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kStart), EEXIST);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), EEXIST);
   std::ifstream file(path_);
   EXPECT_EQ(file.get(), 'x');
 }
 
 TEST_F(CopyFileTest, RefusesSymbolicLinksAndDirectories) {
   ASSERT_EQ(symlink("/etc/passwd", path_.c_str()), 0);
-  EXPECT_NE(ErrorOf(kBytes, false), 0);
-  EXPECT_NE(OpenCopyFile(directory_, kBytes, false).status().error(), 0);
+  EXPECT_NE(ErrorOf(kBytes, CopyUse::kStart), 0);
+  EXPECT_NE(OpenCopyFile(directory_, kBytes, CopyUse::kStart).status().error(), 0);
 }
 
 TEST_F(CopyFileTest, RefusesAnotherSize) {
   Make();
-  EXPECT_EQ(ErrorOf(2 * kBytes, true), EINVAL);
+  EXPECT_EQ(ErrorOf(2 * kBytes, CopyUse::kContinue), EINVAL);
   EXPECT_EQ(truncate(path_.c_str(), static_cast<off_t>(kBytes)), 0);
-  EXPECT_EQ(ErrorOf(kBytes, true), EINVAL);
-  EXPECT_EQ(ErrorOf(2 * kBytes, false), 0);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), EINVAL);
+  EXPECT_EQ(ErrorOf(2 * kBytes, CopyUse::kStart), 0);
 }
 
 TEST_F(CopyFileTest, BelongsToOneSession) {
-  auto file = OpenCopyFile(path_, kBytes, false);
+  auto file = OpenCopyFile(path_, kBytes, CopyUse::kStart);
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(ErrorOf(kBytes, true), EBUSY);
-  EXPECT_EQ(ErrorOf(kBytes, false), EBUSY);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), EBUSY);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kStart), EBUSY);
+}
+
+TEST_F(CopyFileTest, TemporaryCopyDoesNotReplaceOneThatIsKept) {
+  Make();
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kTemporary), EEXIST);
+  auto file = OpenCopyFile(path_, kBytes, CopyUse::kContinue);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file.value()->Read(page(), kPage, 5 * kPage), static_cast<ssize_t>(kPage));
+  EXPECT_EQ(page()[0], 7);
+}
+
+TEST_F(CopyFileTest, TemporaryCopyIsReplacedButNotContinued) {
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kTemporary), 0);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), EINVAL);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kTemporary), 0);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kStart), 0);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), 0);
+}
+
+TEST_F(CopyFileTest, FileWhoseCreationWasInterruptedIsTaken) {
+  std::ofstream{path_};
+  ASSERT_EQ(truncate(path_.c_str(), static_cast<off_t>(kBytes + kPage)), 0);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), 0);
+}
+
+TEST_F(CopyFileTest, FileThatBeginsWithZeroesIsNotTaken) {
+  std::ofstream(path_) << std::string(2 * kPage, '\0') << "data";
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), EEXIST);
+}
+
+TEST_F(CopyFileTest, OthersGetNoPermissions) {
+  std::ofstream{path_};
+  ASSERT_EQ(chmod(path_.c_str(), 0666), 0);
+  ASSERT_EQ(ErrorOf(kBytes, CopyUse::kStart), 0);
+  struct stat state {};
+  ASSERT_EQ(stat(path_.c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 07777, 0600u);
+}
+
+TEST_F(CopyFileTest, RefusesFilesWithFurtherNames) {
+  Make();
+  const std::string other = path_ + ".link";
+  ASSERT_EQ(link(path_.c_str(), other.c_str()), 0);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), EPERM);
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kStart), EPERM);
+  unlink(other.c_str());
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), 0);
+}
+
+TEST_F(CopyFileTest, RefusesFilesOfOtherUsers) {
+  Make();
+  // Only root can give a file away.
+  const bool given = chown(path_.c_str(), 65534, 65534) == 0;
+  EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), given ? EPERM : 0);
 }
 
 TEST_F(CopyFileTest, HolesReadAsZero) {
   Make();
-  auto file = OpenCopyFile(path_, kBytes, true);
+  auto file = OpenCopyFile(path_, kBytes, CopyUse::kContinue);
   ASSERT_TRUE(file.ok());
   ASSERT_EQ(file.value()->Punch(0, kBytes), 0);
   EXPECT_EQ(file.value()->Read(page(), kPage, 5 * kPage), static_cast<ssize_t>(kPage));
