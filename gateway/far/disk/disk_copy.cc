@@ -62,7 +62,12 @@ struct DiskCopy::Work {
 struct DiskCopy::Entry {
   Work work;
   uint8_t* buffer = nullptr;  // a read's
-  Done done;
+  WriteDone done;
+};
+
+struct DiskCopy::Result {
+  int status = 0;
+  Pages bad;
 };
 
 struct DiskCopy::Shared {
@@ -78,20 +83,24 @@ struct DiskCopy::Shared {
 
   int Write(uint64_t offset, uint64_t length);
   int Execute(const Work* works, size_t count);
+  Result WritePages(const Work& work);
+  std::vector<Result> ExecuteAll(const std::vector<Work>& works);
   std::vector<Work> Take();
-  void Settle(const std::vector<Work>& works, const std::vector<int>& results);
+  void Settle(const std::vector<Work>& works, const std::vector<Result>& results);
   void FreeData(uint8_t* data) { arena.Free(static_cast<uint64_t>(data - memory)); }
 
   const std::unique_ptr<CopyFile> file;
   const uint64_t page_bytes;
   uint8_t* page_buffer = nullptr;  // the thread's, for operations of whole pages
+  int late_sync_error = 0;         // the thread's: a flush failed after it had been given up
 
   std::mutex mutex;  // guards the following
   std::condition_variable changed;
   std::deque<Entry> queue;
   std::vector<Entry> run;  // being executed
   bool running = false;
-  bool abandoned = false;  // the present operation hangs: its entries have failed
+  bool abandoned = false;  // the present operation hangs: its entries fail
+  bool failing = false;    // their callbacks, and those of what waited, are being called
   bool stop = false;
   bool ended = false;
   Clock::time_point started;
@@ -151,19 +160,23 @@ void DiskCopy::Enter(Shared& shared, Entry entry) {
     }
     if (entry.work.data != nullptr) shared.FreeData(entry.work.data);
   }
-  entry.done(-EIO);
+  entry.done(kNoResult, {});
 }
 
-void DiskCopy::Write(uint64_t offset, uint8_t* data, uint64_t length, Done done) {
+void DiskCopy::Write(uint64_t offset, uint8_t* data, uint64_t length, WriteDone done) {
   Enter(*shared_, {{Work::Kind::kWrite, offset, length, data}, nullptr, std::move(done)});
 }
 
 void DiskCopy::Read(uint64_t offset, uint8_t* buffer, uint64_t length, Done done) {
-  Enter(*shared_, {{Work::Kind::kRead, offset, length, nullptr}, buffer, std::move(done)});
+  Enter(*shared_, {{Work::Kind::kRead, offset, length, nullptr},
+                   buffer,
+                   [done = std::move(done)](int status, const Pages& /*bad*/) { done(status); }});
 }
 
 void DiskCopy::Flush(Done done) {
-  Enter(*shared_, {{Work::Kind::kFlush, 0, 0, nullptr}, nullptr, std::move(done)});
+  Enter(*shared_, {{Work::Kind::kFlush, 0, 0, nullptr},
+                   nullptr,
+                   [done = std::move(done)](int status, const Pages& /*bad*/) { done(status); }});
 }
 
 // Writes the bytes in the page buffer from (offset % page) on; pages at the edges are read first.
@@ -193,8 +206,11 @@ int DiskCopy::Shared::Write(uint64_t offset, uint64_t length) {
 int DiskCopy::Shared::Execute(const Work* works, size_t count) {
   const uint64_t begin = works->offset / kPage * kPage;
   switch (works->kind) {
-    case Work::Kind::kFlush:
-      return file->Sync() == 0 ? 0 : -errno;
+    case Work::Kind::kFlush: {
+      const int error = file->Sync() == 0 ? 0 : -errno;
+      const int late = std::exchange(late_sync_error, 0);
+      return error != 0 ? error : late;
+    }
     case Work::Kind::kRead:
       return Transfer(*file, false, page_buffer, PageUp(works->offset + works->length) - begin,
                       begin);
@@ -208,6 +224,40 @@ int DiskCopy::Shared::Execute(const Work* works, size_t count) {
     length += works[each].length;
   }
   return Write(works->offset, length);
+}
+
+// Writes page by page what could not be written at once, so that exactly the bad pages fail.
+DiskCopy::Result DiskCopy::Shared::WritePages(const Work& work) {
+  Result result;
+  for (uint64_t at = 0; at < work.length;) {
+    const uint64_t page = (work.offset + at) / kPage * kPage;
+    const uint64_t length = std::min(work.length - at, page + kPage - (work.offset + at));
+    bool give_up = false;
+    {
+      const std::lock_guard lock(mutex);
+      give_up = abandoned;
+    }
+    const Work part{Work::Kind::kWrite, work.offset + at, length, work.data + at};
+    if (const int error = give_up ? kNoResult : Execute(&part, 1); error != 0) {
+      result.status = error;
+      result.bad.push_back(page);
+    }
+    at += length;
+  }
+  return result;
+}
+
+// Executes what Take has returned.
+std::vector<DiskCopy::Result> DiskCopy::Shared::ExecuteAll(const std::vector<Work>& works) {
+  const int status = Execute(works.data(), works.size());
+  std::vector<Result> results(works.size(), {status, {}});
+  const Work& first = works.front();
+  if (status == 0 || first.kind != Work::Kind::kWrite) return results;
+  if (works.size() == 1 && first.offset / kPage == (first.offset + first.length - 1) / kPage) {
+    return results;
+  }
+  for (size_t each = 0; each < works.size(); each++) results[each] = WritePages(works[each]);
+  return results;
 }
 
 // Takes the first entry, and the adjacent writes behind it when it is a write. With the lock.
@@ -227,23 +277,25 @@ std::vector<DiskCopy::Work> DiskCopy::Shared::Take() {
 }
 
 // Counts what was executed, frees its data and gives reads their bytes. With the lock.
-void DiskCopy::Shared::Settle(const std::vector<Work>& works, const std::vector<int>& results) {
+void DiskCopy::Shared::Settle(const std::vector<Work>& works, const std::vector<Result>& results) {
   for (size_t each = 0; each < works.size(); each++) {
     const Work& work = works[each];
-    counts.errors += results[each] != 0 ? 1 : 0;
+    const int status = results[each].status;
+    counts.errors += status != 0 ? 1 : 0;
     switch (work.kind) {
       case Work::Kind::kWrite:
         FreeData(work.data);
         counts.queued_bytes -= work.length;
-        if (results[each] == 0) counts.written_bytes += work.length;
+        if (status == 0) counts.written_bytes += work.length;
         break;
       case Work::Kind::kRead:
-        if (results[each] != 0 || abandoned) break;
+        if (status != 0 || abandoned) break;
         std::memcpy(run[each].buffer, page_buffer + work.offset % kPage, work.length);
         counts.read_bytes += work.length;
         break;
       case Work::Kind::kFlush:
         counts.syncs++;
+        if (abandoned) late_sync_error = status;
     }
   }
 }
@@ -259,21 +311,21 @@ void DiskCopy::Run(const std::shared_ptr<Shared>& shared) {
     state.running = true;
     state.started = Clock::now();
     lock.unlock();
-    std::vector<int> results(works.size(), state.Execute(works.data(), works.size()));
-    if (results.front() != 0 && works.size() > 1) {
-      // Exactly those fail that cannot be written.
-      for (size_t each = 0; each < works.size(); each++) {
-        results[each] = state.Execute(&works[each], 1);
-      }
-    }
+    const std::vector<Result> results = state.ExecuteAll(works);
     lock.lock();
     state.running = false;
     state.Settle(works, results);
     std::vector<Entry> finished;
     finished.swap(state.run);
-    if (std::exchange(state.abandoned, false)) continue;
+    if (state.abandoned) {
+      state.changed.wait(lock, [&] { return !state.failing; });
+      state.abandoned = false;
+      continue;
+    }
     lock.unlock();
-    for (size_t each = 0; each < finished.size(); each++) finished[each].done(results[each]);
+    for (size_t each = 0; each < finished.size(); each++) {
+      finished[each].done(results[each].status, results[each].bad);
+    }
     finished.clear();
     lock.lock();
   }
@@ -282,13 +334,14 @@ void DiskCopy::Run(const std::shared_ptr<Shared>& shared) {
 }
 
 void DiskCopy::FailIfHung(Clock::duration timeout) {
-  std::vector<Done> failed;
+  std::vector<WriteDone> failed;
   {
     const std::lock_guard lock(shared_->mutex);
     if (!shared_->running || shared_->abandoned || Clock::now() - shared_->started < timeout) {
       return;
     }
     shared_->abandoned = true;
+    shared_->failing = true;
     shared_->counts.hangs++;
     // The thread frees the data of its run when the operation returns.
     for (Entry& entry : shared_->run) failed.push_back(std::move(entry.done));
@@ -302,7 +355,10 @@ void DiskCopy::FailIfHung(Clock::duration timeout) {
     shared_->counts.errors += failed.size();
     shared_->queue.clear();
   }
-  for (const Done& done : failed) done(-EIO);
+  for (const WriteDone& done : failed) done(kNoResult, {});
+  const std::lock_guard lock(shared_->mutex);
+  shared_->failing = false;
+  shared_->changed.notify_all();
 }
 
 void DiskCopy::Stop(Clock::duration timeout) {

@@ -6,11 +6,13 @@
 // order of the queue, on the copy's thread or on that of FailIfHung and Stop.
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "gateway/base/status.h"
 #include "gateway/far/disk/copy_file.h"
@@ -20,8 +22,14 @@ namespace rocegw::far {
 class DiskCopy {
  public:
   using Clock = std::chrono::steady_clock;
+  // Status of an operation that has no result: it was never executed, or still hangs.
+  static constexpr int kNoResult = -ECANCELED;
   // 0 or a negative errno value.
   using Done = std::function<void(int status)>;
+  // Offsets of pages.
+  using Pages = std::vector<uint64_t>;
+  // `bad`: the pages that were not written; without any, a write that failed wrote none.
+  using WriteDone = std::function<void(int status, const Pages& bad)>;
 
   struct Counts {
     uint64_t queued_bytes = 0;  // now
@@ -46,12 +54,15 @@ class DiskCopy {
   uint8_t* Allocate(uint64_t bytes);
   void Free(uint8_t* data);
   // `data` is from Allocate and belongs to the copy from now on. All three call `done` once, with
-  // -EIO when the copy is not up. The buffer of a read is not touched after `done`.
-  void Write(uint64_t offset, uint8_t* data, uint64_t length, Done done);
+  // kNoResult when the copy is not up. The buffer of a read is not touched after `done`. A write
+  // that fails is tried page by page.
+  void Write(uint64_t offset, uint8_t* data, uint64_t length, WriteDone done);
   void Read(uint64_t offset, uint8_t* buffer, uint64_t length, Done done);
+  // A flush that hung and failed afterwards fails the next one.
   void Flush(Done done);
 
-  // Fails the copy when its present operation has been running for longer than this.
+  // Fails the copy when its present operation has been running for longer than this. The copy comes
+  // back only when all that waited has failed, so that nothing overtakes these failures.
   void FailIfHung(Clock::duration timeout);
   // Executes what waits, flushes, and ends the thread. Gives up a thread whose operation runs for
   // longer than the timeout.
@@ -62,6 +73,7 @@ class DiskCopy {
  private:
   struct Work;
   struct Entry;
+  struct Result;
   struct Shared;
 
   static void Run(const std::shared_ptr<Shared>& shared);

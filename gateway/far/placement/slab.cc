@@ -39,10 +39,15 @@ bool Slab::DonorLost(uint32_t donor) {
 }
 
 void Slab::LosePage(uint64_t page) {
-  lost_[page] = true;
+  SetLost(page, true);
   written_[page] = false;
-  losses_++;
   if (disk_) SetOffDisk(page, false);
+}
+
+void Slab::SetLost(uint64_t page, bool lost) {
+  if (lost_[page] == lost) return;
+  lost_[page] = lost;
+  lost_count_ += lost ? 1 : -1;
 }
 
 void Slab::SetOffDisk(uint64_t page, bool off) {
@@ -92,7 +97,7 @@ void Slab::WriteSent(uint64_t begin, uint64_t end) {
 void Slab::WriteDone(uint64_t begin, uint64_t end) {
   // Pages that the range covers only in part were not lost when the write was sent (LeavesLost).
   const uint64_t first = (begin + kPageBytes - 1) / kPageBytes;
-  for (uint64_t page = first; (page + 1) * kPageBytes <= end; page++) lost_[page] = false;
+  for (uint64_t page = first; (page + 1) * kPageBytes <= end; page++) SetLost(page, false);
 }
 
 // First stretch of pages at or behind `from` that `holds` is true of, at most `most` bytes.
@@ -137,7 +142,7 @@ bool Slab::DiskWritten(uint64_t begin, uint64_t end, uint32_t epoch, bool ok) {
     const bool covered = begin <= page * kPageBytes && (page + 1) * kPageBytes <= end;
     if (ok && covered && epoch == disk_epoch_) {
       SetOffDisk(page, false);
-      lost_[page] = false;
+      SetLost(page, false);
       written_[page] = true;
     } else if (!ok && live() == 0) {
       LosePage(page);
@@ -147,6 +152,13 @@ bool Slab::DiskWritten(uint64_t begin, uint64_t end, uint32_t epoch, bool ok) {
     whole = whole && !off_disk_[page] && !lost_[page];
   }
   return whole;
+}
+
+bool Slab::IsOnDisk(uint64_t begin, uint64_t end) const {
+  for (uint64_t page = begin / kPageBytes; page * kPageBytes < end; page++) {
+    if (off_disk_[page] || lost_[page]) return false;
+  }
+  return true;
 }
 
 void Slab::DiskFlushFailed() {
@@ -162,10 +174,6 @@ void Slab::DiskFlushFailed() {
 std::optional<Slab::Stretch> Slab::NextOffDisk(uint64_t from, uint64_t most) const {
   if (off_disk_count_ == 0) return std::nullopt;
   return NextStretch(from, most, [this](uint64_t page) { return off_disk_[page]; });
-}
-
-uint64_t Slab::lost_pages() const {
-  return static_cast<uint64_t>(std::count(lost_.begin(), lost_.end(), true));
 }
 
 }  // namespace rocegw::far

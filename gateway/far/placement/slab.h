@@ -71,7 +71,7 @@ class Slab {
   std::optional<Stretch> NextWritten(uint64_t from, uint64_t most) const;
   // The same of pages that were written or are lost: all others are zero.
   std::optional<Stretch> NextData(uint64_t from, uint64_t most) const;
-  uint64_t lost_pages() const;
+  uint64_t lost_pages() const { return lost_count_; }
 
   // Disk copy. Whether a page of the range was written.
   bool HasData(uint64_t begin, uint64_t end) const;
@@ -84,32 +84,33 @@ class Slab {
   // A write of the range that was sent to the disk copy in this epoch has ended. Returns whether
   // the disk copy has all its pages now.
   bool DiskWritten(uint64_t begin, uint64_t end, uint32_t epoch, bool ok);
+  // Whether the disk copy has all data of the range.
+  bool IsOnDisk(uint64_t begin, uint64_t end) const;
   // Writes of the disk copy since its last flush may be lost. Pages of live replicas are to be
   // written again.
   void DiskFlushFailed();
   // The next stretch of pages that live replicas have and the disk copy lacks.
   std::optional<Stretch> NextOffDisk(uint64_t from, uint64_t most) const;
   uint64_t off_disk_pages() const { return off_disk_count_; }
-  // Whether a flush of the disk copy puts everything on the disk that is not lost.
-  bool IsDiskWhole() const { return off_disk_count_ == 0 && !unsure_; }
-  // Increases when pages are lost.
-  uint64_t losses() const { return losses_; }
+  // Whether a flush of the disk copy puts everything on the disk that was written.
+  bool IsDiskWhole() const { return off_disk_count_ == 0 && lost_count_ == 0 && !unsure_; }
 
  private:
   template <typename Predicate>
   std::optional<Stretch> NextStretch(uint64_t from, uint64_t most, const Predicate& holds) const;
   void SetOffDisk(uint64_t page, bool off);
+  void SetLost(uint64_t page, bool lost);
   void LosePage(uint64_t page);
 
   const bool disk_;
   std::vector<Replica> replicas_;
   std::vector<bool> written_;  // by page; pages never written are zero
   std::vector<bool> lost_;     // by page
+  uint64_t lost_count_ = 0;
   uint32_t generation_ = 0;
   std::vector<bool> off_disk_;  // by page: data that the disk copy lacks
   uint64_t off_disk_count_ = 0;
   uint32_t disk_epoch_ = 0;
-  uint64_t losses_ = 0;
   bool unsure_ = false;  // a flush failed while only the disk copy had the data
 };
 

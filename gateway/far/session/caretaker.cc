@@ -251,19 +251,28 @@ void Caretaker::RenewLeases() {
   }
 }
 
-// Finds a replica to restore, or else a slab that the disk copy lacks pages of.
+// Finds a replica to restore from what is there, or else a slab that the disk copy lacks pages of.
 void Caretaker::FindCopy() {
-  {
+  const Clock::time_point now = Clock::now();
+  const bool disk_up = dispatcher_.IsDiskUp();
+  if (now >= copy_at_) {
     const std::lock_guard lock(dispatcher_.mutex());
     const std::vector<Slab>& slabs = dispatcher_.slabs();
     for (uint32_t number = 0; number < slabs.size() && !copy_; number++) {
+      if (slabs[number].live() == 0 && !disk_up) continue;
       for (const Replica& replica : slabs[number].replicas()) {
         if (replica.state == ReplicaState::kRestoring) copy_ = {number, replica.donor};
       }
     }
   }
-  if (copy_) return;
-  if (const auto slab = dispatcher_.FindOffDisk(); slab) copy_ = {*slab, Copy::kDisk};
+  if (copy_ || !disk_up || !rounds_.MayCopy(now)) return;
+  const CopyRounds::Place place = rounds_.place();
+  const auto slab = dispatcher_.FindOffDisk(place.slab);
+  if (slab) {
+    copy_ = {*slab, Copy::kDisk, *slab == place.slab ? place.position : 0};
+  } else {
+    rounds_.RoundEnded(now);
+  }
 }
 
 // Copies data to new replicas, and what it lacks to the disk copy, a stretch at a time, so that
@@ -276,12 +285,16 @@ void Caretaker::ContinueCopy() {
   }
   if (copy_ && copied) {
     copy_->running = false;
-    if (!*copied) {
+    const Clock::time_point now = Clock::now();
+    if (copy_->donor == Copy::kDisk) {
+      // A stretch that failed is passed over.
+      if (!rounds_.StretchEnded(*copied, {copy_->slab, copy_->position}, now)) copy_.reset();
+    } else if (!*copied) {
       copy_.reset();
-      copy_at_ = Clock::now() + kTick;
+      copy_at_ = now + kTick;
     }
   }
-  if (!copy_ && Clock::now() >= copy_at_) FindCopy();
+  if (!copy_) FindCopy();
   if (!copy_ || copy_->running) return;
   const auto done = [this](bool ok) {
     const std::lock_guard lock(mutex_);
@@ -293,16 +306,18 @@ void Caretaker::ContinueCopy() {
   switch (to_disk ? dispatcher_.StartDiskCopy(copy_->slab, &copy_->position, done)
                   : dispatcher_.StartCopy(copy_->slab, copy_->donor, &copy_->position, done)) {
     case Dispatcher::CopyStart::kNothingLeft:
+      if (to_disk) rounds_.SlabEnded(copy_->slab);
       copy_.reset();
       Wake();
       break;
     case Dispatcher::CopyStart::kStarted:
       break;
-    case Dispatcher::CopyStart::kLater: {
+    case Dispatcher::CopyStart::kLater:
       copy_->running = false;
-      const std::lock_guard lock(dispatcher_.mutex());
-      if (!dispatcher_.slabs()[copy_->slab].Has(copy_->donor)) copy_.reset();
-    }
+      break;
+    case Dispatcher::CopyStart::kBlocked:
+      // Others may go on.
+      copy_.reset();
   }
 }
 

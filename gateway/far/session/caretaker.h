@@ -20,6 +20,7 @@
 #include "gateway/base/unique_fd.h"
 #include "gateway/far/link/connection.h"
 #include "gateway/far/link/poller.h"
+#include "gateway/far/session/copy_rounds.h"
 #include "gateway/far/session/dispatcher.h"
 
 namespace rocegw::far {
@@ -98,7 +99,8 @@ class Caretaker {
   // The caring thread's alone.
   std::map<uint32_t, Lease> leases_;  // by slab
   std::optional<CopyInProgress> copy_;
-  Clock::time_point copy_at_;  // not earlier, after a copy that failed
+  Clock::time_point copy_at_;  // not earlier, after a copy to a replica that failed
+  CopyRounds rounds_;          // copies to the disk
   Clock::time_point renew_at_;
 
   UniqueFd wake_fd_;

@@ -23,7 +23,7 @@ struct DiskWrite {
   uint8_t* data = nullptr;       // in the queue's buffer
   Operation* waiting = nullptr;  // ends when the write has ended
   bool ended = false;
-  bool good = false;  // the disk copy has all pages of the range
+  bool good = false;  // the disk copy has all pages of the range; otherwise the slab knows which
 };
 
 class DiskPath {

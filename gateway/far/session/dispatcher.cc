@@ -421,6 +421,7 @@ void Dispatcher::Finish(Operation* operation) {
     return;
   }
   int status = -EIO;
+  std::vector<bool> on_disk;  // by part, where the disk copy decides
   {
     const std::lock_guard lock(mutex_);
     Slab& slab = slabs_[operation->slab];
@@ -436,12 +437,18 @@ void Dispatcher::Finish(Operation* operation) {
         operation->disk->waiting = operation;
         return;
       }
-      status = operation->disk->good ? 0 : -EIO;
+      for (const Part& part : operation->plan.parts) {
+        const uint64_t begin = part.offset % slab_bytes_;
+        on_disk.push_back(operation->disk->good || slab.IsOnDisk(begin, begin + part.length));
+      }
     }
     Release(*operation);
   }
   const std::unique_ptr<Operation> owned(operation);
-  for (const Part& part : operation->plan.parts) FinishPart(part, status);
+  for (size_t each = 0; each < operation->plan.parts.size(); each++) {
+    const bool served = !on_disk.empty() && on_disk[each];
+    FinishPart(operation->plan.parts[each], served ? 0 : status);
+  }
 }
 
 void Dispatcher::FinishRead(Operation* operation) {
@@ -575,7 +582,7 @@ Dispatcher::CopyStart Dispatcher::StartCopy(uint32_t slab, uint32_t donor, uint6
       return CopyStart::kNothingLeft;
     }
     const Replica* source = state.ForRead(turn_++);
-    if ((source == nullptr && !IsDiskUp()) || !state.Has(donor)) return CopyStart::kLater;
+    if ((source == nullptr && !IsDiskUp()) || !state.Has(donor)) return CopyStart::kBlocked;
     std::vector<Replica> sources;
     if (source != nullptr) sources.push_back(*source);
     if (!PrepareCopy(*operation, slab, *stretch, sources, {donor, std::move(done)})) {
@@ -633,6 +640,8 @@ void Dispatcher::FinishCopy(Operation* operation, bool ok) {
     if (ok && !send) counts_.restored_bytes += operation->plan.length();
     if (!send) Release(*operation);
   }
+  // Room that was reserved for a copy to the disk whose read has failed.
+  if (operation->disk != nullptr) disk_->copy().Free(operation->disk->data);
   if (send) {
     Send({operation});
     return;
@@ -652,6 +661,7 @@ void Dispatcher::AddStatistics(rocegw_memory_statistics& statistics) {
   statistics.copy_limit_bytes = settings_.copy_limit_bytes;
   if (disk_ != nullptr) {
     const DiskCopy::Counts disk = disk_->copy().GetCounts();
+    statistics.disk_copies = 1;
     statistics.disk_up = IsDiskUp() ? 1 : 0;
     statistics.disk_queued_bytes = disk.queued_bytes;
     statistics.disk_written_bytes = disk.written_bytes;
@@ -670,7 +680,9 @@ void Dispatcher::AddStatistics(rocegw_memory_statistics& statistics) {
     statistics.slabs_unserved += slab.live() == 0 ? 1 : 0;
     statistics.lost_pages += slab.lost_pages();
     statistics.disk_missing_pages += slab.off_disk_pages();
+    if (disk_ != nullptr && !slab.IsDiskWhole()) statistics.disk_flush_fails = 1;
   }
+  if (statistics.disk_copies != statistics.disk_up) statistics.disk_flush_fails = 1;
 }
 
 }  // namespace rocegw::far

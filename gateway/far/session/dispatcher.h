@@ -46,7 +46,7 @@ class Dispatcher {
              rocegw_memory_done done, void* argument);
   int SubmitAndWait(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length);
   // `done` is called when all writes that were complete before are on the disk, or with -EIO when
-  // the disk copy lacks data. Without a disk copy it is called at once.
+  // the disk copy lacks data, as long as it does. Without a disk copy it is called at once.
   void Flush(rocegw_memory_done done, void* argument);
   int FlushAndWait();
   void WaitUntilIdle();
@@ -76,7 +76,12 @@ class Dispatcher {
   // Slabs, by the caretaker.
   std::vector<Slab>& slabs() { return slabs_; }
   void AddReplica(uint32_t slab, const Replica& replica);
-  enum class CopyStart : uint8_t { kNothingLeft, kStarted, kLater };
+  enum class CopyStart : uint8_t {
+    kNothingLeft,
+    kStarted,
+    kLater,    // the range, the window or the disk's queue is busy: the same again soon
+    kBlocked,  // no source or no destination is there
+  };
   // Starts the copy of the next written stretch at or behind *position to the donor's replica, and
   // sets *position behind it. kNothingLeft: the replica is live now.
   CopyStart StartCopy(uint32_t slab, uint32_t donor, uint64_t* position,
@@ -86,8 +91,9 @@ class Dispatcher {
   // The slab's disk copy has data of the range, which begins in the slab, before the session does.
   void Recover(uint64_t begin, uint64_t end);
   void CheckDisk();
-  // A slab whose live replicas have pages that the disk copy lacks.
-  std::optional<uint32_t> FindOffDisk();
+  bool IsDiskUp() const { return disk_ != nullptr && disk_->copy().up(); }
+  // The first slab from `first` on whose live replicas have pages that the disk copy lacks.
+  std::optional<uint32_t> FindOffDisk(uint32_t first);
   // Starts the copy of the next stretch that the disk copy lacks, as StartCopy does.
   CopyStart StartDiskCopy(uint32_t slab, uint64_t* position, std::function<void(bool copied)> done);
   // Puts everything on the disk and closes the copy; the session has no requests.
@@ -117,9 +123,9 @@ class Dispatcher {
   bool ReserveDisk(Operation& operation);
   void ReadFromDisk(const Part& part);
   void SendToDisk(Batch& batch);
-  void OnDiskWritten(const std::shared_ptr<DiskWrite>& write, bool ok);
+  void OnDiskWritten(const std::shared_ptr<DiskWrite>& write, int status,
+                     const DiskCopy::Pages& bad);
   void WriteCopyToDisk(Operation* operation);
-  bool IsDiskUp() const { return disk_ != nullptr && disk_->copy().up(); }
   void Start(Operation& operation, const std::vector<Replica>& targets);
   void Send(const Batch& batch);
   uint32_t Segments(const Operation& operation, ibv_sge* segments) const;
@@ -153,7 +159,6 @@ class Dispatcher {
   uint64_t turn_ = 0;          // distributes reads over replicas
   // Longest stretch that is copied at a time; a page after the disk copy could not be read.
   uint64_t copy_bytes_ = kCopyBytes;
-  uint64_t told_losses_ = 0;  // losses of slabs that a flush has failed for
   rocegw_memory_statistics counts_{};
   std::atomic<uint64_t> doorbells_{0};
 };

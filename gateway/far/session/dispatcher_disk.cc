@@ -2,6 +2,7 @@
 // What the dispatcher does with the disk copy. The copy's queue keeps the order in which operations
 // enter it, and an operation enters it while it holds its range: the copy executes overlapping
 // writes in the order of the replicas.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -49,18 +50,34 @@ void Dispatcher::SendToDisk(Batch& batch) {
     }
     if (operation->transfer_count == 0) write->waiting = operation;
     disk_->copy().Write(write->offset, write->data, write->length,
-                        [this, write](int status) { OnDiskWritten(write, status == 0); });
+                        [this, write](int status, const DiskCopy::Pages& bad) {
+                          OnDiskWritten(write, status, bad);
+                        });
   }
   batch.swap(with_transfers);
 }
 
-void Dispatcher::OnDiskWritten(const std::shared_ptr<DiskWrite>& write, bool ok) {
+// `bad` are the pages that a failed write has not written; without any, it has written none.
+void Dispatcher::OnDiskWritten(const std::shared_ptr<DiskWrite>& write, int status,
+                               const DiskCopy::Pages& bad) {
   Operation* waiting = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    const uint64_t begin = write->offset % slab_bytes_;
-    write->good = slabs_[write->offset / slab_bytes_].DiskWritten(begin, begin + write->length,
-                                                                  write->epoch, ok);
+    Slab& slab = slabs_[write->offset / slab_bytes_];
+    const uint64_t first = write->offset / slab_bytes_ * slab_bytes_;
+    const uint64_t end = write->offset + write->length;
+    const auto written = [&](uint64_t from, uint64_t to, bool ok) {
+      return from >= to || slab.DiskWritten(from - first, to - first, write->epoch, ok);
+    };
+    uint64_t at = write->offset;
+    write->good = true;
+    for (const uint64_t page : bad) {
+      write->good = written(at, page, true) && write->good;
+      const uint64_t behind = std::min(end, page + Slab::kPageBytes);
+      write->good = written(std::max(at, page), behind, false) && write->good;
+      at = behind;
+    }
+    write->good = written(at, end, status == 0 || !bad.empty()) && write->good;
     write->ended = true;
     waiting = write->waiting;
   }
@@ -84,15 +101,11 @@ void Dispatcher::Flush(rocegw_memory_done done, void* argument) {
     bool whole = status == 0;
     {
       const std::lock_guard lock(mutex_);
-      uint64_t losses = 0;
       for (Slab& slab : slabs_) {
-        if (status != 0) slab.DiskFlushFailed();
+        // A flush that was not executed has made nothing worse.
+        if (status != 0 && status != DiskCopy::kNoResult) slab.DiskFlushFailed();
         whole = whole && slab.IsDiskWhole();
-        losses += slab.losses();
       }
-      // Lost pages are reported once; reads report them as long as they are lost.
-      if (losses != told_losses_) whole = false;
-      told_losses_ = losses;
     }
     done(argument, whole ? 0 : -EIO);
   });
@@ -126,10 +139,10 @@ void Dispatcher::StopDisk() {
   disk_->copy().Stop(std::chrono::milliseconds(settings_.timeout_ms));
 }
 
-std::optional<uint32_t> Dispatcher::FindOffDisk() {
+std::optional<uint32_t> Dispatcher::FindOffDisk(uint32_t first) {
   if (!IsDiskUp()) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  for (uint32_t number = 0; number < slabs_.size(); number++) {
+  for (uint32_t number = first; number < slabs_.size(); number++) {
     if (slabs_[number].off_disk_pages() != 0 && slabs_[number].live() != 0) return number;
   }
   return std::nullopt;
@@ -145,10 +158,23 @@ Dispatcher::CopyStart Dispatcher::StartDiskCopy(uint32_t slab, uint64_t* positio
         state.NextOffDisk(*position, std::min(copy_bytes_, settings_.merge.most_bytes));
     if (!stretch) return CopyStart::kNothingLeft;
     const Replica* source = state.ForRead(turn_++);
-    if (source == nullptr ||
-        !PrepareCopy(*operation, slab, *stretch, {*source}, {Copy::kDisk, std::move(done)})) {
+    if (source == nullptr) return CopyStart::kBlocked;
+    auto write = std::make_shared<DiskWrite>();
+    write->offset = slab * slab_bytes_ + stretch->begin;
+    write->length = stretch->end - stretch->begin;
+    switch (disk_->Reserve(*write)) {
+      case DiskPath::Room::kFull:
+        return CopyStart::kLater;
+      case DiskPath::Room::kDown:
+        return CopyStart::kBlocked;
+      case DiskPath::Room::kGiven:
+        break;
+    }
+    if (!PrepareCopy(*operation, slab, *stretch, {*source}, {Copy::kDisk, std::move(done)})) {
+      disk_->copy().Free(write->data);
       return CopyStart::kLater;
     }
+    operation->disk = std::move(write);
     *position = stretch->end;
   }
   Send({operation.release()});
@@ -179,33 +205,25 @@ void Dispatcher::CopyUnreadable(const Operation& operation) {
   copy_bytes_ = Slab::kPageBytes;
 }
 
-// The disk copy gets pages that it lacks: what was read from a replica. The range is held until the
-// write has its place in the queue.
+// The disk copy gets pages that it lacks: what was read from a replica, in the room that
+// StartDiskCopy reserved. The range is held until the write has its place in the queue.
 void Dispatcher::WriteCopyToDisk(Operation* operation) {
-  auto write = std::make_shared<DiskWrite>();
-  write->offset = operation->plan.offset();
-  write->length = operation->plan.length();
-  bool given = false;
+  const std::unique_ptr<Operation> owned(operation);
+  const std::unique_ptr<Copy> copy(operation->copy);
+  const std::shared_ptr<DiskWrite> write = operation->disk;
   {
     const std::lock_guard lock(mutex_);
-    given = disk_->Reserve(*write) == DiskPath::Room::kGiven;
     write->epoch = slabs_[operation->slab].disk_epoch();
-    if (!given) Release(*operation);
   }
-  const std::function<void(bool)> done = std::move(operation->copy->done);
-  if (given) {
-    std::memcpy(write->data, memory_.staging_data() + operation->staging, write->length);
-    disk_->copy().Write(write->offset, write->data, write->length, [this, write, done](int status) {
-      OnDiskWritten(write, status == 0);
-      done(status == 0);
-    });
-    const std::lock_guard lock(mutex_);
-    Release(*operation);
-  } else {
-    done(false);
-  }
-  delete operation->copy;
-  delete operation;
+  std::memcpy(write->data, memory_.staging_data() + operation->staging, write->length);
+  disk_->copy().Write(
+      write->offset, write->data, write->length,
+      [this, write, done = std::move(copy->done)](int status, const DiskCopy::Pages& bad) {
+        OnDiskWritten(write, status, bad);
+        done(status == 0);
+      });
+  const std::lock_guard lock(mutex_);
+  Release(*operation);
 }
 
 }  // namespace rocegw::far

@@ -116,8 +116,9 @@ int rocegw_memory_write_wait(struct rocegw_memory_session* session, uint64_t off
 
 /* Waits until all writes that were complete before the call are on the disk (fdatasync of the disk
  * copy). Without a disk copy there is nothing to wait for. `done` is called as for a write. EIO:
- * the disk copy lacks data, because the disk failed; while replicas are live, it is copied from
- * them in the background, and a later flush succeeds. */
+ * the disk copy lacks data, because the disk failed or pages are lost; while replicas are live, it
+ * is copied from them in the background, and a later flush succeeds. Lost pages fail every flush
+ * until they have been written whole. */
 void rocegw_memory_flush(struct rocegw_memory_session* session, rocegw_memory_done done,
                          void* argument);
 int rocegw_memory_flush_wait(struct rocegw_memory_session* session);
@@ -166,6 +167,9 @@ struct rocegw_memory_statistics {
   uint64_t disk_waits;         /* times that writes waited because the disk's queue was full */
   uint64_t disk_wait_ns;       /* how long they did */
   uint64_t disk_missing_pages; /* now: on replicas only; copied to the disk in the background */
+  uint64_t disk_copies;        /* 1: the session has a disk copy */
+  uint64_t disk_flush_fails; /* now: 1 when a flush would fail, because the disk does not answer or
+                                lacks data */
 };
 void rocegw_memory_get_statistics(struct rocegw_memory_session* session,
                                   struct rocegw_memory_statistics* statistics,

@@ -33,7 +33,11 @@ class DiskCopyTest : public testing::Test {
     EXPECT_NE(data, nullptr);
     std::memset(data, value, length);
     const size_t index = Reserve();
-    copy_.Write(offset, data, length, Done(index));
+    copy_.Write(offset, data, length,
+                [this, done = Done(index)](int status, const DiskCopy::Pages& bad) {
+                  if (status != 0) bad_ = bad;
+                  done(status);
+                });
     return index;
   }
   size_t Read(uint64_t offset, std::vector<uint8_t>& buffer) {
@@ -57,6 +61,7 @@ class DiskCopyTest : public testing::Test {
     return {begin, begin + static_cast<long>(length)};
   }
 
+  DiskCopy::Pages bad_;  // pages that the last failed write has not written
   FaultyDisk disk_{kPages * kPage};
   DiskCopy copy_{std::make_unique<FaultyFile>(disk_), 16 * kPage, 8 * kPage};
 
@@ -161,6 +166,50 @@ TEST_F(DiskCopyTest, ExactlyTheWritesFailThatTheDiskRefuses) {
   EXPECT_TRUE(copy_.up());
 }
 
+TEST_F(DiskCopyTest, WriteOfSeveralPagesSaysWhichOfThemFailed) {
+  disk_.bad_pages = {2, 5};
+  EXPECT_EQ(Wait(Write(kPage + 100, 6 * kPage, 1)), -EIO);
+  EXPECT_EQ(bad_, (DiskCopy::Pages{2 * kPage, 5 * kPage}));
+  EXPECT_EQ(Content(3 * kPage, 2 * kPage), std::vector<uint8_t>(2 * kPage, 1));
+  EXPECT_EQ(Content(7 * kPage, 100), std::vector<uint8_t>(100, 1));
+  EXPECT_EQ(Content(7 * kPage + 100, 1), std::vector<uint8_t>(1, 0));
+}
+
+TEST_F(DiskCopyTest, CopyComesBackOnlyAfterAllFailuresWereReported) {
+  disk_.Hang();
+  Write(0, kPage, 1);
+  disk_.WaitUntilItHangs();
+  // The disk answers while the failures are reported.
+  bool up = false;
+  copy_.Flush([&](int /*status*/) {
+    disk_.GoOn();
+    for (int look = 0; look < 20000 && !up; look++) {
+      std::this_thread::yield();
+      up = copy_.up();
+    }
+  });
+  copy_.FailIfHung(std::chrono::seconds(0));
+  EXPECT_FALSE(up);
+  while (!copy_.up()) std::this_thread::yield();
+  EXPECT_EQ(Wait(Flush()), 0);
+}
+
+TEST_F(DiskCopyTest, FlushThatHungAndFailedFailsTheNextOne) {
+  for (const int error : {0, EIO}) {
+    disk_.sync_error = error;
+    disk_.Hang();
+    const size_t flush = Flush();
+    disk_.WaitUntilItHangs();
+    copy_.FailIfHung(std::chrono::seconds(0));
+    EXPECT_EQ(Wait(flush), DiskCopy::kNoResult);
+    disk_.GoOn();
+    while (!copy_.up()) std::this_thread::yield();
+    disk_.sync_error = 0;
+    EXPECT_EQ(Wait(Flush()), -error);
+    EXPECT_EQ(Wait(Flush()), 0);
+  }
+}
+
 TEST_F(DiskCopyTest, QueueIsBounded) {
   disk_.Hang();
   for (int write = 0; write < 16; write++) Write(0, 1, 1);
@@ -190,7 +239,8 @@ TEST_F(DiskCopyTest, ZeroesBecomeAHole) {
   uint8_t* data = copy.Allocate(32 * kPage);
   ASSERT_NE(data, nullptr);
   std::memset(data, 0, 32 * kPage);
-  copy.Write(8 * kPage, data, 32 * kPage, [](int status) { EXPECT_EQ(status, 0); });
+  copy.Write(8 * kPage, data, 32 * kPage,
+             [](int status, const DiskCopy::Pages&) { EXPECT_EQ(status, 0); });
   copy.Stop(kLong);
   ASSERT_EQ(disk_.punches.size(), 1u);
   EXPECT_EQ(disk_.punches[0].offset, 8 * kPage);
@@ -209,11 +259,11 @@ TEST_F(DiskCopyTest, DiskThatHangsFailsWhatWaitsAndComesBack) {
   EXPECT_TRUE(copy_.up());
   copy_.FailIfHung(std::chrono::seconds(0));
   EXPECT_FALSE(copy_.up());
-  EXPECT_EQ(Wait(read), -EIO);
-  EXPECT_EQ(Wait(write), -EIO);
-  EXPECT_EQ(Wait(flush), -EIO);
+  EXPECT_EQ(Wait(read), DiskCopy::kNoResult);
+  EXPECT_EQ(Wait(write), DiskCopy::kNoResult);
+  EXPECT_EQ(Wait(flush), DiskCopy::kNoResult);
   EXPECT_EQ(copy_.Allocate(1), nullptr);
-  EXPECT_EQ(Wait(Flush()), -EIO);
+  EXPECT_EQ(Wait(Flush()), DiskCopy::kNoResult);
   EXPECT_EQ(copy_.GetCounts().hangs, 1u);
   EXPECT_EQ(copy_.GetCounts().queued_bytes, 0u);
   disk_.GoOn();
@@ -240,7 +290,7 @@ TEST_F(DiskCopyTest, StopDoesNotWaitForADiskThatHangs) {
   const size_t write = Write(0, kPage, 5);
   disk_.WaitUntilItHangs();
   copy_.Stop(std::chrono::milliseconds(1));
-  EXPECT_EQ(Wait(write), -EIO);
+  EXPECT_EQ(Wait(write), DiskCopy::kNoResult);
   disk_.GoOn();
   // The thread has ended, or ends without this object, before the disk of the test does.
   while (true) {

@@ -51,7 +51,15 @@ TEST_F(SlabDisk, LosesExactlyWhatTheDiskLacks) {
   EXPECT_FALSE(IsLost(2));
   EXPECT_TRUE(IsLost(3));
   EXPECT_EQ(slab_.off_disk_pages(), 0u);
-  EXPECT_EQ(slab_.losses(), 2u);
+  EXPECT_EQ(slab_.lost_pages(), 2u);
+  EXPECT_FALSE(slab_.IsOnDisk(0, 2 * kPage));
+  EXPECT_TRUE(slab_.IsOnDisk(2 * kPage, 3 * kPage));
+  // A lost page is not on the disk either, until it is written whole.
+  EXPECT_FALSE(slab_.IsDiskWhole());
+  Write(1);
+  EXPECT_FALSE(slab_.IsDiskWhole());
+  Write(3);
+  EXPECT_TRUE(slab_.IsDiskWhole());
 }
 
 TEST_F(SlabDisk, WriteThatIsOlderThanASkippedOneDoesNotMakeThePageGood) {
