@@ -33,8 +33,14 @@ void AddSessionFamilies(std::vector<prometheus::MetricFamily>& families,
           session.read_operations + session.write_operations);
   counter("rocegw_memory_session_merged_requests_total",
           "Requests that left within the RDMA operation of another one", session.merged_requests);
-  gauge("rocegw_memory_session_disk_up", "1 while the disk copy accepts writes; 0 also without one",
-        session.disk_up);
+  // A session without a disk copy has no such metric: alerts would fire for it.
+  if (session.disk_copies != 0) {
+    gauge("rocegw_memory_session_disk_up",
+          "1 while the disk copy accepts writes; only with a disk copy", session.disk_up);
+    gauge("rocegw_memory_session_disk_flush_fails",
+          "1 while fsync fails, because the disk copy is down or lacks data; only with a disk copy",
+          session.disk_flush_fails);
+  }
   gauge("rocegw_memory_session_disk_queued_bytes", "Bytes of writes that wait for the disk copy",
         session.disk_queued_bytes);
   gauge("rocegw_memory_session_disk_missing_pages",

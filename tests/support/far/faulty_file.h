@@ -21,7 +21,7 @@ struct FaultyDisk {
     uint64_t offset, length;
   };
 
-  explicit FaultyDisk(uint64_t size) : bytes(size, 0) {}
+  explicit FaultyDisk(uint64_t size) : bytes(size, 0), durable(size, 0) {}
 
   // Waits while the test lets the disk hang. Counts those that wait.
   void Pass(std::unique_lock<std::mutex>& lock) {
@@ -56,6 +56,7 @@ struct FaultyDisk {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<uint8_t> bytes;
+  std::vector<uint8_t> durable;  // bytes of the last sync, which a power failure leaves
   std::set<uint64_t> bad_pages;  // fail with `error`
   int error = EIO;
   int sync_error = 0;
@@ -97,6 +98,7 @@ class FaultyFile final : public CopyFile {
     std::unique_lock lock(disk_.mutex);
     disk_.Pass(lock);
     disk_.syncs++;
+    if (disk_.sync_error == 0) disk_.durable = disk_.bytes;
     errno = disk_.sync_error;
     return disk_.sync_error == 0 ? 0 : -1;
   }

@@ -233,6 +233,20 @@ TEST_F(DiskCopyTest, FlushComesAfterTheWritesBeforeIt) {
   EXPECT_EQ(Wait(Flush()), -EIO);
 }
 
+TEST_F(DiskCopyTest, FlushedWritesSurviveAPowerFailureAndOthersMayNot) {
+  const auto durable = [&] {
+    const std::lock_guard lock(disk_.mutex);
+    return disk_.durable[0];
+  };
+  EXPECT_EQ(Wait(Write(0, kPage, 1)), 0);
+  EXPECT_EQ(durable(), 0);
+  EXPECT_EQ(Wait(Flush()), 0);
+  EXPECT_EQ(durable(), 1);
+  EXPECT_EQ(Wait(Write(0, kPage, 2)), 0);
+  copy_.Stop(kLong);
+  EXPECT_EQ(durable(), 2);
+}
+
 TEST_F(DiskCopyTest, ZeroesBecomeAHole) {
   DiskCopy copy(std::make_unique<FaultyFile>(disk_), 64 * kPage, 64 * kPage);
   ASSERT_TRUE(copy.Start().ok());
