@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "gateway/base/unique_fd.h"
@@ -23,13 +25,39 @@ struct Header {
   char magic[sizeof kMagic];
   uint64_t bytes;
   uint64_t temporary;  // 1: of no use to a later session
+  uint64_t lost;       // ranges in the list of lost pages
+  // 0, 1: the list is in that area behind the space, and the next one is written to the other area.
+  // kInHeader: it is in the header's page, which needs no room on a disk that is full.
+  uint64_t lost_area;
 };
+
+constexpr uint64_t kInHeader = 2;
+constexpr uint64_t kListOffset = 128;  // in the header's page
+constexpr uint64_t kMostInHeader = (kHeaderBytes - kListOffset) / sizeof(CopyFile::Range);
+static_assert(sizeof(Header) <= kListOffset);
+
+// Memory for one transfer that bypasses the page cache, zeroed.
+struct FreeMemory {
+  void operator()(uint8_t* memory) const { std::free(memory); }
+};
+using Aligned = std::unique_ptr<uint8_t, FreeMemory>;
+
+Aligned Allocate(uint64_t bytes) {
+  void* memory = std::aligned_alloc(CopyFile::kPageBytes, bytes);
+  if (memory != nullptr) std::memset(memory, 0, bytes);
+  return Aligned(static_cast<uint8_t*>(memory));
+}
+
+uint64_t WholePages(uint64_t bytes) {
+  return (bytes + CopyFile::kPageBytes - 1) / CopyFile::kPageBytes * CopyFile::kPageBytes;
+}
 
 Status Failed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
 
 class DiskFile final : public CopyFile {
  public:
-  DiskFile(UniqueFd fd, uint64_t bytes) : fd_(std::move(fd)), bytes_(bytes) {}
+  DiskFile(UniqueFd fd, const Header& header)
+      : fd_(std::move(fd)), bytes_(header.bytes), header_(header) {}
 
   ssize_t Read(uint8_t* buffer, uint64_t length, uint64_t offset) override {
     return pread(fd_.get(), buffer, length, InFile(offset));
@@ -55,12 +83,77 @@ class DiskFile final : public CopyFile {
     }
     return 0;
   }
+  int SetLost(const std::vector<Range>& lost) override {
+    Header header = header_;
+    header.lost = lost.size();
+    header.lost_area = header_.lost_area == 0 ? 1 : 0;
+    if (lost.size() <= kMostInHeader) header.lost_area = kInHeader;
+    const Aligned page = Allocate(kHeaderBytes);
+    const Aligned list = Allocate(ListBytes(lost.size()));
+    if (page == nullptr || list == nullptr) return -1;
+    // The header names the list only when the list is on the disk.
+    if (!lost.empty() && header.lost_area == kInHeader) {
+      std::memcpy(page.get() + kListOffset, lost.data(), lost.size() * sizeof(Range));
+    } else if (!lost.empty()) {
+      std::memcpy(list.get(), lost.data(), lost.size() * sizeof(Range));
+      if (!IsWhole(pwrite(fd_.get(), list.get(), ListBytes(lost.size()), Area(header.lost_area)),
+                   ListBytes(lost.size())) ||
+          fdatasync(fd_.get()) != 0) {
+        return -1;
+      }
+    }
+    std::memcpy(page.get(), &header, sizeof header);
+    if (!IsWhole(pwrite(fd_.get(), page.get(), kHeaderBytes, 0), kHeaderBytes) ||
+        fdatasync(fd_.get()) != 0) {
+      return -1;
+    }
+    header_ = header;
+    return 0;
+  }
+  int FindLost(std::vector<Range>& lost) override {
+    lost.clear();
+    errno = EIO;
+    const bool in_header = header_.lost_area == kInHeader;
+    if (header_.lost > (in_header ? kMostInHeader : bytes_ / kPageBytes)) return -1;
+    if (header_.lost_area > kInHeader) return -1;
+    if (header_.lost == 0) return 0;
+    const uint64_t bytes = in_header ? kHeaderBytes : ListBytes(header_.lost);
+    const Aligned list = Allocate(bytes);
+    if (list == nullptr ||
+        !IsWhole(pread(fd_.get(), list.get(), bytes, in_header ? 0 : Area(header_.lost_area)),
+                 bytes)) {
+      return -1;
+    }
+    lost.resize(header_.lost);
+    std::memcpy(lost.data(), list.get() + (in_header ? kListOffset : 0),
+                lost.size() * sizeof(Range));
+    for (const Range& range : lost) {
+      errno = EIO;
+      if (range.begin >= range.end || range.end > bytes_ || range.begin % kPageBytes != 0 ||
+          range.end % kPageBytes != 0) {
+        return -1;
+      }
+    }
+    return 0;
+  }
 
  private:
+  static uint64_t ListBytes(uint64_t ranges) {
+    return WholePages(std::max<uint64_t>(ranges, 1) * sizeof(Range));
+  }
+  static bool IsWhole(ssize_t got, uint64_t wanted) {
+    if (got >= 0 && static_cast<uint64_t>(got) != wanted) errno = EIO;
+    return got >= 0 && static_cast<uint64_t>(got) == wanted;
+  }
+  // An area holds a list of as many ranges as there are pages.
+  off_t Area(uint64_t number) const {
+    return InFile(bytes_ + number * ListBytes(bytes_ / kPageBytes));
+  }
   static off_t InFile(uint64_t offset) { return static_cast<off_t>(offset + kHeaderBytes); }
 
   const UniqueFd fd_;
   const uint64_t bytes_;
+  Header header_;  // as it is in the file
 };
 
 // Pages of the copy would take the memory that the program wants to save; not every file system
@@ -138,13 +231,14 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
       return Status{EINVAL, path + ": is the copy of a space of " + std::to_string(header.bytes) +
                                 " bytes, not " + std::to_string(bytes)};
     }
-    if (state.st_size != static_cast<off_t>(kHeaderBytes + bytes)) {
+    if (state.st_size < static_cast<off_t>(kHeaderBytes + bytes)) {
       return Status{EINVAL, path + ": the copy was cut off"};
     }
-    return std::unique_ptr<CopyFile>(std::make_unique<DiskFile>(std::move(fd), bytes));
+    return std::unique_ptr<CopyFile>(std::make_unique<DiskFile>(std::move(fd), header));
   }
   // The header comes last: a file without it is no copy, whatever ended this.
   page.fill(0);
+  header = {};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.bytes = bytes;
   header.temporary = use == CopyUse::kTemporary ? 1 : 0;
@@ -156,7 +250,7 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
     return Failed(path);
   }
   if (Status status = SyncDirectory(path); !status.ok()) return status;
-  return std::unique_ptr<CopyFile>(std::make_unique<DiskFile>(std::move(fd), bytes));
+  return std::unique_ptr<CopyFile>(std::make_unique<DiskFile>(std::move(fd), header));
 }
 
 }  // namespace rocegw::far

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gateway/base/status.h"
 
@@ -31,6 +32,16 @@ class CopyFile {
   // Calls `found` for each range that may hold data. Returns 0 or -1 and errno.
   using Found = std::function<void(uint64_t begin, uint64_t end)>;
   virtual int FindData(const Found& found) = 0;
+  // Ranges of pages whose data is lost: a later session must not take what the file holds for it.
+  // A list replaces the one before as a whole, and is on the disk when the call returns. Both
+  // return 0 or -1 and errno.
+  struct Range {
+    uint64_t begin;
+    uint64_t end;
+    bool operator==(const Range&) const = default;
+  };
+  virtual int SetLost(const std::vector<Range>& lost) = 0;
+  virtual int FindLost(std::vector<Range>& lost) = 0;
 };
 
 enum class CopyUse : uint8_t {

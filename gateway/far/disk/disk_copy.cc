@@ -52,11 +52,12 @@ int Transfer(CopyFile& file, bool write, uint8_t* buffer, uint64_t length, uint6
 
 // Request to the file.
 struct DiskCopy::Work {
-  enum class Kind : uint8_t { kWrite, kRead, kFlush };
+  enum class Kind : uint8_t { kWrite, kRead, kFlush, kNote };
   Kind kind = Kind::kWrite;
   uint64_t offset = 0;
   uint64_t length = 0;
-  uint8_t* data = nullptr;  // a write's, in the queue's buffer
+  uint8_t* data = nullptr;                                     // a write's, in the queue's buffer
+  std::shared_ptr<const std::vector<CopyFile::Range>> lost{};  // a note's
 };
 
 struct DiskCopy::Entry {
@@ -179,6 +180,13 @@ void DiskCopy::Flush(Done done) {
                    [done = std::move(done)](int status, const Pages& /*bad*/) { done(status); }});
 }
 
+void DiskCopy::NoteLost(std::vector<CopyFile::Range> lost, Done done) {
+  Work work{Work::Kind::kNote, 0, 0, nullptr};
+  work.lost = std::make_shared<const std::vector<CopyFile::Range>>(std::move(lost));
+  Enter(*shared_, {std::move(work), nullptr,
+                   [done = std::move(done)](int status, const Pages& /*bad*/) { done(status); }});
+}
+
 // Writes the bytes in the page buffer from (offset % page) on; pages at the edges are read first.
 int DiskCopy::Shared::Write(uint64_t offset, uint64_t length) {
   const uint64_t begin = offset / kPage * kPage;
@@ -211,6 +219,8 @@ int DiskCopy::Shared::Execute(const Work* works, size_t count) {
       const int late = std::exchange(late_sync_error, 0);
       return error != 0 ? error : late;
     }
+    case Work::Kind::kNote:
+      return file->SetLost(*works->lost) == 0 ? 0 : -errno;
     case Work::Kind::kRead:
       return Transfer(*file, false, page_buffer, PageUp(works->offset + works->length) - begin,
                       begin);
@@ -296,6 +306,9 @@ void DiskCopy::Shared::Settle(const std::vector<Work>& works, const std::vector<
       case Work::Kind::kFlush:
         counts.syncs++;
         if (abandoned) late_sync_error = status;
+        break;
+      case Work::Kind::kNote:
+        break;
     }
   }
 }

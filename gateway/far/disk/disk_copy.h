@@ -60,6 +60,8 @@ class DiskCopy {
   void Read(uint64_t offset, uint8_t* buffer, uint64_t length, Done done);
   // A flush that hung and failed afterwards fails the next one.
   void Flush(Done done);
+  // Notes in the file which pages are lost, as CopyFile::SetLost does.
+  void NoteLost(std::vector<CopyFile::Range> lost, Done done);
 
   // Fails the copy when its present operation has been running for longer than this. The copy comes
   // back only when all that waited has failed, so that nothing overtakes these failures.

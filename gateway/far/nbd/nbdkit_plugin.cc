@@ -123,7 +123,21 @@ int Open() {
   return status.ok() ? 0 : -1;
 }
 
-void Close() { TheDevice().session.reset(); }
+void Close() {
+  std::unique_ptr<Session>& session = TheDevice().session;
+  if (session == nullptr) return;
+  const Dispatcher::DiskEnd end = session->Stop();
+  if (end.lacking != 0) {
+    nbdkit_error(
+        "the disk copy lacks %llu pages; they fail with EIO when the device is started again",
+        static_cast<unsigned long long>(end.lacking));
+  }
+  if (!end.noted) {
+    nbdkit_error(
+        "the disk failed at the end: the disk copy may have old bytes, also in these pages");
+  }
+  session.reset();
+}
 
 int Answer(int error) {
   if (error == 0) return 0;

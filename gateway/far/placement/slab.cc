@@ -120,6 +120,13 @@ std::optional<Slab::Stretch> Slab::NextData(uint64_t from, uint64_t most) const 
   return NextStretch(from, most, [this](uint64_t page) { return written_[page] || lost_[page]; });
 }
 
+std::optional<Slab::Stretch> Slab::NextLacking(uint64_t from, bool off_disk) const {
+  if (lost_count_ == 0 && (!off_disk || off_disk_count_ == 0)) return std::nullopt;
+  return NextStretch(from, UINT64_MAX, [this, off_disk](uint64_t page) {
+    return lost_[page] || (off_disk && off_disk_[page]);
+  });
+}
+
 // Disk copy --------------------------------------------------------------------------------------
 
 bool Slab::HasData(uint64_t begin, uint64_t end) const {
@@ -130,6 +137,10 @@ bool Slab::HasData(uint64_t begin, uint64_t end) const {
 }
 
 void Slab::Recovered(uint64_t begin, uint64_t end) { WriteSent(begin, end); }
+
+void Slab::RecoveredLost(uint64_t begin, uint64_t end) {
+  for (uint64_t page = begin / kPageBytes; page * kPageBytes < end; page++) LosePage(page);
+}
 
 void Slab::DiskSkipped(uint64_t begin, uint64_t end) {
   disk_epoch_++;

@@ -77,6 +77,8 @@ class Slab {
   bool HasData(uint64_t begin, uint64_t end) const;
   // The disk copy has data of the range from before the session.
   void Recovered(uint64_t begin, uint64_t end);
+  // The data that a session before this one had in the range is lost.
+  void RecoveredLost(uint64_t begin, uint64_t end);
   // A write of the range passed the disk copy by: it lacks these pages, whatever of them is still
   // on its way. Writes that were on their way before belong to an earlier epoch.
   void DiskSkipped(uint64_t begin, uint64_t end);
@@ -91,6 +93,8 @@ class Slab {
   void DiskFlushFailed();
   // The next stretch of pages that live replicas have and the disk copy lacks.
   std::optional<Stretch> NextOffDisk(uint64_t from, uint64_t most) const;
+  // The next stretch of pages that are lost, or with `off_disk` also those that only replicas have.
+  std::optional<Stretch> NextLacking(uint64_t from, bool off_disk) const;
   uint64_t off_disk_pages() const { return off_disk_count_; }
   // Whether a flush of the disk copy puts everything on the disk that was written.
   bool IsDiskWhole() const { return off_disk_count_ == 0 && lost_count_ == 0 && !unsure_; }

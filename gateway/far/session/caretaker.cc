@@ -15,7 +15,8 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr auto kReconnectAfter = std::chrono::seconds(1);
 constexpr auto kRenewEvery = std::chrono::seconds(2);  // leases last at least 6 seconds
-constexpr size_t kLeasesAtOnce = 8;                    // fewer than buffers for messages
+constexpr auto kLongestFinish = std::chrono::seconds(30);
+constexpr size_t kLeasesAtOnce = 8;  // fewer than buffers for messages
 
 }  // namespace
 
@@ -54,7 +55,30 @@ Status Caretaker::WaitUntilPlaced() {
   return {ENOSPC, "the donors have not as much memory for tenant " + settings_.tenant};
 }
 
+// Gives the disk copy what it lacks, as long as that goes on, for a time that those who stop a
+// service grant it.
+void Caretaker::FinishDisk() {
+  if (settings_.disk_path.empty() || settings_.disk_use == CopyUse::kTemporary) return;
+  uint64_t lacking = dispatcher_.OffDiskPages();
+  if (lacking == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    finish_disk_ = true;
+    Wake();
+  }
+  const Clock::time_point end = Clock::now() + kLongestFinish;
+  Clock::time_point progress = Clock::now();
+  const auto timeout = std::chrono::milliseconds(settings_.timeout_ms);
+  while (lacking != 0 && Clock::now() < end && Clock::now() - progress < timeout) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const uint64_t now_lacking = dispatcher_.OffDiskPages();
+    if (now_lacking < lacking) progress = Clock::now();
+    lacking = now_lacking;
+  }
+}
+
 void Caretaker::Stop() {
+  if (wake_fd_.valid()) FinishDisk();
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -116,6 +140,7 @@ void Caretaker::Care() {
     {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
+      if (std::exchange(finish_disk_, false)) rounds_.Resume();
     }
     // Messages of a connection are handled before it is closed: a later one never sees them.
     HandleMessages();

@@ -71,6 +71,7 @@ class Caretaker {
   void OnLeased(uint32_t donor, const Message& message);
   void LeaseForSlabs();
   void RenewLeases();
+  void FinishDisk();
   void FindCopy();
   void ContinueCopy();
 
@@ -88,6 +89,7 @@ class Caretaker {
   std::mutex mutex_;  // guards the following, up to the blank line
   std::condition_variable changed_;
   bool stop_ = false;
+  bool finish_disk_ = false;  // the disk copy is to get at once what it lacks
   std::deque<Incoming> incoming_;
   std::optional<bool> copied_;                 // result of the copy in progress
   std::vector<Clock::time_point> connect_at_;  // by donor

@@ -35,6 +35,8 @@ class CopyRounds {
     Pause(now);
     return false;
   }
+  // Ends the pause.
+  void Resume() { resume_at_ = {}; }
   void SlabEnded(uint32_t slab) { place_ = {slab + 1, 0}; }
   void RoundEnded(TimePoint now) {
     place_ = {};

@@ -90,14 +90,22 @@ class Dispatcher {
   // Disk copy, by the caretaker; nothing happens without one.
   // The slab's disk copy has data of the range, which begins in the slab, before the session does.
   void Recover(uint64_t begin, uint64_t end);
+  // The file says that these pages were lost.
+  void RecoverLost(const std::vector<CopyFile::Range>& lost);
   void CheckDisk();
   bool IsDiskUp() const { return disk_ != nullptr && disk_->copy().up(); }
   // The first slab from `first` on whose live replicas have pages that the disk copy lacks.
   std::optional<uint32_t> FindOffDisk(uint32_t first);
   // Starts the copy of the next stretch that the disk copy lacks, as StartCopy does.
   CopyStart StartDiskCopy(uint32_t slab, uint64_t* position, std::function<void(bool copied)> done);
-  // Puts everything on the disk and closes the copy; the session has no requests.
-  void StopDisk();
+  uint64_t OffDiskPages();
+  // Puts everything on the disk and closes the copy; the session has no requests. The file gets a
+  // list of the pages that it lacks.
+  struct DiskEnd {
+    uint64_t lacking = 0;  // pages
+    bool noted = true;     // the file says which, and the last flush has succeeded
+  };
+  DiskEnd StopDisk();
 
   void AddStatistics(rocegw_memory_statistics& statistics);
 
@@ -121,6 +129,8 @@ class Dispatcher {
               std::vector<Settled>& settled);
   bool Reserve(Operation& operation, const std::vector<Replica>& targets);
   bool ReserveDisk(Operation& operation);
+  std::vector<CopyFile::Range> Lacking(bool off_disk) const;
+  void NoteLost(std::function<void(bool noted)> done);
   void ReadFromDisk(const Part& part);
   void SendToDisk(Batch& batch);
   void OnDiskWritten(const std::shared_ptr<DiskWrite>& write, int status,
@@ -159,6 +169,8 @@ class Dispatcher {
   uint64_t turn_ = 0;          // distributes reads over replicas
   // Longest stretch that is copied at a time; a page after the disk copy could not be read.
   uint64_t copy_bytes_ = kCopyBytes;
+  std::vector<CopyFile::Range> noted_;  // lost pages that the disk copy's file knows of
+  std::optional<DiskEnd> disk_end_;     // the disk copy was closed
   rocegw_memory_statistics counts_{};
   std::atomic<uint64_t> doorbells_{0};
 };

@@ -107,7 +107,44 @@ void Dispatcher::Flush(rocegw_memory_done done, void* argument) {
         whole = whole && slab.IsDiskWhole();
       }
     }
-    done(argument, whole ? 0 : -EIO);
+    NoteLost([done, argument, whole](bool noted) { done(argument, whole && noted ? 0 : -EIO); });
+  });
+}
+
+// Pages that are lost, or with `off_disk` also those that only replicas have. With the lock.
+std::vector<CopyFile::Range> Dispatcher::Lacking(bool off_disk) const {
+  std::vector<CopyFile::Range> lacking;
+  for (size_t number = 0; number < slabs_.size(); number++) {
+    const uint64_t first = number * slab_bytes_;
+    auto found = slabs_[number].NextLacking(0, off_disk);
+    while (found) {
+      lacking.push_back({first + found->begin, first + found->end});
+      found = slabs_[number].NextLacking(found->end, off_disk);
+    }
+  }
+  return lacking;
+}
+
+// Calls `done` when the file knows which pages are lost: a later session must neither read old
+// bytes of them, nor miss those that are good again.
+void Dispatcher::NoteLost(std::function<void(bool noted)> done) {
+  std::vector<CopyFile::Range> lost;
+  bool known = false;
+  {
+    const std::lock_guard lock(mutex_);
+    lost = Lacking(false);
+    known = lost == noted_;
+  }
+  if (known) {
+    done(true);
+    return;
+  }
+  disk_->copy().NoteLost(lost, [this, lost, done = std::move(done)](int status) {
+    if (status == 0) {
+      const std::lock_guard lock(mutex_);
+      noted_ = lost;
+    }
+    done(status == 0);
   });
 }
 
@@ -129,14 +166,60 @@ void Dispatcher::Recover(uint64_t begin, uint64_t end) {
   }
 }
 
+void Dispatcher::RecoverLost(const std::vector<CopyFile::Range>& lost) {
+  const std::lock_guard lock(mutex_);
+  for (const CopyFile::Range& range : lost) {
+    for (uint64_t page = range.begin; page < range.end; page += Slab::kPageBytes) {
+      const uint64_t begin = page % slab_bytes_;
+      slabs_[page / slab_bytes_].RecoveredLost(begin, begin + Slab::kPageBytes);
+    }
+  }
+  noted_ = lost;
+}
+
 void Dispatcher::CheckDisk() {
   if (disk_ == nullptr) return;
   disk_->copy().FailIfHung(std::chrono::milliseconds(settings_.timeout_ms));
 }
 
-void Dispatcher::StopDisk() {
-  if (disk_ == nullptr) return;
+uint64_t Dispatcher::OffDiskPages() {
+  const std::lock_guard lock(mutex_);
+  uint64_t pages = 0;
+  for (const Slab& slab : slabs_) pages += slab.off_disk_pages();
+  return pages;
+}
+
+Dispatcher::DiskEnd Dispatcher::StopDisk() {
+  if (disk_ == nullptr) return {};
+  if (disk_end_) return *disk_end_;
+  // The disk may hang, and the caretaker does not look any more.
+  const auto wait_for = [this](Waiter& waiter) {
+    while (!waiter.WaitFor(std::chrono::milliseconds(50))) CheckDisk();
+    return waiter.Wait();
+  };
+  DiskEnd end;
+  Waiter flushed;
+  disk_->copy().Flush([&flushed](int status) { Waiter::OnDone(&flushed, status); });
+  end.noted = wait_for(flushed) == 0;
+  std::vector<CopyFile::Range> lacking;
+  bool known = false;
+  {
+    const std::lock_guard lock(mutex_);
+    lacking = Lacking(true);
+    known = lacking == noted_;
+  }
+  for (const CopyFile::Range& range : lacking) {
+    end.lacking += (range.end - range.begin) / Slab::kPageBytes;
+  }
+  if (!known) {
+    Waiter noted;
+    disk_->copy().NoteLost(std::move(lacking),
+                           [&noted](int status) { Waiter::OnDone(&noted, status); });
+    end.noted = wait_for(noted) == 0 && end.noted;
+  }
   disk_->copy().Stop(std::chrono::milliseconds(settings_.timeout_ms));
+  disk_end_ = end;
+  return end;
 }
 
 std::optional<uint32_t> Dispatcher::FindOffDisk(uint32_t first) {

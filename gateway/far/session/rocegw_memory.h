@@ -87,8 +87,9 @@ struct rocegw_memory_options {
 int rocegw_memory_open(const struct rocegw_memory_options* options, size_t options_size,
                        struct rocegw_memory_session** session, char* why, size_t why_size);
 
-/* Waits for all requests, returns the leases and disconnects. No other thread may use the session;
- * not from a callback. */
+/* Waits for all requests, returns the leases and disconnects. A disk copy gets what it lacks
+ * before, for at most 30 seconds; pages that it lacks then fail with EIO in a session that
+ * continues. No other thread may use the session; not from a callback. */
 void rocegw_memory_close(struct rocegw_memory_session* session);
 
 /* Bytes of the space. */

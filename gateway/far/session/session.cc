@@ -19,10 +19,14 @@ StatusOr<std::unique_ptr<Session>> Session::Open(const Settings& settings) {
   return session;
 }
 
-Session::~Session() {
-  if (dispatcher_ != nullptr) dispatcher_->WaitUntilIdle();
+Session::~Session() { Stop(); }
+
+Dispatcher::DiskEnd Session::Stop() {
+  if (dispatcher_ == nullptr) return {};
+  dispatcher_->WaitUntilIdle();
   if (caretaker_ != nullptr) caretaker_->Stop();
   for (const auto& poller : pollers_) poller->Stop();
+  return dispatcher_->StopDisk();
 }
 
 Status Session::FindDevice() {
@@ -37,14 +41,15 @@ Status Session::FindDevice() {
   return status;
 }
 
-// Opens the disk copy, if there is to be one, and finds the data that it has already.
-StatusOr<std::unique_ptr<DiskCopy>> Session::OpenDisk(std::vector<DataRange>& found) {
+// Opens the disk copy, if there is to be one, and finds the data that it has already, and the pages
+// that it does not have although they were written.
+StatusOr<std::unique_ptr<DiskCopy>> Session::OpenDisk(Ranges& found, Ranges& lost) {
   if (settings_.disk_path.empty()) return std::unique_ptr<DiskCopy>();
   const uint64_t bytes = settings_.slabs * settings_.merge.slab_bytes;
   auto file = OpenCopyFile(settings_.disk_path, bytes, settings_.disk_use);
   if (!file.ok()) return file.status();
   const auto add = [&found](uint64_t begin, uint64_t end) { found.push_back({begin, end}); };
-  if (file.value()->FindData(add) != 0) {
+  if (file.value()->FindData(add) != 0 || file.value()->FindLost(lost) != 0) {
     return Status{errno, settings_.disk_path + ": " + strerror(errno)};
   }
   auto disk = std::make_unique<DiskCopy>(std::move(file.value()), settings_.disk_queue_bytes,
@@ -70,12 +75,14 @@ Status Session::Start() {
   if (settings_.copy_limit_bytes == 0) {
     settings_.copy_limit_bytes = memory_.MeasureCopyLimit(kMostMeasured);
   }
-  std::vector<DataRange> recovered;
-  auto disk = OpenDisk(recovered);
+  Ranges recovered;
+  Ranges lost;
+  auto disk = OpenDisk(recovered, lost);
   if (!disk.ok()) return disk.status();
   dispatcher_ = std::make_unique<Dispatcher>(settings_, memory_, std::move(disk.value()),
                                              [this] { caretaker_->Wake(); });
-  for (const DataRange& range : recovered) dispatcher_->Recover(range.begin, range.end);
+  for (const CopyFile::Range& range : recovered) dispatcher_->Recover(range.begin, range.end);
+  if (!lost.empty()) dispatcher_->RecoverLost(lost);
   // Transfers, and the messages of both directions, of all donors that may share a poller.
   const size_t sharing = (settings_.donors.size() + settings_.pollers - 1) / settings_.pollers;
   const size_t entries = sharing * (Dispatcher::kSendDepth + 2 * Connection::kMessages);

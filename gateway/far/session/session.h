@@ -21,17 +21,18 @@ class Session {
 
   Dispatcher& dispatcher() { return *dispatcher_; }
   const Dispatcher& dispatcher() const { return *dispatcher_; }
+  // Ends the session, which has no requests, as the destructor does. Returns what the disk copy
+  // lacks.
+  Dispatcher::DiskEnd Stop();
   void AddStatistics(rocegw_memory_statistics& statistics);
 
  private:
-  struct DataRange {
-    uint64_t begin, end;
-  };
+  using Ranges = std::vector<CopyFile::Range>;
 
   explicit Session(const Settings& settings) : settings_(settings) {}
   Status Start();
   Status FindDevice();
-  StatusOr<std::unique_ptr<DiskCopy>> OpenDisk(std::vector<DataRange>& found);
+  StatusOr<std::unique_ptr<DiskCopy>> OpenDisk(Ranges& found, Ranges& lost);
   void OnCompletions(const ibv_wc* completions, size_t count);
 
   Settings settings_;

@@ -2,6 +2,7 @@
 // Waits for the end of one request.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -16,6 +17,11 @@ class Waiter {
     waiter.done_ = true;
     waiter.status_ = status;
     waiter.condition_.notify_one();
+  }
+  // Waits at most so long. Returns whether the request has ended.
+  bool WaitFor(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return condition_.wait_for(lock, time, [this] { return done_; });
   }
   int Wait() {
     std::unique_lock lock(mutex_);

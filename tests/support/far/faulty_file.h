@@ -65,6 +65,7 @@ struct FaultyDisk {
   int waiting = 0;
   std::vector<Write> writes, punches;
   int syncs = 0;
+  std::vector<CopyFile::Range> lost;
 };
 
 class FaultyFile final : public CopyFile {
@@ -104,6 +105,17 @@ class FaultyFile final : public CopyFile {
   }
   int FindData(const Found& found) override {
     found(0, disk_.bytes.size());
+    return 0;
+  }
+  int SetLost(const std::vector<Range>& lost) override {
+    std::unique_lock lock(disk_.mutex);
+    disk_.Pass(lock);
+    disk_.lost = lost;
+    return 0;
+  }
+  int FindLost(std::vector<Range>& lost) override {
+    const std::lock_guard lock(disk_.mutex);
+    lost = disk_.lost;
     return 0;
   }
 

@@ -4,10 +4,12 @@
 import contextlib
 import os
 import random
+import re
 import signal
 import tempfile
 
 from netlab.fleet import eventually
+from netlab.job import run
 
 from .case import Case, expect
 from .far_cases import MIB, FarDonor, far_donors
@@ -179,5 +181,56 @@ def _survives(pair):
     return f"{told} flushed blocks"
 
 
+def _full_disk(pair):
+    """The disk of the disk copy is full when the server is stopped: what it lacks fails afterwards, and is not read as old bytes."""
+    with tempfile.TemporaryDirectory(prefix="far-nbd-") as directory, far_donors(pair.right, 1) as donors:
+        disk = f"{directory}/disk"
+        os.mkdir(disk)
+        run(["mount", "-t", "tmpfs", "-o", f"size={3 * MIB}", "tmpfs", disk])
+        try:
+            parameters = (8, directory, f"disk-copy={disk}/copy")
+            with far_device(pair.left, donors, *parameters) as device:
+                client = NbdClient(device.path)
+                blocks = client.size // _BLOCK
+                for block in range(blocks):
+                    client.write(block * _BLOCK, (block + 1).to_bytes(8, "little") * (_BLOCK // 8))
+                for _ in range(2):
+                    try:
+                        client.flush()
+                        raise AssertionError("a flush succeeded although the disk is full")
+                    except NbdError as error:
+                        expect(error.errno == 5, f"flush: {error}")
+                client.close()
+                device.stop()
+                expect(re.search(r"lacks \d+ pages; they fail", device.job.output), f"nothing was said:\n{device.job.output}")
+            run(["mount", "-o", f"remount,size={16 * MIB}", disk])
+            with far_device(pair.left, donors, *parameters) as device:
+                client = NbdClient(device.path)
+                lost = []
+                for block in range(blocks):
+                    try:
+                        got = client.read(block * _BLOCK, _BLOCK)
+                        expect(got == (block + 1).to_bytes(8, "little") * (_BLOCK // 8), f"block {block} is wrong")
+                    except NbdError as error:
+                        expect(error.errno == 5, f"block {block}: {error}")
+                        lost.append(block)
+                expect(0 < len(lost) < blocks, f"{len(lost)} blocks are lost")
+                for block in lost:
+                    client.write(block * _BLOCK, (block + 1).to_bytes(8, "little") * (_BLOCK // 8))
+                client.flush()
+                client.close()
+                device.job.signal(signal.SIGKILL)
+                device.job.wait(10)
+            with far_device(pair.left, donors, *parameters) as device:
+                client = NbdClient(device.path)
+                for block in range(blocks):
+                    expect(client.read(block * _BLOCK, 8) == (block + 1).to_bytes(8, "little"), f"block {block} is wrong at last")
+                client.close()
+        finally:
+            run(["umount", disk])
+    return f"{len(lost)} of {blocks} blocks failed"
+
+
 def far_nbd_cases():
-    return [Case("far.nbd.requests", 4200, _requests), Case("far.nbd.lost", 4200, _lost), Case("far.nbd.survives", 4200, _survives)]
+    return [Case("far.nbd.requests", 4200, _requests), Case("far.nbd.lost", 4200, _lost), Case("far.nbd.survives", 4200, _survives),
+            Case("far.nbd.full_disk", 4200, _full_disk)]

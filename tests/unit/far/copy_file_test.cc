@@ -17,7 +17,7 @@ namespace rocegw::far {
 namespace {
 
 constexpr uint64_t kPage = CopyFile::kPageBytes;
-constexpr uint64_t kBytes = 64 * kPage;
+constexpr uint64_t kBytes = 1024 * kPage;
 
 class CopyFileTest : public testing::Test {
  protected:
@@ -162,6 +162,35 @@ TEST_F(CopyFileTest, RefusesFilesOfOtherUsers) {
   // Only root can give a file away.
   const bool given = chown(path_.c_str(), 65534, 65534) == 0;
   EXPECT_EQ(ErrorOf(kBytes, CopyUse::kContinue), given ? EPERM : 0);
+}
+
+TEST_F(CopyFileTest, ListOfLostPagesIsKeptUntilTheNextOne) {
+  Make();
+  std::vector<CopyFile::Range> lost;
+  std::vector<CopyFile::Range> odd, even;
+  for (uint64_t at = 0; at < kBytes; at += 2 * kPage) {
+    even.push_back({at, at + kPage});
+    odd.push_back({at + kPage, at + 2 * kPage});
+  }
+  const std::vector<CopyFile::Range> lists[] = {
+      {{kPage, 3 * kPage}, {60 * kPage, kBytes}}, {}, even, odd, {{0, kPage}}, even};
+  for (const auto& list : lists) {
+    auto file = OpenCopyFile(path_, kBytes, CopyUse::kContinue);
+    ASSERT_TRUE(file.ok()) << file.status().text();
+    ASSERT_EQ(file.value()->SetLost(list), 0);
+    file.value().reset();
+    file = OpenCopyFile(path_, kBytes, CopyUse::kContinue);
+    ASSERT_TRUE(file.ok()) << file.status().text();
+    EXPECT_EQ(file.value()->FindLost(lost), 0);
+    EXPECT_EQ(lost, list);
+    EXPECT_EQ(file.value()->Read(page(), kPage, 5 * kPage), static_cast<ssize_t>(kPage));
+    EXPECT_EQ(page()[0], 7);
+    EXPECT_EQ(file.value()->FindData([](uint64_t, uint64_t end) { EXPECT_LE(end, kBytes); }), 0);
+  }
+  auto file = OpenCopyFile(path_, kBytes, CopyUse::kStart);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file.value()->FindLost(lost), 0);
+  EXPECT_TRUE(lost.empty());
 }
 
 TEST_F(CopyFileTest, HolesReadAsZero) {

@@ -30,6 +30,8 @@ TEST_F(CopyRoundsTest, FailureIsPassedOverAndPausesAfterTheRound) {
   rounds_.RoundEnded(now_);
   EXPECT_FALSE(rounds_.MayCopy(now_));
   EXPECT_TRUE(rounds_.MayCopy(now_ + seconds(1)));
+  rounds_.Resume();
+  EXPECT_TRUE(rounds_.MayCopy(now_));
 }
 
 TEST_F(CopyRoundsTest, PausesGrowWhileRoundsFail) {

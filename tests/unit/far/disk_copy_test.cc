@@ -247,6 +247,19 @@ TEST_F(DiskCopyTest, FlushedWritesSurviveAPowerFailureAndOthersMayNot) {
   EXPECT_EQ(durable(), 2);
 }
 
+TEST_F(DiskCopyTest, NoteOfLostPagesComesAfterTheFlushBeforeIt) {
+  disk_.Hang();
+  Flush();
+  int status = 1;
+  copy_.NoteLost({{kPage, 3 * kPage}}, [&](int noted) { status = noted; });
+  const size_t flush = Flush();
+  EXPECT_TRUE(disk_.lost.empty());
+  disk_.GoOn();
+  EXPECT_EQ(Wait(flush), 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(disk_.lost, (std::vector<CopyFile::Range>{{kPage, 3 * kPage}}));
+}
+
 TEST_F(DiskCopyTest, ZeroesBecomeAHole) {
   DiskCopy copy(std::make_unique<FaultyFile>(disk_), 64 * kPage, 64 * kPage);
   ASSERT_TRUE(copy.Start().ok());

@@ -127,6 +127,25 @@ TEST_F(SlabDisk, DataFromBeforeTheSessionIsOnTheDiskOnly) {
   EXPECT_EQ(slab.live(), 0u);
 }
 
+TEST_F(SlabDisk, LackingPagesAreLostOrOnReplicasOnly) {
+  Slab slab(16 * kPage, true);
+  slab.Recovered(0, 4 * kPage);
+  slab.RecoveredLost(kPage, 2 * kPage);
+  EXPECT_TRUE(slab.IsLost(kPage, 2 * kPage));
+  EXPECT_FALSE(slab.IsLost(2 * kPage, 4 * kPage));
+  slab.WriteSent(5 * kPage, 6 * kPage);
+  slab.DiskSkipped(5 * kPage, 6 * kPage);
+  const auto lost = slab.NextLacking(0, false);
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->begin, kPage);
+  EXPECT_EQ(lost->end, 2 * kPage);
+  EXPECT_FALSE(slab.NextLacking(lost->end, false));
+  const auto off_disk = slab.NextLacking(lost->end, true);
+  ASSERT_TRUE(off_disk);
+  EXPECT_EQ(off_disk->begin, 5 * kPage);
+  EXPECT_EQ(off_disk->end, 6 * kPage);
+}
+
 TEST_F(SlabDisk, PagesThatMayBeOtherThanZeroAreWrittenOrLost) {
   Write(2);
   slab_.WriteSent(5 * kPage, 6 * kPage);
