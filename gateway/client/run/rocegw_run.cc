@@ -40,6 +40,8 @@ constexpr int kExitCannotRun = 126;
 constexpr int kExitNotFound = 127;
 
 constexpr uint16_t kRocePort = 4791;
+// The libraries for remote memory need smaller pieces themselves, as a rule.
+constexpr unsigned long long kFewestFarLeast = 64 << 10;
 
 constexpr char kHelp[] =
     "usage: rocegw-run [--socket PATH] [--wait SECONDS] [--drop-in] [--library FILE]\n"
@@ -89,7 +91,7 @@ constexpr char kHelp[] =
     "  --far-donor HOST[:PORT]  a host that donates memory (rocegw-memory donate); once for each\n"
     "  --far-size SIZE  bytes of remote memory for each process, as 4GiB (default: 1GiB)\n"
     "  --far-replicas N donors that hold each page, 1 to 4 (default: 1)\n"
-    "  --far-least SIZE smaller mappings and blocks stay here (default: 1MiB)\n"
+    "  --far-least SIZE smaller mappings and blocks stay here (at least 64KiB, default: 1MiB)\n"
     "  --far-report     prints at the end what went to and fro\n"
     "  --help           this text\n"
     "\n"
@@ -296,6 +298,9 @@ int PrepareFar(const FarOptions& far, const std::string& library) {
     if (value.empty()) continue;
     const unsigned long long bytes = ReadSize(value);
     if (bytes == 0) return Fail(kExitUsage, "%s is a size, as 4GiB, not %s", option, value.c_str());
+    if (variable == std::string("ROCEGW_FAR_LEAST") && bytes < kFewestFarLeast) {
+      return Fail(kExitUsage, "--far-least is at least 64KiB, not %s", value.c_str());
+    }
     setenv(variable, std::to_string(bytes).c_str(), 1);
   }
   if (!far.replicas.empty() && !IsNumber(far.replicas)) {
@@ -460,6 +465,12 @@ int Run(int argc, char** argv) {
   if (in_process && (!socket_path.empty() || !remap.empty() || !wait.empty())) {
     return Fail(kExitUsage,
                 "--in-process has neither a socket, nor one to wait for, nor memory to remap");
+  }
+  if (in_process && !far.fraction.empty()) {
+    return Fail(
+        kExitUsage,
+        "--far needs the daemon's gateway: with --in-process the gateway's own memory would "
+        "be remote");
   }
   if (const char* variable = std::getenv("ROCEGW_WAIT"); wait.empty() && variable != nullptr)
     wait = variable;

@@ -6,42 +6,40 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "gateway/far/preload/next.h"
+#include "gateway/far/preload/own_descriptors.h"
 #include "gateway/far/preload/program_memory.h"
 
-namespace rocegw::far {
+using rocegw::far::Inside;
+using rocegw::far::IsOwnDescriptor;
+using rocegw::far::Next;
+
 namespace {
 
-// The descriptor that the program must not close; -1: there is none.
-int Kept() {
-  if (Inside::Is()) return -1;
-  FarMemory* memory = Opened();
-  return memory != nullptr ? memory->descriptor() : -1;
-}
+bool IsForbidden(int fd) { return IsOwnDescriptor(fd) && !Inside::Is(); }
 
 }  // namespace
-}  // namespace rocegw::far
-
-using rocegw::far::Kept;
-using rocegw::far::Next;
 
 extern "C" {
 
 [[gnu::visibility("default")]] int close(int fd) {
-  if (fd >= 0 && fd == Kept()) {
+  if (IsForbidden(fd)) {
     errno = EBADF;
     return -1;
   }
+  rocegw::far::DisownDescriptor(fd);
   return Next().close(fd);
 }
 
 [[gnu::visibility("default")]] int close_range(unsigned first, unsigned last, int flags) noexcept {
-  if (Kept() < 0 || first > last) return Next().close_range(first, last, flags);
   // The ranges between the descriptors that stay.
-  for (const int kept : rocegw::far::KeptDescriptors()) {
-    const auto number = static_cast<unsigned>(kept);
-    if (number < first || number > last) continue;
+  while (first <= last && !Inside::Is()) {
+    const int own =
+        rocegw::far::NextOwnDescriptor(first <= INT_MAX ? static_cast<int>(first) : INT_MAX);
+    if (own < 0 || static_cast<unsigned>(own) > last) break;
+    const auto number = static_cast<unsigned>(own);
     if (first < number && Next().close_range(first, number - 1, flags) != 0) return -1;
     if (number == last) return 0;
     first = number + 1;
@@ -54,7 +52,7 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] int dup2(int from, int to) noexcept {
-  if (to >= 0 && to == Kept()) {
+  if (IsForbidden(to)) {
     errno = EBUSY;
     return -1;
   }
@@ -62,7 +60,7 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] int dup3(int from, int to, int flags) noexcept {
-  if (to >= 0 && to == Kept()) {
+  if (IsForbidden(to)) {
     errno = EBUSY;
     return -1;
   }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "gateway/far/preload/next.h"
@@ -47,7 +48,7 @@ FarSettings FarSettings::FromEnvironment() {
   }
   settings.size = Number("ROCEGW_FAR_SIZE", kDefaultSize);
   settings.replicas = static_cast<uint32_t>(Number("ROCEGW_FAR_REPLICAS", 1));
-  settings.least = std::max(Number("ROCEGW_FAR_LEAST", kDefaultLeast), FarMemory::kPage);
+  settings.least = std::max(Number("ROCEGW_FAR_LEAST", kDefaultLeast), FarMemory::kFewestLeast);
   settings.report = Number("ROCEGW_FAR_REPORT", 0) != 0;
   return settings;
 }
@@ -116,6 +117,7 @@ void FarMemory::SetResidentLocked() {
 void* FarMemory::Map(size_t bytes) {
   bytes = PagesUp(bytes);
   const std::lock_guard lock(mutex_);
+  if (closed_) return nullptr;
   const auto offset = ranges_.Allocate(bytes);
   if (!offset) return nullptr;
   if (Next().mprotect(begin_ + *offset, bytes, PROT_READ | PROT_WRITE) != 0) {
@@ -152,53 +154,82 @@ std::vector<FarMemory::Piece> FarMemory::PiecesOf(void* at, size_t bytes) {
   return pieces;
 }
 
-void FarMemory::Unmap(const Piece& piece) {
-  if (piece.kind == Piece::Kind::kMoved) {
-    // The address stays taken: it would mean the window to this object otherwise.
-    Next().mmap(piece.at, piece.bytes, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    return;
-  }
-  const uint64_t begin = OffsetOf(piece.at);
-  // The thread that handles faults copies pages only while they are resident: none is from here on.
-  window_->Discard(begin, begin + piece.bytes);
-  Next().mprotect(piece.at, piece.bytes, PROT_NONE);
+void FarMemory::Close() {
   const std::lock_guard lock(mutex_);
-  ranges_.Set(begin, begin + piece.bytes, RangeMap::Use::kFree);
+  closed_ = true;
+}
+
+// Another thread of the parent may have been changing what the lock guards: it is made anew.
+void FarMemory::BecomeChild() {
+  is_child_ = true;
+  const bool consistent = mutex_.try_lock();
+  new (&mutex_) std::mutex;
+  new (&ranges_) RangeMap(bytes_);
+  if (!consistent) new (&blocks_) std::map<uintptr_t, size_t>;
+  closed_ = true;
+  for (uint64_t begin = 0; begin < bytes_;) {
+    const bool moved = window_->HasLeft(begin / kPage);
+    uint64_t end = begin + kPage;
+    while (end < bytes_ && window_->HasLeft(end / kPage) == moved) end += kPage;
+    ranges_.Set(begin, end, moved ? RangeMap::Use::kMoved : RangeMap::Use::kGiven);
+    // Nothing else may get an address of the window. Moved pieces are there.
+    Next().mmap(begin_ + begin, end - begin, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    begin = end;
+  }
+}
+
+void FarMemory::Set(const Piece& piece, RangeMap::Use use) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t begin = OffsetOf(piece.at);
+  ranges_.Set(begin, begin + piece.bytes, use);
   SetResidentLocked();
 }
 
+void FarMemory::Unmap(const Piece& piece) {
+  if (piece.kind == Piece::Kind::kMoved) {
+    Reclaim(piece, MAP_FIXED);
+    return;
+  }
+  if (!is_child_) {
+    const uint64_t begin = OffsetOf(piece.at);
+    // The thread that handles faults copies pages only while they are resident: none is from here
+    // on.
+    window_->Discard(begin, begin + piece.bytes);
+    Next().mprotect(piece.at, piece.bytes, PROT_NONE);
+  }
+  Set(piece, RangeMap::Use::kFree);
+}
+
+void FarMemory::Vacated(const Piece& piece) { Reclaim(piece, MAP_FIXED_NOREPLACE); }
+
+// A piece that the window does not get back stays a moved one, for good.
+void FarMemory::Reclaim(const Piece& piece, int fixed) {
+  const uint64_t begin = OffsetOf(piece.at);
+  void* fresh = Next().mmap(piece.at, piece.bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+  if (fresh == MAP_FAILED) return;
+  if (is_child_ || window_->Rejoin(begin, begin + piece.bytes)) Set(piece, RangeMap::Use::kFree);
+}
+
 void FarMemory::Discard(const Piece& piece) {
+  if (is_child_) return;
   const uint64_t begin = OffsetOf(piece.at);
   window_->Discard(begin, begin + piece.bytes);
 }
 
 void FarMemory::Withdraw(const Piece& piece) {
-  const std::lock_guard lock(mutex_);
   const uint64_t begin = OffsetOf(piece.at);
-  ranges_.Set(begin, begin + piece.bytes, RangeMap::Use::kMoved);
+  if (!is_child_) window_->Leave(begin, begin + piece.bytes);
+  Set(piece, RangeMap::Use::kMoved);
 }
 
 int FarMemory::MoveBack(const Piece& piece) {
-  const NextCalls& next = Next();
+  if (is_child_) return ENOMEM;
   const uint64_t begin = OffsetOf(piece.at);
-  void* here =
-      next.mmap(nullptr, piece.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (here == MAP_FAILED) return ENOMEM;
-  int error = -window_->CopyOut(begin, begin + piece.bytes, static_cast<uint8_t*>(here));
-  const auto replace = [&] {
-    return next.mremap(here, piece.bytes, piece.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, piece.at) ==
-           piece.at;
-  };
-  if (error == 0 && !window_->Replace(begin, begin + piece.bytes, replace)) error = ENOMEM;
-  if (error != 0) {
-    next.munmap(here, piece.bytes);
-    return error;
-  }
-  const std::lock_guard lock(mutex_);
-  ranges_.Set(begin, begin + piece.bytes, RangeMap::Use::kMoved);
-  SetResidentLocked();
-  return 0;
+  const int error = -window_->Leave(begin, begin + piece.bytes);
+  if (error == 0) Set(piece, RangeMap::Use::kMoved);
+  return error;
 }
 
 void* FarMemory::Allocate(size_t bytes) {
@@ -221,6 +252,7 @@ void FarMemory::Free(void* block) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(reinterpret_cast<uintptr_t>(block));
     if (found == blocks_.end()) {
+      if (is_child_) return;
       std::fputs("rocegw-far: free(): invalid pointer\n", stderr);
       std::abort();
     }

@@ -32,6 +32,8 @@ struct FarSettings {
 class FarMemory {
  public:
   static constexpr uint64_t kPage = Window::kPage;
+  // The library and the verbs libraries need smaller pieces themselves, as a rule.
+  static constexpr uint64_t kFewestLeast = 64 << 10;
 
   static StatusOr<std::unique_ptr<FarMemory>> Open(const FarSettings& settings);
 
@@ -42,8 +44,14 @@ class FarMemory {
   const uint8_t* begin() const { return begin_; }
   const uint8_t* end() const { return begin_ + bytes_; }
 
-  // Zeroed memory; nullptr: no room is left.
+  // Zeroed memory; nullptr: no room is left, or the memory is closed.
   void* Map(size_t bytes);
+  // Nothing more becomes remote.
+  void Close();
+  // In a child of fork, before other threads start: the window is not there. Its addresses stay
+  // taken and without access, except those of moved pieces, which the child has inherited.
+  void BecomeChild();
+  bool is_child() const { return is_child_; }
 
   // Stretch of the program's memory.
   struct Piece {
@@ -61,11 +69,14 @@ class FarMemory {
   std::vector<Piece> PiecesOf(void* at, size_t bytes);
   // Returns a piece to the window. Remote or moved.
   void Unmap(const Piece& piece);
+  // The kernel has moved memory away from there: the address is the window's again, unless other
+  // memory is there already.
+  void Vacated(const Piece& piece);
   // The following get remote pieces.
   void Discard(const Piece& piece);
-  // Gives a free piece to the kernel, for good.
+  // Gives a free piece to the kernel, until it is unmapped.
   void Withdraw(const Piece& piece);
-  // Moves the pages to memory of this host, at the same address, for good. ENOMEM, EIO.
+  // The pages become memory of this host, where they are, until they are unmapped. ENOMEM, EIO.
   int MoveBack(const Piece& piece);
 
   // Blocks of malloc: a mapping and its length. 0: no block begins there.
@@ -83,17 +94,21 @@ class FarMemory {
     return static_cast<uint64_t>(static_cast<const uint8_t*>(at) - begin_);
   }
   void SetResidentLocked();
+  void Set(const Piece& piece, RangeMap::Use use);
+  void Reclaim(const Piece& piece, int fixed);
 
   const double fraction_;
   const std::unique_ptr<Session> session_;
   const uint64_t bytes_;
   std::unique_ptr<Window> window_;
   uint8_t* begin_ = nullptr;
+  bool is_child_ = false;
 
   std::mutex mutex_;  // guards the following
   RangeMap ranges_;
   std::map<uintptr_t, size_t> blocks_;
   uint64_t most_mapped_ = 0;
+  bool closed_ = false;
 };
 
 }  // namespace rocegw::far

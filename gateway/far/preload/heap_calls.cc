@@ -40,8 +40,8 @@ class EarlyMemory {
 EarlyMemory g_early;  // zero, without a constructor
 
 // A large block; nullptr: it stays here.
-void* Allocate(size_t bytes) {
-  FarMemory* memory = ForMapping(bytes);
+void* Allocate(size_t bytes, const void* caller) {
+  FarMemory* memory = ForMapping(bytes, caller);
   if (memory == nullptr) return nullptr;
   const Inside inside;
   return memory->Allocate(bytes);
@@ -69,7 +69,8 @@ extern "C" {
 
 [[gnu::visibility("default")]] void* malloc(size_t bytes) noexcept {
   if (rocegw::far::IsLookingUp()) return rocegw::far::g_early.Allocate(bytes);
-  if (void* block = rocegw::far::Allocate(bytes); block != nullptr) return block;
+  if (void* block = rocegw::far::Allocate(bytes, __builtin_return_address(0)); block != nullptr)
+    return block;
   return Next().malloc(bytes);
 }
 
@@ -80,7 +81,6 @@ extern "C" {
     memory->Free(block);
     return;
   }
-  if (rocegw::far::IsOfParent(block)) return;
   Next().free(block);
 }
 
@@ -90,7 +90,8 @@ extern "C" {
   const bool fits = !__builtin_mul_overflow(count, size, &bytes);
   if (fits && rocegw::far::IsLookingUp()) return rocegw::far::g_early.Allocate(bytes);
   if (fits) {
-    if (void* block = rocegw::far::Allocate(bytes); block != nullptr) return block;
+    if (void* block = rocegw::far::Allocate(bytes, __builtin_return_address(0)); block != nullptr)
+      return block;
   }
   return Next().calloc(count, size);
 }
@@ -109,7 +110,7 @@ extern "C" {
   if (rocegw::far::g_early.Contains(block)) {
     return rocegw::far::Resize(block, rocegw::far::g_early.Behind(block), bytes);
   }
-  if (rocegw::far::ForMapping(bytes) != nullptr) {
+  if (rocegw::far::ForMapping(bytes, __builtin_return_address(0)) != nullptr) {
     // A block that grows to a large one moves to remote memory.
     const size_t old_bytes = Next().malloc_usable_size(block);
     if (old_bytes < bytes) return rocegw::far::Resize(block, old_bytes, bytes);
@@ -127,14 +128,16 @@ extern "C" {
 // Blocks of the window begin at pages.
 [[gnu::visibility("default")]] void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
   if (alignment <= rocegw::far::FarMemory::kPage) {
-    if (void* block = rocegw::far::Allocate(bytes); block != nullptr) return block;
+    if (void* block = rocegw::far::Allocate(bytes, __builtin_return_address(0)); block != nullptr)
+      return block;
   }
   return Next().aligned_alloc(alignment, bytes);
 }
 
 [[gnu::visibility("default")]] void* memalign(size_t alignment, size_t bytes) noexcept {
   if (alignment <= rocegw::far::FarMemory::kPage) {
-    if (void* block = rocegw::far::Allocate(bytes); block != nullptr) return block;
+    if (void* block = rocegw::far::Allocate(bytes, __builtin_return_address(0)); block != nullptr)
+      return block;
   }
   return Next().memalign(alignment, bytes);
 }
@@ -144,7 +147,7 @@ extern "C" {
   const bool valid =
       alignment % sizeof(void*) == 0 && alignment != 0 && (alignment & (alignment - 1)) == 0;
   if (valid && alignment <= rocegw::far::FarMemory::kPage) {
-    if (void* block = rocegw::far::Allocate(bytes); block != nullptr) {
+    if (void* block = rocegw::far::Allocate(bytes, __builtin_return_address(0)); block != nullptr) {
       *out = block;
       return 0;
     }

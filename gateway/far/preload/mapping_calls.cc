@@ -35,7 +35,7 @@ int Result(int error) {
 
 // Whether any page of the range is in the window of this process, which is then returned.
 FarMemory* Touches(const void* address, size_t bytes) {
-  FarMemory* memory = Opened();
+  FarMemory* memory = Known();
   if (memory == nullptr || Inside::Is()) return nullptr;
   const auto* begin = static_cast<const uint8_t*>(address);
   return begin < memory->end() && begin + bytes > memory->begin() ? memory : nullptr;
@@ -55,7 +55,7 @@ int ForPieces(FarMemory& memory, void* address, size_t bytes, const Remote& remo
   return 0;
 }
 
-// Moves remote pieces back, and calls `call` for all.
+// Moves remote pieces back, and calls `call` for all but free ones, which are not mapped.
 template <typename Call>
 int MoveBackAnd(FarMemory& memory, void* address, size_t bytes, const Call& call) {
   return ForPieces(
@@ -64,17 +64,26 @@ int MoveBackAnd(FarMemory& memory, void* address, size_t bytes, const Call& call
         const int error = memory.MoveBack(piece);
         return error != 0 ? Result(error) : call(piece);
       },
-      call);
+      [&](const FarMemory::Piece& piece) {
+        return piece.kind == Kind::kFree ? Result(ENOMEM) : call(piece);
+      });
 }
 
 // Gives the range to the kernel, for a mapping at a fixed address. False: errno says why not.
 bool MakeLocal(void* address, size_t bytes) {
   FarMemory* memory = Touches(address, bytes);
   if (memory == nullptr) return true;
-  return MoveBackAnd(*memory, address, bytes, [&](const FarMemory::Piece& piece) {
-           if (piece.kind == Kind::kFree) memory->Withdraw(piece);
-           return 0;
-         }) == 0;
+  return ForPieces(
+             *memory, address, bytes,
+             [&](const FarMemory::Piece& piece) {
+               if (!memory->is_child()) return Result(memory->MoveBack(piece));
+               memory->Withdraw(piece);
+               return 0;
+             },
+             [&](const FarMemory::Piece& piece) {
+               if (piece.kind == Kind::kFree) memory->Withdraw(piece);
+               return 0;
+             }) == 0;
 }
 
 int Unmap(FarMemory& memory, void* address, size_t bytes) {
@@ -91,9 +100,10 @@ int Unmap(FarMemory& memory, void* address, size_t bytes) {
       });
 }
 
-void* Map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset) {
+void* Map(void* address, size_t bytes, int protection, int flags, int fd, off_t offset,
+          const void* caller) {
   if (MayBeRemote(address, protection, flags, fd)) {
-    if (FarMemory* memory = ForMapping(bytes); memory != nullptr) {
+    if (FarMemory* memory = ForMapping(bytes, caller); memory != nullptr) {
       const Inside inside;
       if (void* at = memory->Map(bytes); at != nullptr) return at;
     }
@@ -103,17 +113,51 @@ void* Map(void* address, size_t bytes, int protection, int flags, int fd, off_t 
   return Next().mmap(address, bytes, protection, flags, fd, offset);
 }
 
+// The kernel moves memory, some of which is at addresses of the window, and of this host.
+void* RemapMoved(FarMemory& memory, uint8_t* old, size_t old_bytes, size_t bytes, int flags,
+                 void* wanted) {
+  const int moved_back =
+      MoveBackAnd(memory, old, old_bytes, [](const FarMemory::Piece&) { return 0; });
+  if (moved_back != 0) return MAP_FAILED;
+  const Inside inside;
+  void* moved = Next().mremap(old, old_bytes, bytes, flags, wanted);
+  if (moved == MAP_FAILED) return moved;
+  // The window takes the addresses again that the kernel has left.
+  const size_t kept = moved == old ? std::min(bytes, old_bytes) : 0;
+  if (kept == old_bytes) return moved;
+  for (const FarMemory::Piece& piece : memory.PiecesOf(old + kept, old_bytes - kept)) {
+    if (piece.kind == Kind::kMoved) memory.Vacated(piece);
+  }
+  return moved;
+}
+
 // Content of the old range in a new mapping, which may be remote as well.
 void* Remap(FarMemory& memory, void* old, size_t old_bytes, size_t bytes, int flags, void* wanted) {
-  if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 || old_bytes == 0 || bytes == 0) {
-    errno = EINVAL;
-    return MAP_FAILED;
-  }
   auto* begin = static_cast<uint8_t*>(old);
   const size_t page = FarMemory::kPage;
   const size_t old_end = (old_bytes + page - 1) / page * page;
   const size_t end = (bytes + page - 1) / page * page;
-  if ((flags & MREMAP_FIXED) == 0 && end <= old_end) {
+  bool remote = false;
+  bool local = false;
+  {
+    const Inside inside;
+    for (const FarMemory::Piece& piece : memory.PiecesOf(begin, old_end)) {
+      (piece.kind == Kind::kRemote ? remote : local) = true;
+    }
+  }
+  if (local) return RemapMoved(memory, begin, old_end, end, flags, wanted);
+  const auto* target = static_cast<const uint8_t*>(wanted);
+  const bool is_fixed = (flags & MREMAP_FIXED) != 0;
+  if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 || old_bytes == 0 || bytes == 0 || !remote ||
+      (is_fixed && target < begin + old_end && begin < target + end)) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  if (memory.is_child()) {
+    errno = EFAULT;
+    return MAP_FAILED;
+  }
+  if (!is_fixed && end <= old_end) {
     if (end < old_end) Unmap(memory, begin + end, old_end - end);
     return old;
   }
@@ -122,9 +166,8 @@ void* Remap(FarMemory& memory, void* old, size_t old_bytes, size_t bytes, int fl
     return MAP_FAILED;
   }
   // A fixed mapping over remote memory moves it back first.
-  const int fixed = (flags & MREMAP_FIXED) != 0 ? MAP_FIXED : 0;
-  void* moved = Map(fixed != 0 ? wanted : nullptr, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+  void* moved = Map(is_fixed ? wanted : nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | (is_fixed ? MAP_FIXED : 0), -1, 0, nullptr);
   if (moved == MAP_FAILED) return moved;
   std::memcpy(moved, old, std::min(old_end, end));
   Unmap(memory, old, old_end);
@@ -136,7 +179,7 @@ void* Remap(FarMemory& memory, void* old, size_t old_bytes, size_t bytes, int fl
 
 using rocegw::far::FarMemory;
 using rocegw::far::Inside;
-using rocegw::far::IsOfParent;
+using rocegw::far::Kind;
 using rocegw::far::Next;
 
 extern "C" {
@@ -148,19 +191,21 @@ extern "C" {
     return reinterpret_cast<void*>(
         syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
   }
-  return rocegw::far::Map(address, bytes, protection, flags, fd, offset);
+  return rocegw::far::Map(address, bytes, protection, flags, fd, offset,
+                          __builtin_return_address(0));
 }
 
 [[gnu::visibility("default")]] void* mmap64(void* address, size_t bytes, int protection, int flags,
                                             int fd, off_t offset) noexcept {
-  return mmap(address, bytes, protection, flags, fd, offset);
+  if (rocegw::far::IsLookingUp()) return mmap(address, bytes, protection, flags, fd, offset);
+  return rocegw::far::Map(address, bytes, protection, flags, fd, offset,
+                          __builtin_return_address(0));
 }
 
 [[gnu::visibility("default")]] int munmap(void* address, size_t bytes) noexcept {
   if (FarMemory* memory = rocegw::far::Touches(address, bytes); memory != nullptr) {
     return rocegw::far::Unmap(*memory, address, bytes);
   }
-  if (IsOfParent(address)) return 0;
   return Next().munmap(address, bytes);
 }
 
@@ -182,7 +227,7 @@ extern "C" {
 
 [[gnu::visibility("default")]] int madvise(void* address, size_t bytes, int advice) noexcept {
   FarMemory* memory = rocegw::far::Touches(address, bytes);
-  if (memory == nullptr) return IsOfParent(address) ? 0 : Next().madvise(address, bytes, advice);
+  if (memory == nullptr) return Next().madvise(address, bytes, advice);
   return rocegw::far::ForPieces(
       *memory, address, bytes,
       [&](const FarMemory::Piece& piece) {
@@ -190,7 +235,10 @@ extern "C" {
         if (advice == MADV_DONTNEED || advice == MADV_FREE) memory->Discard(piece);
         return 0;
       },
-      [&](const FarMemory::Piece& piece) { return Next().madvise(piece.at, piece.bytes, advice); });
+      [&](const FarMemory::Piece& piece) {
+        if (piece.kind == Kind::kFree) return rocegw::far::Result(ENOMEM);
+        return Next().madvise(piece.at, piece.bytes, advice);
+      });
 }
 
 [[gnu::visibility("default")]] int posix_madvise(void* address, size_t bytes, int advice) noexcept {
@@ -205,9 +253,12 @@ extern "C" {
   const auto protect = [&](const FarMemory::Piece& piece) {
     return Next().mprotect(piece.at, piece.bytes, protection);
   };
-  if (protection == (PROT_READ | PROT_WRITE)) {
+  if (protection == (PROT_READ | PROT_WRITE) && !memory->is_child()) {
     return rocegw::far::ForPieces(
-        *memory, address, bytes, [](const FarMemory::Piece&) { return 0; }, protect);
+        *memory, address, bytes, [](const FarMemory::Piece&) { return 0; },
+        [&](const FarMemory::Piece& piece) {
+          return piece.kind == Kind::kFree ? rocegw::far::Result(ENOMEM) : protect(piece);
+        });
   }
   return rocegw::far::MoveBackAnd(*memory, address, bytes, protect);
 }
@@ -230,13 +281,15 @@ extern "C" {
 
 [[gnu::visibility("default")]] int mlockall(int flags) noexcept {
   rocegw::far::Close();
-  FarMemory* memory = rocegw::far::Opened();
-  if (memory != nullptr) {
-    auto* begin = const_cast<uint8_t*>(memory->begin());
+  FarMemory* memory = rocegw::far::Known();
+  if (memory != nullptr && !memory->is_child()) {
     const auto bytes = static_cast<size_t>(memory->end() - memory->begin());
-    const int moved =
-        rocegw::far::MoveBackAnd(*memory, begin, bytes, [](const FarMemory::Piece&) { return 0; });
-    if (moved != 0) return moved;
+    const Inside inside;
+    for (const FarMemory::Piece& piece :
+         memory->PiecesOf(const_cast<uint8_t*>(memory->begin()), bytes)) {
+      const int error = piece.kind == Kind::kRemote ? memory->MoveBack(piece) : 0;
+      if (error != 0) return rocegw::far::Result(error);
+    }
   }
   return Next().mlockall(flags);
 }

@@ -46,6 +46,11 @@ const NextCalls& Next() {
   Find(g_next.close_range, "close_range");
   Find(g_next.dup2, "dup2");
   Find(g_next.dup3, "dup3");
+  Find(g_next.eventfd, "eventfd");
+  Find(g_next.rdma_create_event_channel, "rdma_create_event_channel");
+  Find(g_next.rdma_destroy_event_channel, "rdma_destroy_event_channel");
+  Find(g_next.ibv_create_comp_channel, "ibv_create_comp_channel");
+  Find(g_next.ibv_destroy_comp_channel, "ibv_destroy_comp_channel");
   Find(g_next.pthread_create, "pthread_create");
   t_looking_up = false;
   g_found.store(true, std::memory_order_release);

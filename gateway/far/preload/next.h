@@ -3,7 +3,9 @@
 // which is the C library or one that stands before it as well.
 #pragma once
 
+#include <infiniband/verbs.h>
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -31,6 +33,11 @@ struct NextCalls {
   int (*close_range)(unsigned, unsigned, int);
   int (*dup2)(int, int);
   int (*dup3)(int, int, int);
+  int (*eventfd)(unsigned, int);
+  rdma_event_channel* (*rdma_create_event_channel)();
+  void (*rdma_destroy_event_channel)(rdma_event_channel*);
+  ibv_comp_channel* (*ibv_create_comp_channel)(ibv_context*);
+  int (*ibv_destroy_comp_channel)(ibv_comp_channel*);
   int (*pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 };
 

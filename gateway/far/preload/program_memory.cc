@@ -1,32 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/preload/program_memory.h"
 
-#include <dirent.h>
+#include <link.h>
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "gateway/far/preload/next.h"
+#include "gateway/far/preload/own_descriptors.h"
 
 namespace rocegw::far {
 namespace {
 
-enum class State : int { kUnopened, kOpen, kFailed, kChild };
+enum class State : int { kUnopened, kOpening, kOpen, kFailed, kChild };
 
 __attribute__((tls_model("initial-exec"))) thread_local bool t_inside = false;
 std::atomic<State> g_state{State::kUnopened};
 std::atomic<FarMemory*> g_memory{nullptr};  // never deleted: threads use it until the process ends
 pthread_mutex_t g_opening = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<bool> g_told_full{false}, g_told_fork{false};
+
+// Code of the verbs libraries.
+struct Code {
+  uintptr_t begin, end;
+};
+Code g_verbs_code[32];
+std::atomic<size_t> g_verbs_codes{0};
+
+bool IsVerbsLibrary(const void* caller) {
+  const auto at = reinterpret_cast<uintptr_t>(caller);
+  for (size_t i = 0; i < g_verbs_codes.load(std::memory_order_acquire); i++) {
+    if (at >= g_verbs_code[i].begin && at < g_verbs_code[i].end) return true;
+  }
+  return false;
+}
+
+// Adds the verbs libraries that are loaded. One thread at a time.
+void FindVerbsLibraries() {
+  const auto add = [](dl_phdr_info* library, size_t, void*) {
+    const char* name = std::strrchr(library->dlpi_name, '/');
+    name = name != nullptr ? name + 1 : library->dlpi_name;
+    constexpr const char* kNames[] = {"libibverbs", "librdmacm", "librocegw", "libmlx", "libnl-"};
+    const bool verbs = std::strstr(name, "-rdmav") != nullptr ||
+                       std::any_of(std::begin(kNames), std::end(kNames), [&](const char* each) {
+                         return std::strncmp(name, each, std::strlen(each)) == 0;
+                       });
+    for (int i = 0; verbs && i < library->dlpi_phnum; i++) {
+      const auto& part = library->dlpi_phdr[i];
+      if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+      const uintptr_t begin = library->dlpi_addr + part.p_vaddr;
+      const size_t count = g_verbs_codes.load();
+      if (IsVerbsLibrary(reinterpret_cast<const void*>(begin)) || count == std::size(g_verbs_code))
+        continue;
+      g_verbs_code[count] = {begin, begin + part.p_memsz};
+      g_verbs_codes.store(count + 1, std::memory_order_release);
+    }
+    return 0;
+  };
+  dl_iterate_phdr(add, nullptr);
+}
 
 // Trivial, so that it can be read before constructors of this library have run.
 const FarSettings& TheSettings() {
@@ -48,8 +90,25 @@ void BeforeFork() {
   }
 }
 
+// The parent's thread that opened the memory, or closed it, is not in the child. A child whose
+// parent was opening the memory has none either: the verbs libraries are half open.
 void InChild() {
-  if (g_state.load() != State::kUnopened) g_state = State::kChild;
+  g_opening = PTHREAD_MUTEX_INITIALIZER;
+  DisownAllDescriptors();
+  if (g_state.load() == State::kUnopened) return;
+  g_state = State::kChild;
+  if (FarMemory* memory = g_memory.load(); memory != nullptr) {
+    const Inside inside;
+    memory->BecomeChild();
+  }
+}
+
+// Before the program starts threads.
+[[gnu::constructor]] void Prepare() {
+  const Inside inside;
+  TheSettings();
+  FindVerbsLibraries();
+  pthread_atfork(BeforeFork, nullptr, InChild);
 }
 
 void ReportAtEnd() {
@@ -59,86 +118,77 @@ void ReportAtEnd() {
   Say(memory->Report());
 }
 
-// Open descriptors, in ascending order.
-std::vector<int> Descriptors() {
-  std::vector<int> found;
-  DIR* directory = opendir("/proc/self/fd");
-  if (directory == nullptr) return found;
-  while (const dirent* entry = readdir(directory)) {
-    const int fd = std::atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && fd != dirfd(directory)) found.push_back(fd);
-  }
-  closedir(directory);
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
-std::vector<int>& Kept() {
-  static auto* const kKept = new std::vector<int>;
-  return *kKept;
-}
-
 void Open() {
+  // Threads that are started inherit the blocked signals.
   const Inside inside;
-  const std::vector<int> before_opening = Descriptors();
-  // Signals are for the program's threads; threads inherit the mask.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  auto memory = FarMemory::Open(TheSettings());
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  g_state = State::kOpening;
+  const char* engine = std::getenv("ROCEGW_IN_PROCESS");
+  if (engine != nullptr && std::strcmp(engine, "1") == 0) {
+    Say("no remote memory with a gateway in the program, whose own memory would be remote");
+    g_state = State::kFailed;
+    return;
+  }
+  const bool alone = IsAlone();
+  const std::vector<int> before = OpenDescriptors();
+  auto memory = [] {
+    const LowNumbersTaken taken;
+    return FarMemory::Open(TheSettings());
+  }();
   if (!memory.ok()) {
     Say("no remote memory, the program goes on without: " + memory.status().text());
     g_state = State::kFailed;
     return;
   }
-  const std::vector<int> opened = Descriptors();
-  std::set_difference(opened.begin(), opened.end(), before_opening.begin(), before_opening.end(),
-                      std::back_inserter(Kept()));
+  OwnDescriptor(memory.value()->descriptor());
+  OwnNewDescriptors(before, alone);
+  FindVerbsLibraries();
   g_memory = memory.value().release();
-  pthread_atfork(BeforeFork, nullptr, InChild);
   if (TheSettings().report) std::atexit(ReportAtEnd);
   g_state = State::kOpen;
 }
 
 }  // namespace
 
-Inside::Inside() : before_(t_inside) { t_inside = true; }
+Inside::Inside() : before_(t_inside) {
+  if (!before_) blocked_.emplace();
+  t_inside = true;
+}
+
 Inside::~Inside() { t_inside = before_; }
 bool Inside::Is() { return t_inside; }
 
-FarMemory* ForMapping(size_t bytes) {
+FarMemory* ForMapping(size_t bytes, const void* caller) {
   // Most calls end here.
-  constexpr size_t kFewest = FarMemory::kPage;
-  if (bytes < kFewest || t_inside) return nullptr;
+  if (bytes < FarMemory::kFewestLeast || t_inside) return nullptr;
   const State state = g_state.load();
   if (state == State::kFailed || state == State::kChild) return nullptr;
   if (bytes < TheSettings().least || TheSettings().fraction == 0) return nullptr;
-  if (state == State::kUnopened) {
+  if (IsVerbsLibrary(caller)) return nullptr;
+  if (state != State::kOpen) {
+    const Inside inside;
     pthread_mutex_lock(&g_opening);
     if (g_state.load() == State::kUnopened) Open();
     pthread_mutex_unlock(&g_opening);
   }
-  return Opened();
+  return g_state.load() == State::kOpen ? g_memory.load() : nullptr;
 }
 
-FarMemory* Opened() { return g_state.load() == State::kOpen ? g_memory.load() : nullptr; }
+FarMemory* Known() {
+  const State state = g_state.load();
+  return state == State::kOpen || state == State::kChild ? g_memory.load() : nullptr;
+}
 
 FarMemory* Owner(const void* at) {
-  FarMemory* memory = Opened();
+  FarMemory* memory = Known();
   return memory != nullptr && memory->Contains(at) ? memory : nullptr;
 }
 
-bool IsOfParent(const void* at) {
-  const FarMemory* memory = g_memory.load();
-  return g_state.load() == State::kChild && memory != nullptr && memory->Contains(at);
-}
-
-const std::vector<int>& KeptDescriptors() { return Kept(); }
-
 void Close() {
+  const Inside inside;
+  pthread_mutex_lock(&g_opening);
   if (g_state.load() == State::kUnopened) g_state = State::kFailed;
+  pthread_mutex_unlock(&g_opening);
+  if (FarMemory* memory = Known(); memory != nullptr) memory->Close();
 }
 
 }  // namespace rocegw::far

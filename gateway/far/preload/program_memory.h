@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Remote memory of this process: opened at the first large mapping, and gone in a child of fork.
+// Remote memory of this process: opened at the first large mapping. A child of fork has none.
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <optional>
 
 #include "gateway/far/preload/far_memory.h"
+#include "gateway/far/window/signals_blocked.h"
 
 namespace rocegw::far {
 
 // While an object lives, mappings and allocations of this thread stay here: they are those of the
-// library itself.
+// library itself. Signals are blocked: a handler could wait for a lock that its own thread holds.
 class Inside {
  public:
   Inside();
@@ -21,21 +22,18 @@ class Inside {
 
  private:
   const bool before_;
+  std::optional<SignalsBlocked> blocked_;
 };
 
-// The memory, opened if need be; nullptr when a mapping of so many bytes stays here.
-FarMemory* ForMapping(size_t bytes);
-// The memory, when the address is in its window. `*at_all`: an address there is of no use, because
-// this is the child of a fork.
+// The memory, opened if need be; nullptr when a mapping of so many bytes stays here, and for
+// callers in the verbs libraries: the thread that reads pages may need what they map. `caller` is
+// an address in the code that asks; nullptr: the program.
+FarMemory* ForMapping(size_t bytes, const void* caller);
+// The memory, when the address is in its window.
 FarMemory* Owner(const void* at);
-// The memory, when it is open.
-FarMemory* Opened();
-// Whether the address is in the window that the parent of this process has.
-bool IsOfParent(const void* at);
-// Nothing more becomes remote (mlockall).
+// The memory, when it was opened, by this process or its parent.
+FarMemory* Known();
+// Nothing more becomes remote (mlockall). Waits while another thread opens the memory.
 void Close();
-// Descriptors that the memory needs, in ascending order; other threads may have opened some of
-// them.
-const std::vector<int>& KeptDescriptors();
 
 }  // namespace rocegw::far

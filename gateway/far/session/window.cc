@@ -14,11 +14,15 @@
 #include <cstring>
 #include <memory>
 
+#include "gateway/far/window/signals_blocked.h"
+
 namespace rocegw::far {
 namespace {
 
 constexpr uint64_t kEvictedAtOnce = 64;  // pages; adjacent ones are written as one
 constexpr int kTickMs = 2;               // after which a refused read is tried again
+constexpr int kDropLocked = 24;          // MADV_DONTNEED_LOCKED, which came with Linux 5.18
+alignas(Window::kPage) constexpr std::array<uint8_t, Window::kPage> kZeroes{};
 
 }  // namespace
 
@@ -113,6 +117,7 @@ void Window::WakeHandler() {
 }
 
 int Window::Synchronize() {
+  const SignalsBlocked blocked;
   std::unique_lock lock(mutex_);
   const uint64_t mine = ++sync_asked_;
   WakeHandler();
@@ -121,6 +126,7 @@ int Window::Synchronize() {
 }
 
 rocegw_memory_map_statistics Window::Statistics() {
+  const SignalsBlocked blocked;
   const std::lock_guard lock(mutex_);
   rocegw_memory_map_statistics statistics = counts_;
   statistics.resident = pages_.used();
@@ -128,6 +134,7 @@ rocegw_memory_map_statistics Window::Statistics() {
 }
 
 void Window::Discard(uint64_t begin, uint64_t end) {
+  const SignalsBlocked blocked;
   std::unique_lock lock(mutex_);
   for (uint64_t page = begin / kPage; page < end / kPage; page++) {
     changed_.wait(lock, [&] { return !pages_.IsMoving(page); });
@@ -135,41 +142,6 @@ void Window::Discard(uint64_t begin, uint64_t end) {
   }
   // Under the lock, so that the handling thread sees the states and the mapping agree.
   madvise(memory_ + begin, end - begin, MADV_DONTNEED);
-}
-
-bool Window::Replace(uint64_t begin, uint64_t end, const std::function<bool()>& replace) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] {
-    for (uint64_t page = begin / kPage; page < end / kPage; page++) {
-      if (pages_.IsMoving(page)) return false;
-    }
-    return true;
-  });
-  if (!replace()) return false;
-  for (uint64_t page = begin / kPage; page < end / kPage; page++) pages_.Discarded(page);
-  return true;
-}
-
-int Window::CopyOut(uint64_t begin, uint64_t end, uint8_t* to) {
-  for (uint64_t page = begin / kPage; page < end / kPage; page++, to += kPage) {
-    bool stored = false;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !pages_.IsMoving(page); });
-      if (pages_.state(page) == ResidentPages::State::kLost) return -EIO;
-      if (pages_.IsResident(page)) {
-        std::memcpy(to, At(page), kPage);
-        continue;
-      }
-      stored = pages_.stored(page);
-    }
-    std::memset(to, 0, kPage);
-    if (!stored) continue;
-    const int error =
-        dispatcher_.SubmitAndWait(Direction::kRead, offset_ + page * kPage, to, kPage);
-    if (error != 0) return error;
-  }
-  return 0;
 }
 
 // The handling thread ----------------------------------------------------------------------------
@@ -207,6 +179,13 @@ void Window::Handle() {
 }
 
 void Window::OnFault(const FaultFd::Fault& fault) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory_);
+  if (fault.address < begin || fault.address >= begin + bytes_) {
+    // The kernel fills all memory for mlockall(2), that for moved pages as well.
+    faults_.Fill(fault.address / kPage * kPage, kZeroes.data(), kPage, false);
+    detached_filled_ = true;
+    return;
+  }
   const uint64_t page = (fault.address - reinterpret_cast<uintptr_t>(memory_)) / kPage;
   {
     const std::lock_guard lock(mutex_);
@@ -227,6 +206,15 @@ void Window::OnFault(const FaultFd::Fault& fault) {
         return;
       case ResidentPages::State::kLost:
         faults_.Wake(AddressOf(page), kPage);
+        return;
+      case ResidentPages::State::kHere:
+        // The page left the window after the fault, or is about to. A missing one is zero.
+        if (fault.protection) {
+          faults_.Unprotect(AddressOf(page), kPage);
+          faults_.Wake(AddressOf(page), kPage);
+        } else {
+          faults_.Fill(AddressOf(page), kZeroes.data(), kPage, false);
+        }
         return;
       case ResidentPages::State::kAbsent:
         break;
@@ -250,9 +238,13 @@ void Window::OnFault(const FaultFd::Fault& fault) {
 
 // The page, and those behind it while faults are sequential, are zero: nothing is read.
 void Window::FillZeroes(uint64_t page, bool store) {
-  alignas(kPage) static const std::array<uint8_t, kPage> kZeroes{};
   MakeRoom(ResidentPages::kMostReadAhead);
   const std::lock_guard lock(mutex_);
+  if (pages_.state(page) != ResidentPages::State::kAbsent) {
+    // The page left the window meanwhile: the thread tries again.
+    faults_.Wake(AddressOf(page), kPage);
+    return;
+  }
   const uint64_t pages = pages_.Fetch(page);
   for (uint64_t each = 0; each < pages; each++) {
     const bool stored_to = store && each == 0;
@@ -267,6 +259,13 @@ void Window::Fetch(uint64_t page, uint64_t most, bool store) {
   MakeRoom(most);
   {
     const std::lock_guard lock(mutex_);
+    if (most != 1 &&
+        (pages_.state(page) != ResidentPages::State::kAbsent || !pages_.stored(page))) {
+      // The page was discarded or left the window meanwhile: the thread tries again.
+      faults_.Wake(AddressOf(page), kPage);
+      delete read;
+      return;
+    }
     // A page that is read alone is being read already.
     read->pages = most == 1 ? 1 : pages_.Fetch(page);
     reads_++;
@@ -342,48 +341,69 @@ void Window::MakeRoom(uint64_t pages) {
   for (;;) {
     std::vector<uint64_t> victims;
     std::vector<uint64_t> dirty;
+    size_t evicted = 0;
     {
       const std::lock_guard lock(mutex_);
       if (pages_.used() + pages <= most_resident_) return;
+      if (detached_filled_) madvise(detached_, kEvictedAtOnce * kPage, kDropLocked);
+      detached_filled_ = false;
+      size_t moved = 0;
       for (const uint64_t page : pages_.TakeVictims(kEvictedAtOnce)) {
-        if (pages_.state(page) == ResidentPages::State::kDirty) {
-          if (!TakeOut(page, dirty.size())) {
-            pages_.Kept(page);
-            continue;
-          }
-          dirty.push_back(page);
+        const bool is_dirty = pages_.state(page) == ResidentPages::State::kDirty;
+        if (!TakeOut(page, moved, dirty.size())) {
+          pages_.Kept(page);
+          continue;
         }
-        victims.push_back(page);
+        moved++;
+        if (is_dirty) dirty.push_back(page);
+        if (is_dirty || detached_ == nullptr) {
+          victims.push_back(page);
+        } else {
+          // Nothing is written back: it is missing from here on.
+          pages_.Evicted(page);
+          counts_.evicted++;
+          evicted++;
+        }
       }
-      if (detached_ != nullptr) madvise(detached_, kEvictedAtOnce * kPage, MADV_DONTNEED);
-      if (victims.empty()) return;  // all are being read, or are pinned: the window grows
+      // Also when the program has locked all its memory.
+      if (moved != 0 && detached_ != nullptr) {
+        madvise(detached_, kEvictedAtOnce * kPage, kDropLocked);
+      }
+      if (evicted != 0) changed_.notify_all();
     }
-    if (detached_ == nullptr) CopyPages(dirty);
-    const std::vector<uint64_t> failed = WriteBackPages(dirty);
-    FinishEviction(victims, failed);
-    if (failed.size() == victims.size()) return;  // no donor takes them: the window grows
+    if (!victims.empty()) {
+      if (detached_ == nullptr) CopyPages(dirty);
+      evicted += FinishEviction(victims, WriteBackPages(dirty));
+    }
+    // All are being read, or are pinned or locked, or no donor takes them: the window grows.
+    if (evicted == 0) return;
   }
 }
 
-// Makes sure that nothing is stored to a dirty page while it is written back: moves it out of the
-// window, to its place among the copies. Returns false for a page that the kernel has pinned, which
-// a device may write to. Where pages cannot be moved, the page is protected. With the lock.
-bool Window::TakeOut(uint64_t page, size_t number) {
+// Takes a page out of the window, so that nothing is stored to it any more: moves it to the
+// `number`th detached page. A dirty one is copied to its place among the copies. Returns false for
+// a page that the kernel has pinned, which a device may write to, or read again after a store.
+// Where pages cannot be moved, a dirty page is protected. With the lock.
+bool Window::TakeOut(uint64_t page, size_t number, size_t dirty) {
+  const bool is_dirty = pages_.state(page) == ResidentPages::State::kDirty;
   if (detached_ == nullptr) {
-    faults_.Protect(AddressOf(page), kPage);
+    if (is_dirty) faults_.Protect(AddressOf(page), kPage);
     return true;
   }
   uint8_t* to = detached_ + number * kPage;
   if (!faults_.Move(AddressOf(page), reinterpret_cast<uintptr_t>(to))) return false;
-  std::memcpy(outgoing_ + number * kPage, to, kPage);
-  pages_.Evicting(page);
+  if (is_dirty) {
+    std::memcpy(outgoing_ + dirty * kPage, to, kPage);
+    pages_.Evicting(page);
+  }
   return true;
 }
 
-void Window::FinishEviction(const std::vector<uint64_t>& victims,
-                            const std::vector<uint64_t>& failed) {
+size_t Window::FinishEviction(const std::vector<uint64_t>& victims,
+                              const std::vector<uint64_t>& failed) {
   const std::lock_guard lock(mutex_);
   size_t number = 0;  // number of the page's copy
+  size_t evicted = 0;
   for (const uint64_t page : victims) {
     const bool moved = pages_.state(page) == ResidentPages::State::kEvicting;
     const uint8_t* copy = outgoing_ + (moved ? number++ : 0) * kPage;
@@ -393,7 +413,8 @@ void Window::FinishEviction(const std::vector<uint64_t>& victims,
       pages_.Returned(page);
       continue;
     }
-    if (!moved && !pages_.IsResident(page)) continue;  // the page was discarded
+    // The page was discarded, or has left the window.
+    if (!moved && !pages_.IsResident(page)) continue;
     // Only this thread lifts the protection: nothing was stored since the page was written. A page
     // that the kernel keeps (mlock) stays.
     if (!moved && (has_failed || madvise(At(page), kPage, MADV_DONTNEED) != 0)) {
@@ -402,8 +423,10 @@ void Window::FinishEviction(const std::vector<uint64_t>& victims,
     }
     pages_.Evicted(page);
     counts_.evicted++;
+    evicted++;
   }
   changed_.notify_all();
+  return evicted;
 }
 
 // The request path may register its buffer, which counts as a store: it never sees the window.

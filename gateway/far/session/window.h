@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Window onto a session's space: resolves faults of threads that touch pages which are not
 // resident. One thread handles faults, evicts and writes back; reads complete on the session's
-// pollers. One lock guards the state of the pages and every change of the mapping.
+// pollers. One lock guards the state of the pages and every change of the mapping; threads of the
+// program hold it with all signals blocked, because a signal handler may touch the window.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -45,14 +45,18 @@ class Window {
   bool keeps_pinned_pages() const { return detached_ != nullptr; }
   int descriptor() const { return faults_.get(); }
   void SetResident(uint64_t bytes) { most_resident_ = bytes / kPage; }
-  // Makes whole pages zero, which no thread uses meanwhile; waits for reads of them. [begin, end)
-  // are offsets in the window.
+  // Makes whole pages zero; waits for reads of them. [begin, end) are offsets in the window.
   void Discard(uint64_t begin, uint64_t end);
-  // Copies whole pages, which no thread changes meanwhile. EIO: a page is lost.
-  int CopyOut(uint64_t begin, uint64_t end, uint8_t* to);
-  // Calls `replace`, which maps other memory over whole pages. They belong to the window no more
-  // when it returns true.
-  bool Replace(uint64_t begin, uint64_t end, const std::function<bool()>& replace);
+  // Whole pages leave the window with their content, where they are: they are ordinary memory of
+  // this host from then on, which children of fork inherit. Other threads, and the kernel for a
+  // device, may use the pages meanwhile. -EIO: a page is lost, -ENOMEM; some have left then.
+  int Leave(uint64_t begin, uint64_t end);
+  // Pages that have left are in the window again, and zero. The caller has mapped fresh memory
+  // there, which no thread uses. Returns false when the kernel refuses: the pages stay outside.
+  bool Rejoin(uint64_t begin, uint64_t end);
+  // Without the lock, in a child of fork, which has only the calling thread: whether the page had
+  // left the window.
+  bool HasLeft(uint64_t page) const { return pages_.state(page) == ResidentPages::State::kHere; }
   // Writes dirty pages back. Not by the handling thread.
   int Synchronize();
   rocegw_memory_map_statistics Statistics();
@@ -66,12 +70,15 @@ class Window {
   void Fetch(uint64_t page, uint64_t most, bool store);
   void FillZeroes(uint64_t page, bool store);
   static void OnRead(void* argument, int status);
+  // Reads pages that leave the window.
+  int ReadLeaving(uint64_t page, uint64_t pages, uint8_t* buffer);
   void MakeRoom(uint64_t pages);
-  bool TakeOut(uint64_t page, size_t number);
+  bool TakeOut(uint64_t page, size_t number, size_t dirty);
   void CopyPages(const std::vector<uint64_t>& pages);
   // Writes the copies of the pages and waits. Returns the pages that failed.
   std::vector<uint64_t> WriteBackPages(const std::vector<uint64_t>& pages);
-  void FinishEviction(const std::vector<uint64_t>& victims, const std::vector<uint64_t>& failed);
+  // Returns how many pages were evicted.
+  size_t FinishEviction(const std::vector<uint64_t>& victims, const std::vector<uint64_t>& failed);
   int WriteDirty();
   uint8_t* At(uint64_t page) const { return memory_ + page * kPage; }
   uintptr_t AddressOf(uint64_t page) const { return reinterpret_cast<uintptr_t>(At(page)); }
@@ -82,8 +89,9 @@ class Window {
   const uint64_t bytes_;
   std::atomic<uint64_t> most_resident_;  // pages
   uint8_t* memory_ = nullptr;
-  uint8_t* outgoing_ = nullptr;  // copies of pages that are written back
-  uint8_t* detached_ = nullptr;  // pages are moved to there; nullptr: the kernel cannot move pages
+  uint8_t* outgoing_ = nullptr;   // copies of pages that are written back
+  uint8_t* detached_ = nullptr;   // pages are moved to there; nullptr: the kernel cannot move pages
+  bool detached_filled_ = false;  // the kernel has put pages there; of the handling thread
   FaultFd faults_;
   UniqueFd wake_fd_;
   std::thread handler_;

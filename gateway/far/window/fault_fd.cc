@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,6 +74,13 @@ Status FaultFd::Register(void* memory, size_t bytes) {
   return OkStatus();
 }
 
+bool FaultFd::Unregister(void* memory, size_t bytes) {
+  uffdio_range range{reinterpret_cast<uintptr_t>(memory), bytes};
+  const bool done = ioctl(fd_.get(), UFFDIO_UNREGISTER, &range) == 0;
+  if (done) Wake(reinterpret_cast<uintptr_t>(memory), bytes);
+  return done;
+}
+
 bool FaultFd::Move(uintptr_t address, uintptr_t to) {
   MoveCall move{};
   move.dst = to;
@@ -115,8 +123,13 @@ void FaultFd::Fill(uintptr_t address, const void* data, size_t bytes, bool prote
       // Only this process's own UFFDIO_ZEROPAGE or a remap could have put a page there.
       Wake(address + done, 4096);
       done += 4096;
+    } else if (errno == ENOMEM) {
+      // Without the page a thread cannot go on: the kernel makes room, or kills a process.
+      poll(nullptr, 0, 1);
     } else if (errno != EAGAIN) {
-      return;  // the memory is not mapped any more
+      // The memory is not registered any more: threads that wait find what is there now.
+      Wake(address + done, bytes - done);
+      return;
     }
   }
 }

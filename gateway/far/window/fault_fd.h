@@ -34,9 +34,13 @@ class FaultFd {
   // Moves a page to registered memory that has none there; the page is missing then. Returns false
   // for a page that a device or a system call has pinned: it may still be written to.
   bool Move(uintptr_t address, uintptr_t to);
+  // Faults there are not reported any more, and stores proceed; threads that wait try again. The
+  // pages stay. Returns false, and changes nothing, when the kernel has no room for that.
+  bool Unregister(void* memory, size_t bytes);
   // Takes the faults that wait, none at all without waiting.
   std::vector<Fault> Take();
-  // Fills missing pages and wakes their threads. Stores to them are reported when `protect`.
+  // Fills missing pages and wakes their threads, also those of pages that are not registered any
+  // more. Stores to the pages are reported when `protect`.
   void Fill(uintptr_t address, const void* data, size_t bytes, bool protect);
   // Loads and stores of the page raise SIGBUS from now on.
   void Poison(uintptr_t address);

@@ -53,9 +53,31 @@ void ResidentPages::Evicted(uint64_t page) {
 }
 
 void ResidentPages::Discarded(uint64_t page) {
+  if (states_[page] == State::kHere) return;
   if (IsResident(page)) used_--;
   states_[page] = State::kAbsent;
   stored_[page] = false;
+}
+
+uint64_t ResidentPages::FetchStored(uint64_t page, uint64_t end, uint64_t most) {
+  uint64_t pages = 0;
+  while (pages < most && page + pages < end && states_[page + pages] == State::kAbsent &&
+         stored_[page + pages]) {
+    states_[page + pages] = State::kReading;
+    pages++;
+  }
+  used_ += pages;
+  return pages;
+}
+
+void ResidentPages::Left(uint64_t page) {
+  if (IsResident(page) || states_[page] == State::kReading) used_--;
+  states_[page] = State::kHere;
+  stored_[page] = false;
+}
+
+void ResidentPages::Rejoined(uint64_t page) {
+  if (states_[page] == State::kHere) states_[page] = State::kAbsent;
 }
 
 std::vector<uint64_t> ResidentPages::NextDirty(uint64_t from, size_t most) const {

@@ -21,6 +21,7 @@ class ResidentPages {
     kDirty,
     kEvicting,  // taken out of the window, and being written back
     kLost,
+    kHere,  // not of the window any more: memory of this host
   };
 
   // `stored`: the donors have the content of all pages. Otherwise absent pages are zero until they
@@ -63,8 +64,18 @@ class ResidentPages {
     states_[page] = State::kDirty;
     Queue(page);
   }
-  // The page, which is not moving, is absent and zero from now on.
+  // The page, which is not moving, is absent and zero from now on. Pages that have left the window
+  // are not concerned.
   void Discarded(uint64_t page);
+
+  // Pages that leave the window. Returns how many pages are read first, at most `most` before
+  // `end`: adjacent ones that are absent and stored. They are being read from then on. 0: the page
+  // may leave.
+  uint64_t FetchStored(uint64_t page, uint64_t end, uint64_t most);
+  // The page, which is not being evicted, has left the window: it is not read, and not evicted.
+  void Left(uint64_t page);
+  // The page is in the window again, absent and zero. Pages that did not leave stay as they are.
+  void Rejoined(uint64_t page);
 
   void Dirtied(uint64_t page) { states_[page] = State::kDirty; }
   // The page was written back.

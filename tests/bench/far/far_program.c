@@ -8,6 +8,7 @@
 #include <linux/io_uring.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -190,6 +192,130 @@ static void pinned_pages(void) {
   CHECK(munmap(other, 16 * kLarge) == 0 && munmap(memory, 2 * kLarge) == 0);
 }
 
+/* Pages beside a part with another protection are touched, and other memory needs the room. */
+static void neighbours(void) {
+  uint8_t* memory = map(16 * kLarge);
+  fill(memory + 8 * kLarge, 8 * kLarge, 14);
+  CHECK(mprotect(memory + 8 * kLarge, 8 * kLarge, PROT_READ) == 0);
+  fill(memory, 8 * kLarge, 15);
+  uint8_t* other = map(16 * kLarge);
+  fill(other, 16 * kLarge, 16);
+  CHECK(holds(memory + 8 * kLarge, 8 * kLarge, 14));
+  CHECK(holds(memory, 8 * kLarge, 15) && holds(other, 16 * kLarge, 16));
+  CHECK(munmap(memory, 16 * kLarge) == 0 && munmap(other, 16 * kLarge) == 0);
+  /* The same in turn needs more memory than there is, unless it is used again. */
+  for (int round = 0; round < 40; round++) {
+    memory = map(16 * kLarge);
+    memset(memory, round + 1, 16 * kLarge);
+    CHECK(mprotect(memory, 16 * kLarge, PROT_READ) == 0 && memory[9 * kLarge] == round + 1);
+    CHECK(munmap(memory, 16 * kLarge) == 0);
+  }
+  memory = map(16 * kLarge);
+  CHECK(is_zero(memory, 16 * kLarge) && munmap(memory, 16 * kLarge) == 0);
+}
+
+/* Remapped parts keep their protection and their file. */
+static void remapped_parts(void) {
+  uint8_t* memory = map(8 * kLarge);
+  fill(memory, 8 * kLarge, 17);
+  CHECK(mprotect(memory, 2 * kLarge, PROT_NONE) == 0);
+  uint8_t* moved = mremap(memory, 2 * kLarge, 4 * kLarge, MREMAP_MAYMOVE);
+  CHECK(moved != MAP_FAILED && mprotect(moved, 4 * kLarge, PROT_READ) == 0);
+  CHECK(holds(moved, 2 * kLarge, 17) && is_zero(moved + 2 * kLarge, 2 * kLarge));
+  CHECK(munmap(moved, 4 * kLarge) == 0);
+  const int file = memfd_create("file", 0);
+  CHECK(write(file, memory + 2 * kLarge, 2 * kLarge) == 2 * kLarge);
+  CHECK(mmap(memory + 4 * kLarge, 2 * kLarge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+             0) == memory + 4 * kLarge);
+  moved = mremap(memory + 4 * kLarge, 2 * kLarge, 2 * kLarge, MREMAP_MAYMOVE | MREMAP_FIXED,
+                 memory + 6 * kLarge);
+  CHECK(moved == memory + 6 * kLarge && holds(moved, 2 * kLarge, 17 + 2 * kLarge));
+  uint8_t byte = 0;
+  moved[kPage] = 99;
+  CHECK(pread(file, &byte, 1, kPage) == 1 && byte == 99);
+  CHECK(holds(memory + 2 * kLarge, 2 * kLarge, 17 + 2 * kLarge));
+  CHECK(munmap(memory, 8 * kLarge) == 0 && close(file) == 0);
+}
+
+enum { kCounters = 8 * kLarge / kPage };
+static volatile bool g_stop;
+
+/* Counts in each page, and says how often. */
+static void* count(void* argument) {
+  volatile uint64_t* words = argument;
+  uintptr_t rounds = 0;
+  while (!g_stop) {
+    for (size_t page = 0; page < kCounters; page++) words[page * (kPage / 8)]++;
+    rounds++;
+  }
+  return (void*)rounds;
+}
+
+/* Parts are locked while other threads store to them. */
+static void stores_meanwhile(void) {
+  for (int round = 0; round < 4; round++) {
+    uint8_t* memory = map(kCounters * kPage);
+    uint8_t* other = map(8 * kLarge);
+    pthread_t threads[2];
+    g_stop = false;
+    for (size_t each = 0; each < 2; each++) {
+      CHECK(pthread_create(&threads[each], NULL, count, memory + 8 * each) == 0);
+    }
+    fill(other, 8 * kLarge, 18);
+    for (size_t at = 0; at < kCounters * kPage; at += kLarge) {
+      CHECK(mlock(memory + at, kLarge / 2) == 0 && munlock(memory + at, kLarge / 2) == 0);
+      CHECK(mprotect(memory + at + kLarge / 2, kLarge / 2, PROT_READ | PROT_WRITE | PROT_EXEC) ==
+            0);
+    }
+    g_stop = true;
+    for (size_t each = 0; each < 2; each++) {
+      void* rounds = NULL;
+      CHECK(pthread_join(threads[each], &rounds) == 0);
+      for (size_t page = 0; page < kCounters; page++) {
+        uint64_t counted;
+        memcpy(&counted, memory + page * kPage + 8 * each, 8);
+        CHECK(counted == (uintptr_t)rounds);
+      }
+    }
+    CHECK(holds(other, 8 * kLarge, 18));
+    CHECK(munmap(memory, kCounters * kPage) == 0 && munmap(other, 8 * kLarge) == 0);
+  }
+}
+
+static uint8_t* g_handled;
+static volatile unsigned g_signals;
+
+/* A handler that uses memory which may be elsewhere. */
+static void handle(int number) {
+  (void)number;
+  g_handled[(g_signals % 1024) * kPage]++;
+  g_signals++;
+}
+
+/* Signals come while the program maps and drops memory. */
+static void signals(void) {
+  g_handled = map(1024 * kPage);
+  struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+  struct sigaction before;
+  CHECK(sigaction(SIGALRM, &action, &before) == 0);
+  const struct itimerval often = {{0, 500}, {0, 500}};
+  const struct itimerval never = {{0, 0}, {0, 0}};
+  CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+  for (int round = 0; round < 30; round++) {
+    uint8_t* memory = map(12 * kLarge);
+    memset(memory, 1, 12 * kLarge);
+    CHECK(madvise(memory, 2 * kLarge, MADV_DONTNEED) == 0 && memory[0] == 0);
+    CHECK(mprotect(memory + 2 * kLarge, kLarge, PROT_READ) == 0 && memory[2 * kLarge] == 1);
+    CHECK(munmap(memory, 12 * kLarge) == 0);
+  }
+  CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0 && sigaction(SIGALRM, &before, NULL) == 0);
+  unsigned handled = 0;
+  for (size_t page = 0; page < 1024; page++) handled += g_handled[page * kPage];
+  /* Each page counts modulo 256. */
+  CHECK(g_signals > 0 && (g_signals - handled) % 256 == 0);
+  CHECK(munmap(g_handled, 1024 * kPage) == 0);
+}
+
 static void* share(void* argument) {
   const uint64_t number = (uintptr_t)argument;
   for (int round = 0; round < 2; round++) {
@@ -216,6 +342,66 @@ static void threads(void) {
   }
 }
 
+static size_t resident_pages(void) {
+  size_t size = 0;
+  size_t resident = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  CHECK(file != NULL && fscanf(file, "%zu %zu", &size, &resident) == 2);
+  fclose(file);
+  return resident;
+}
+
+/* A child of fork that goes on has the parts that moved back, and memory of its own. */
+static void child_allocates(void) {
+  uint8_t* memory = map(8 * kLarge);
+  fill(memory, 8 * kLarge, 19);
+  CHECK(mprotect(memory, kLarge, PROT_READ) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    CHECK(holds(memory, kLarge, 19) && mprotect(memory, kLarge, PROT_READ | PROT_WRITE) == 0);
+    CHECK(madvise(memory, kLarge / 2, MADV_DONTNEED) == 0 && is_zero(memory, kLarge / 2));
+    CHECK(munmap(memory, kLarge) == 0);
+    const size_t before = resident_pages();
+    for (int round = 0; round < 40; round++) {
+      uint8_t* block = malloc(12 * kLarge);
+      CHECK(block != NULL);
+      memset(block, round, 12 * kLarge);
+      free(block);
+      block = map(12 * kLarge);
+      memset(block, 1, 12 * kLarge);
+      CHECK(madvise(block, 12 * kLarge, MADV_DONTNEED) == 0 && is_zero(block, 12 * kLarge));
+      CHECK(munmap(block, 12 * kLarge) == 0);
+    }
+    CHECK(resident_pages() < before + 16 * kLarge / kPage);
+    _exit(0);
+  }
+  int status = 1;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  CHECK(holds(memory, 8 * kLarge, 19) && munmap(memory, 8 * kLarge) == 0);
+}
+
+/* Daemons close all numbers one by one, and open their own files then. */
+static void closed_numbers(void) {
+  uint8_t* memory = map(16 * kLarge);
+  fill(memory, 16 * kLarge, 20);
+  for (int number = 3; number < 1024; number++) close(number);
+  int files[24];
+  for (int each = 0; each < 24; each++) {
+    files[each] = memfd_create("file", 0);
+    CHECK(files[each] >= 0 && files[each] < 100 && write(files[each], "content", 7) == 7);
+  }
+  CHECK(dup2(files[0], 60) == 60 && close(60) == 0);
+  CHECK(holds(memory, 16 * kLarge, 20));
+  fill(memory, 16 * kLarge, 21);
+  CHECK(holds(memory, 16 * kLarge, 21));
+  for (int each = 0; each < 24; each++) {
+    char text[16];
+    CHECK(pread(files[each], text, sizeof text, 0) == 7 && memcmp(text, "content", 7) == 0);
+    CHECK(close(files[each]) == 0);
+  }
+  CHECK(munmap(memory, 16 * kLarge) == 0);
+}
+
 /* Programs that close all descriptors keep their memory; children that start others need none. */
 static void others(void) {
   uint8_t* memory = map(16 * kLarge);
@@ -235,13 +421,36 @@ static void others(void) {
   CHECK(holds(memory, 16 * kLarge, 8) && munmap(memory, 16 * kLarge) == 0);
 }
 
+/* All memory is locked, with parts of it elsewhere. Nothing becomes remote after that. */
+static void locked_memory(void) {
+  uint8_t* memory = map(16 * kLarge);
+  fill(memory, 16 * kLarge, 22);
+  CHECK(mlockall(MCL_CURRENT) == 0);
+  CHECK(holds(memory, 16 * kLarge, 22));
+  uint8_t* other = map(16 * kLarge);
+  fill(other, 16 * kLarge, 23);
+  CHECK(munlockall() == 0);
+  fill(memory, 8 * kLarge, 24);
+  CHECK(madvise(memory + 8 * kLarge, 8 * kLarge, MADV_DONTNEED) == 0);
+  CHECK(holds(memory, 8 * kLarge, 24) && is_zero(memory + 8 * kLarge, 8 * kLarge));
+  CHECK(holds(other, 16 * kLarge, 23));
+  CHECK(munmap(memory, 16 * kLarge) == 0 && munmap(other, 16 * kLarge) == 0);
+}
+
 int main(void) {
   pinned_pages();
   blocks();
   mappings();
   system_calls();
+  neighbours();
+  remapped_parts();
+  stores_meanwhile();
+  signals();
   threads();
+  child_allocates();
+  closed_numbers();
   others();
+  locked_memory();
   printf("all is as it must be\n");
   return 0;
 }

@@ -58,7 +58,7 @@ def _calls(pair):
 
 
 def _programs(pair):
-    """sort, python3 and sqlite3, whatever is installed, do the same as without remote memory."""
+    """sort and python3 do the same as without remote memory."""
     notes = []
     with tempfile.TemporaryDirectory(prefix="far-program-") as directory, far_donors(pair.right, 1, mebibytes=128) as donors:
         chance, lines = random.Random(1), f"{directory}/lines"
@@ -100,7 +100,9 @@ def _donor_killed(pair):
 def _no_donor(pair):
     """Without a donor a program runs as it does without --far, and says so; wrong options are refused."""
     for words, why in ((["--far", "2", "--far-donor", "a"], "fraction"), (["--far", "0.5"], "needs --far-donor"),
-                       (["--far-size", "1GiB"], "go with --far"), (["--far", "1", "--far-donor", "a", "--far-size", "3X"], "is a size")):
+                       (["--far-size", "1GiB"], "go with --far"), (["--far", "1", "--far-donor", "a", "--far-size", "3X"], "is a size"),
+                       (["--far", "1", "--far-donor", "a", "--far-least", "4KiB"], "at least 64KiB"),
+                       (["--far", "1", "--far-donor", "a", "--in-process"], "needs the daemon")):
         job = pair.left.start_plain([pair.left.launcher[0], *words, "--", "true"])
         expect(job.wait(10) == 125 and why in job.output, f"{words}: {job.returncode}: {job.output}")
     with far_donors(pair.right, 1, mebibytes=64) as donors:

@@ -119,6 +119,45 @@ TEST(ResidentPages, PageThatIsEvictedIsNeitherResidentNorAbsent) {
   EXPECT_EQ(pages.used(), 0u);
 }
 
+TEST(ResidentPages, PagesThatLeftAreNeitherReadAheadNorEvicted) {
+  ResidentPages pages(16, false);
+  Arrive(pages, 5, pages.Fetch(5));
+  pages.Left(5);
+  pages.Left(7);
+  EXPECT_EQ(pages.used(), 0u);
+  // Two pages otherwise, because the fault is sequential.
+  EXPECT_EQ(pages.Fetch(6), 1u);
+  Arrive(pages, 6, 1);
+  EXPECT_EQ(pages.state(7), State::kHere);
+  EXPECT_EQ(pages.TakeVictims(9), (std::vector<uint64_t>{6}));
+  pages.Discarded(5);
+  EXPECT_EQ(pages.state(5), State::kHere);
+}
+
+TEST(ResidentPages, PagesThatJoinAgainAreAbsentAndZero) {
+  ResidentPages pages(16);
+  pages.Left(5);
+  pages.Rejoined(5);
+  EXPECT_EQ(pages.state(5), State::kAbsent);
+  EXPECT_FALSE(pages.stored(5));
+  Arrive(pages, 6, pages.Fetch(6));
+  pages.Rejoined(6);
+  EXPECT_EQ(pages.state(6), State::kClean);
+}
+
+TEST(ResidentPages, StoredPagesAreReadBeforeTheyLeave) {
+  ResidentPages pages(16);
+  pages.Discarded(6);
+  EXPECT_EQ(pages.FetchStored(2, 9, 3), 3u);
+  EXPECT_TRUE(pages.IsMoving(4));
+  EXPECT_EQ(pages.FetchStored(5, 9, 3), 1u);
+  EXPECT_EQ(pages.FetchStored(6, 9, 3), 0u);
+  EXPECT_EQ(pages.FetchStored(7, 9, 9), 2u);
+  EXPECT_EQ(pages.used(), 6u);
+  for (const uint64_t page : {2u, 3u, 4u, 5u, 7u, 8u}) pages.Left(page);
+  EXPECT_EQ(pages.used(), 0u);
+}
+
 TEST(ResidentPages, DirtyPagesAreFoundInOrder) {
   ResidentPages pages(16);
   for (const uint64_t page : {9u, 3u, 12u}) {
