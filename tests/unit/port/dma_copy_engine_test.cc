@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -87,7 +89,8 @@ TEST_F(DmaCopyEngineTest, Skeleton_OpensAgainAndIsMeasured) {
   }
 }
 
-TEST_F(DmaCopyEngineTest, Skeleton_AbandonedWithCopiesInFlight_OpensAgain) {
+// The last test with this device: DPDK does not give it out again to the same process.
+TEST_F(DmaCopyEngineTest, Skeleton_AbandonedWithCopiesInFlight_UsesNothingAnyMore) {
   std::vector<uint8_t> from(1 << 20);
   std::vector<uint8_t> to(from.size());
   {
@@ -99,11 +102,10 @@ TEST_F(DmaCopyEngineTest, Skeleton_AbandonedWithCopiesInFlight_OpensAgain) {
     queue.Start();
     EXPECT_TRUE(queue.Abandon());
   }
-  to.clear();
-  to.shrink_to_fit();
-  auto again = OpenDmaCopyEngine({"dma_skeleton"}, 1);
-  ASSERT_TRUE(again.ok()) << again.status().text();
-  EXPECT_LT(memory::MeasureCopies(*(*again)->queue(0)).back().by_engine, Seconds(1));
+  std::ranges::fill(to, uint8_t{7});
+  std::ranges::fill(from, uint8_t{9});
+  for (int i = 0; i < 1000; ++i) ::sched_yield();
+  EXPECT_EQ(std::ranges::count(to, uint8_t{7}), static_cast<std::ptrdiff_t>(to.size()));
 }
 
 }  // namespace

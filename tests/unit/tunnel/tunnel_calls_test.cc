@@ -34,8 +34,8 @@ TEST(TunnelCalls, QuestionAndAnswerOfACall_AreFoundByTheirMessages) {
 
 // Fails if a question for the gateway has no method or no answer: the agent would refuse it.
 TEST(TunnelCalls, EveryQuestionForTheGateway_HasACall) {
-  const std::set<std::string> of_the_agent_or_streams = {"grant", "cancel", "capture", "probe",
-                                                         "migration_call"};
+  const std::set<std::string> of_the_agent_or_streams = {
+      "grant", "cancel", "capture", "probe", "migration_call", "replace_gateway"};
   const auto* const oneof = TunnelQuestion::descriptor()->FindOneofByName("question");
   ASSERT_NE(oneof, nullptr);
   for (int i = 0; i < oneof->field_count(); ++i) {
