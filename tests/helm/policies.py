@@ -84,13 +84,8 @@ def tokens(name, pod):
 def probes(name, pod):
     for container in pod["spec"]["containers"]:
         paths = {}
-        # Two pods of gateways are on a node while one takes over, so they list no ports, and readiness is who is the gateway.
-        surges = component(pod) == "gateway" and "--take-over" in container["args"]
         for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
             get = container.get(kind, {}).get("httpGet")
-            if surges and kind == "readinessProbe" and get is None and "/cgroup" in str(container[kind].get("exec")):
-                paths[kind] = "/readyz"
-                continue
             if get is None:
                 yield f"{name}/{container['name']} has no {kind}"
                 continue
@@ -98,9 +93,7 @@ def probes(name, pod):
             # On the node's network the pod's address is the node's, where the page need not listen.
             if pod["spec"].get("hostNetwork") and get.get("host") != "127.0.0.1":
                 yield f"{name}/{container['name']}: {kind} does not ask loopback"
-            if surges and "ports" in container:
-                yield f"{name}/{container['name']} lists ports, of which a node has one only"
-            if get["port"] not in {port["name"] for port in container.get("ports", [])} and not (surges and isinstance(get["port"], int)):
+            if get["port"] not in {port["name"] for port in container["ports"]}:
                 yield f"{name}/{container['name']}: {kind} asks a port that is not there"
         if paths and paths != {"startupProbe": "/readyz", "livenessProbe": "/livez", "readinessProbe": "/readyz"}:
             yield f"{name}/{container['name']} asks {paths}"
