@@ -261,6 +261,18 @@ def steps(fleet, prometheus):
         fleet.controller.ctl("migrate", "abort", "files")
         until_shows('sum(rocegw_migration_state{state="ABORTED"})')
 
+    def upgrade():
+        """An upgrade of gateways whose agents are away, which a person ends"""
+        for agent in fleet.agents:
+            fleet.kill(agent.daemon)
+        fleet.controller.ctl("upgrade", "start", "away", "--all")
+        until_shows('sum(rocegw_upgrade_gateways{state="WAITING"})')
+        fleet.controller.ctl("upgrade", "abort", "away")
+        until_shows('sum(rocegw_upgrade_state{state="ABORTED"})')
+        for agent in fleet.agents:
+            agent.start()
+        in_order()
+
     def channels():
         """A pool of a tenant; between gateways frames go over channels"""
         fleet.apply(pool())
@@ -487,6 +499,6 @@ def steps(fleet, prometheus):
         prometheus.forget_targets()
         until_fires("RocegwGatewaysAbsent", "RocegwAgentsAbsent", "RocegwControllersAbsent")
 
-    order = (migration, channels, remote_memory, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
+    order = (migration, upgrade, channels, remote_memory, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
              stuck_stop, locked_store, killed, store_away, lost_store, forgotten)
     return [(step.__name__, step) for step in order]

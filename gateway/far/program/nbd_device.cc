@@ -2,7 +2,9 @@
 #include "gateway/far/program/nbd_device.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/nbd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
@@ -51,8 +53,10 @@ StatusOr<std::unique_ptr<NbdDevice>> NbdDevice::Attach(Space& space, uint64_t si
       ioctl(device.get(), NBD_CLEAR_SOCK);
       return status;
     }
-    return std::unique_ptr<NbdDevice>(
+    std::unique_ptr<NbdDevice> attached(
         new NbdDevice(std::move(device), path, std::move(ours), space, size));
+    if (!attached->AwaitSize(size)) return Status{EIO, path + ": the driver does not start"};
+    return attached;
   }
   return Status{ENODEV, "no nbd device is free"};
 }
@@ -68,6 +72,17 @@ NbdDevice::NbdDevice(UniqueFd device, std::string path, UniqueFd socket, Space& 
     if (const Status status = transmission_.Run(); !status.ok()) spdlog::error(status.text());
   });
   driver_ = std::thread([this] { ioctl(device_.get(), NBD_DO_IT); });
+}
+
+bool NbdDevice::AwaitSize(uint64_t size) const {
+  constexpr int kTries = 1000;
+  constexpr int kLookAgainMs = 10;
+  for (int i = 0; i < kTries; i++) {
+    uint64_t now = 0;
+    if (ioctl(device_.get(), BLKGETSIZE64, &now) == 0 && now == size) return true;
+    (void)poll(nullptr, 0, kLookAgainMs);
+  }
+  return false;
 }
 
 NbdDevice::~NbdDevice() {

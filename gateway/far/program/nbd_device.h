@@ -30,6 +30,8 @@ class NbdDevice {
 
  private:
   NbdDevice(UniqueFd device, std::string path, UniqueFd socket, Space& space, uint64_t size);
+  // Waits until the driver runs, which the device's size shows: it has none before.
+  bool AwaitSize(uint64_t size) const;
 
   const UniqueFd device_;
   const std::string path_;

@@ -106,6 +106,8 @@ TEST_F(TransmissionTest, RequestsBeyondTheEndAndUnknownOnesAreRefused) {
   EXPECT_EQ(Reply(&cookie), static_cast<uint32_t>(EINVAL));
   Send(kWrite, 4, kSize, 4, "more");
   EXPECT_EQ(Reply(&cookie), static_cast<uint32_t>(EINVAL));
+  // A request is counted behind its reply.
+  while (server_->GetCounts().failed < 4) std::this_thread::yield();
   EXPECT_EQ(server_->GetCounts().failed, 4u);
 }
 
