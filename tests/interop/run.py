@@ -23,7 +23,7 @@ from verbs_cases.check_cases import check_cases  # noqa: E402
 from verbs_cases.coexist_cases import coexist_cases  # noqa: E402
 from verbs_cases.crash_cases import crash_cases  # noqa: E402
 from verbs_cases.dma_buf_cases import dma_buf_cases  # noqa: E402
-from verbs_cases.far_peer_cases import far_peer_cases  # noqa: E402
+from verbs_cases.far.peer_cases import far_peer_cases  # noqa: E402
 from verbs_cases.gateway_cases import gateway_cases  # noqa: E402
 from verbs_cases.in_process_cases import in_process_peer_cases  # noqa: E402
 from verbs_cases.judge_cases import judge_cases  # noqa: E402

@@ -6,7 +6,7 @@
 // when one packet changes nothing (the proof that the program sees changes). A row that is cheaper
 // than the same attack on an RNIC fails too, where an RNIC has that attack.
 //
-// scripts/lib/bench_forge.py runs it in pieces and adds them up.
+// scripts/lib/bench/forge.py runs it in pieces and adds them up.
 //
 // Usage: bench_forge [--count N] [--seed S] [--csv FILE] [--only TEXT]. --count: packets of each
 // row; rows that change with every packet get 200 at most. --only: rows whose packet is TEXT.

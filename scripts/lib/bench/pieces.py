@@ -9,7 +9,7 @@ import secrets
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 RESULTS = "tests/bench/results"
 SCRATCH = os.path.join(ROOT, "build", "bench")
 

@@ -11,7 +11,7 @@ from netlab.fleet import eventually
 from netlab.gateway_host import http_get
 from netlab.job import LabError
 
-from .case import Case, CaseFailure, expect
+from ..case import Case, CaseFailure, expect
 
 MIB = 1 << 20
 _SAMPLE = re.compile(r"^(rocegw_memory_\w+?)(\{[^}]*\})? ([-+0-9.eE]+)$", re.MULTILINE)

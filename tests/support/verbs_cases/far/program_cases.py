@@ -10,8 +10,8 @@ import tempfile
 
 from netlab.fleet import eventually
 
-from .case import Case, expect
-from .far_cases import MIB, far_donors
+from ..case import Case, expect
+from .load_cases import MIB, far_donors
 
 _REPORT = re.compile(r"^rocegw-far: at most (\d+) MiB mapped, (\d+) faults, (\d+) pages read, (\d+) written, (\d+) lost", re.MULTILINE)
 # Large lists and dictionaries, which the interpreter grows by realloc, and a byte array; the sum says whether all was right.

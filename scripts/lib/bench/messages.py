@@ -15,7 +15,7 @@ import re
 import statistics
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.gateway_host import gateway_pair  # noqa: E402
@@ -130,7 +130,7 @@ def main():
             table(bench.rows, arguments.builds)
             print(f"load afterwards {os.getloadavg()[0]:.1f}")
     except (LabError, KeyboardInterrupt) as error:
-        print(f"bench_messages: {error or 'interrupted'}", file=sys.stderr)
+        print(f"bench messages: {error or 'interrupted'}", file=sys.stderr)
         return 1
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:

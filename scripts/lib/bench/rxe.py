@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 GUEST = os.path.join(ROOT, "tests", "interop", "guest")
 INIT = os.path.join(ROOT, "tests", "bench", "rxe", "guest_init")
 PAIRS = ("rxe-rxe", "gateway-gateway", "gateway-rxe")

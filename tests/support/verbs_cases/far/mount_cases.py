@@ -11,9 +11,9 @@ import time
 
 from netlab.fleet import eventually
 
-from .case import Case, expect
-from .far_cases import MIB, far_donors
-from .far_files import PAGE, compare_with_model, direct_read, direct_write, far_mount, lost_pages
+from ..case import Case, expect
+from .load_cases import MIB, far_donors
+from .files import PAGE, compare_with_model, direct_read, direct_write, far_mount, lost_pages
 
 _NOBODY = 65534
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of the block pool in remote memory: examples/layer_cache on the left, donors on the right."""
 
-from .case import Case, expect
-from .far_cases import MIB, far_donors, load_report
+from ..case import Case, expect
+from .load_cases import MIB, far_donors, load_report
 
 
 def _start(pair, donors, *options):

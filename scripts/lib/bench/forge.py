@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from bench_pieces import ROOT, SCRATCH, Pieces, read_rows
+from pieces import ROOT, SCRATCH, Pieces, read_rows
 
 
 def piece(binary, seed, count):

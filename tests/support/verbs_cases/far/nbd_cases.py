@@ -11,8 +11,8 @@ import tempfile
 from netlab.fleet import eventually
 from netlab.job import run
 
-from .case import Case, expect
-from .far_cases import MIB, FarDonor, far_donors
+from ..case import Case, expect
+from .load_cases import MIB, FarDonor, far_donors
 from .nbd_client import FUA, NbdClient, NbdError
 
 _BLOCK = 4096

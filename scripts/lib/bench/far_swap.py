@@ -15,13 +15,13 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
-from verbs_cases.far_cases import MIB, far_donors, run_load  # noqa: E402
-from verbs_cases.far_swap_cases import far_swap, limited  # noqa: E402
+from verbs_cases.far.load_cases import MIB, far_donors, run_load  # noqa: E402
+from verbs_cases.far.swap_cases import far_swap, limited  # noqa: E402
 
 AIM = 1.5
 # Times accesses to random pages. An access below 10 us was no fault that needed swap.

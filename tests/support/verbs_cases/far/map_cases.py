@@ -3,8 +3,8 @@
 
 import signal
 
-from .case import Case, expect
-from .far_cases import MIB, far_donors, load_report
+from ..case import Case, expect
+from .load_cases import MIB, far_donors, load_report
 
 
 def _start(pair, donors, *options):

@@ -10,8 +10,8 @@ import sys
 from netlab.daemon import start_daemon
 from netlab.gateway_host import http_get
 
-from .case import Case, expect
-from .far_cases import MIB, far_donors
+from ..case import Case, expect
+from .load_cases import MIB, far_donors
 
 _CGROUP = "/sys/fs/cgroup/memory/rocegw-far-swap"
 # Fills memory with numbers that say where they belong, and compares pages in a random order.

@@ -16,7 +16,7 @@ import re
 import statistics
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.gateway_host import gateway_pair  # noqa: E402
@@ -303,10 +303,10 @@ def main():
                               indent=1)
                 print(f"raw figures: {arguments.json}")
     except (LabError, KeyboardInterrupt) as error:
-        print(f"bench_e2e: {error or 'interrupted'}", file=sys.stderr)
+        print(f"bench e2e: {error or 'interrupted'}", file=sys.stderr)
         return 1
     if bench.failures:
-        print(f"bench_e2e: {len(bench.failures)} measurements failed", file=sys.stderr)
+        print(f"bench e2e: {len(bench.failures)} measurements failed", file=sys.stderr)
         return 1
     return 0
 

@@ -13,7 +13,7 @@ from netlab.daemon import start_daemon
 from netlab.gateway_host import http_get
 from netlab.job import LabError
 
-from .case import CaseFailure, expect
+from ..case import CaseFailure, expect
 
 PAGE = 4096
 

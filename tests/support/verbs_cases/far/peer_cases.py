@@ -5,8 +5,8 @@ soft-RoCE; the left one has a gateway, or is such a guest as well."""
 import os
 import signal
 
-from .case import Case, expect
-from .far_cases import MIB, load_report
+from ..case import Case, expect
+from .load_cases import MIB, load_report
 
 _PORT = 7475
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from bench_pieces import ROOT, SCRATCH, Pieces
+from pieces import ROOT, SCRATCH, Pieces
 
 # What the scenario calls its figures, and what they are in the file.
 FIGURES = {

@@ -19,15 +19,15 @@ import subprocess
 import sys
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.fleet import eventually  # noqa: E402
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from verbs_cases.case import expect  # noqa: E402
-from verbs_cases.far_cases import FarDonor, MIB  # noqa: E402
-from verbs_cases.far_files import PAGE, FarMount, direct_read  # noqa: E402
+from verbs_cases.far.load_cases import FarDonor, MIB  # noqa: E402
+from verbs_cases.far.files import PAGE, FarMount, direct_read  # noqa: E402
 
 PAGES = 1024
 DONORS = 3

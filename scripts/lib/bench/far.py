@@ -20,12 +20,12 @@ import os
 import statistics
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
-from verbs_cases.far_cases import far_donors, run_load  # noqa: E402
+from verbs_cases.far.load_cases import far_donors, run_load  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 CONFIDENCE = 0.99

@@ -9,9 +9,9 @@ import time
 
 from netlab.fleet import eventually
 
-from .case import Case, expect
-from .far_cases import MIB, FarDonor, far_donors, load_report, start_load
-from .far_files import PAGE, far_mount, lost_pages
+from ..case import Case, expect
+from .load_cases import MIB, FarDonor, far_donors, load_report, start_load
+from .files import PAGE, far_mount, lost_pages
 
 
 def _no_replica_left(pair):
