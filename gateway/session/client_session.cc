@@ -2,8 +2,6 @@
 #include "gateway/session/client_session.h"
 
 #include <fcntl.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,10 +9,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "gateway/base/invariant.h"
 #include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/commands/commands.h"
-#include "gateway/session/object_bytes.h"
 #include "gateway/tenant/heap_cost.h"
 
 namespace rocegw::session {
@@ -28,10 +24,6 @@ constexpr size_t kListenersAhead = 64;
 // have many.
 constexpr size_t kEventsAhead = 1024;
 
-EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
-  return static_cast<uint64_t>(kind) << 32 | handle;
-}
-
 }  // namespace
 
 ClientSession::ClientSession(SessionId id, const SessionUses& uses, tenant::Pool& pool,
@@ -41,8 +33,7 @@ ClientSession::ClientSession(SessionId id, const SessionUses& uses, tenant::Pool
       services_(uses.services),
       cm_(uses.cm),
       captures_(uses.captures),
-      pool_(pool),
-      slot_(std::move(slot)),
+      quota_(services_.rules, services_.heap, pool, std::move(slot)),
       trusted_(pool.settings().trusted),
       peer_(std::move(peer)),
       sink_(sink),
@@ -50,35 +41,12 @@ ClientSession::ClientSession(SessionId id, const SessionUses& uses, tenant::Pool
       receiver_(services_.ReceiverOf(pool)),
       attached_ns_(WallClockNs()),
       reserve_(uses.reserves.Of(pool)),
-      segment_(services_, pool_, id_, peer_, reserve_.get()),
-      doorbells_(services_.workers.worker_count()),
-      memory_(services_, pool, peer_) {}
-
-ClientSession::~ClientSession() {
-  (void)ROCEGW_INVARIANT(!linked_, "session-destroyed-after-its-end");
-}
-
-int ClientSession::Take(Resource resource, uint64_t amount) {
-  const bool of_slot = resource == Resource::kQps && slot_ != nullptr;
-  if (of_slot && !slot_->TakeQps(amount)) {
-    services_.rules.TellRefused(pool_, pool_.RefuseSlot(*slot_));
-    return ENOMEM;
-  }
-  const int error = services_.rules.Take(pool_, resource, amount);
-  if (error != 0 && of_slot) slot_->GiveQps(amount);
-  return error;
-}
-
-void ClientSession::Give(Resource resource, uint64_t amount) {
-  if (resource == Resource::kQps && slot_ != nullptr) slot_->GiveQps(amount);
-  pool_.Give(resource, amount);
-  services_.heap.Destroyed(1);
-}
-
-uint64_t ClientSession::Peak(Resource resource) const {
-  const uint64_t pool = pool_.Peak(resource);
-  return resource == Resource::kQps && slot_ != nullptr ? std::min(pool, slot_->MostQps()) : pool;
-}
+      segment_(services_, pool, id_, peer_, reserve_.get()),
+      memory_(services_, pool, peer_),
+      links_(id_, services_, quota_, segment_, memory_),
+      async_events_(objects_),
+      release_(id_, {services_, captures_, objects_, quota_, segment_, links_.doorbells(), memory_,
+                     async_events_, reserve_.get()}) {}
 
 void ClientSession::OnMessage(std::span<const uint8_t> bytes, int passing) {
   if (ending_) return;
@@ -115,7 +83,7 @@ void ClientSession::AddSetUpTime() {
   qp->set_up = qp->set_up + (ControlLoop::Now() - pending_.began());
   if (!counted_.finished) return;
   qp->was_set_up = true;
-  pool_.set_up().Add(qp->set_up);
+  pool().set_up().Add(qp->set_up);
 }
 
 void ClientSession::ReplyDone() { Reply(rocegw_object_reply{}); }
@@ -123,9 +91,9 @@ void ClientSession::ReplyDone() { Reply(rocegw_object_reply{}); }
 void ClientSession::Answer(int error) { error == 0 ? ReplyDone() : ReplyError(error); }
 
 void ClientSession::ReplyBound(std::string_view what, uint64_t most) {
-  pool_.CountBoundRefused();
-  services_.reports.Tell("QUOTA_EXCEEDED", pool_.name(), std::string(what),
-                         pool_.name() + ": session " + std::to_string(id_.value) + " (" +
+  pool().CountBoundRefused();
+  services_.reports.Tell("QUOTA_EXCEEDED", pool().name(), std::string(what),
+                         pool().name() + ": session " + std::to_string(id_.value) + " (" +
                              peer_.comm + ", pid " + std::to_string(peer_.pid) + ") has " +
                              std::to_string(most) + " " + std::string(what) +
                              ", the most that one program may have");
@@ -133,13 +101,13 @@ void ClientSession::ReplyBound(std::string_view what, uint64_t most) {
 }
 
 StatusOr<EventPair> ClientSession::NewEventPair(tenant::Charge& descriptors) {
-  if (const int error = Take(Resource::kDescriptors, kDescriptorsOfPart, descriptors))
+  if (const int error = quota_.Take(Resource::kDescriptors, kDescriptorsOfPart, descriptors))
     return Status(error, "event channel: limit of the pool");
   auto pair = MakeEventPair();
   if (!pair.ok()) {
     descriptors.Reset();
-    services_.reports.Tell("QUOTA_EXCEEDED", pool_.name(), "descriptors",
-                           pool_.name() + ": " + pair.status().text());
+    services_.reports.Tell("QUOTA_EXCEEDED", pool().name(), "descriptors",
+                           pool().name() + ": " + pair.status().text());
   }
   return pair;
 }
@@ -174,31 +142,6 @@ void ClientSession::ReplyObject(uint32_t handle, uint64_t events_reported, int f
   reply.handle = handle;
   reply.events_reported = static_cast<uint32_t>(events_reported);
   Reply(reply, fd);
-}
-
-void ClientSession::AnnounceWorkers() {
-  segment_.AnnounceTo(sink_);
-  for (size_t w = 0; w < wake_fds_.size(); ++w) {
-    rocegw_worker_announcement announcement{};
-    announcement.header.type = ROCEGW_MSG_WORKER;
-    announcement.header.length = sizeof announcement;
-    announcement.worker = static_cast<uint32_t>(w);
-    announcement.line = lines_.location();
-    announcement.line.offset += w * sizeof(rocegw_worker_line);
-    announcement.line.length = sizeof(rocegw_worker_line);
-    sink_.Send(BytesOf(announcement), wake_fds_[w].get());
-  }
-}
-
-Status ClientSession::AddDoorbellPage(WorkerIndex worker) {
-  auto memory = Allocate(shm::Writer::kClient, sizeof(rocegw_doorbell_page));
-  if (!memory.ok()) return memory.status();
-  worker::AddDoorbellPage page;
-  page.session = id_;
-  page.page = doorbells_.AddPage(worker, *memory);
-  page.memory = memory->As<rocegw_doorbell_page>();
-  services_.workers.Tell(worker, page);
-  return OkStatus();
 }
 
 void ClientSession::RunBlocking(std::function<void()> call, std::function<void()> done) {
@@ -259,45 +202,19 @@ void ClientSession::TakeMessage(uint64_t& pending, int passing, const WantedDesc
 }
 
 void ClientSession::LinkToWorkers(std::function<void(int)> done) {
-  if (linked_) return done(0);
-  const size_t workers = services_.workers.worker_count();
-  auto lines = Allocate(shm::Writer::kDaemon, workers * sizeof(rocegw_worker_line));
-  if (!lines.ok()) return done(ENOMEM);
-  std::vector<UniqueFd> wake_fds;
-  for (size_t w = 0; w < workers; ++w) {
-    wake_fds.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_fds.back().valid()) {
-      segment_.Free(*lines);
-      return done(errno);
+  if (links_.linked()) return done(0);
+  const Status linked = links_.Link([this, done](int error) {
+    if (error != 0) {
+      done(error);
+      return End("a worker refused the session");
     }
-  }
-  if (const Status started = memory_.StartCopierIfNeeded(pool_); !started.ok()) {
-    segment_.Free(*lines);
-    return done(started.error());
-  }
-  lines_ = *lines;
-  wake_fds_ = std::move(wake_fds);
-  linked_ = true;
-  services_.workers.Broadcast(
-      [this](WorkerIndex w) {
-        worker::LinkSession link;
-        link.session = id_;
-        link.space = memory_.memory();
-        link.copier = memory_.copier();
-        link.line = lines_.As<rocegw_worker_line>() + w;
-        link.wake_fd = wake_fds_[w].get();
-        link.share = &pool_.share();
-        link.slot = slot_.get();
-        return link;
-      },
-      [this, done = std::move(done)](const worker::ControlReply& reply) {
-        if (reply.error != 0) {
-          done(reply.error);
-          return End("a worker refused the session");
-        }
-        if (!ending_) AnnounceWorkers();
-        done(0);
-      });
+    if (!ending_) {
+      segment_.AnnounceTo(sink_);
+      links_.AnnounceTo(sink_);
+    }
+    done(0);
+  });
+  if (!linked.ok()) return done(linked.error());
   MakeRoomForReady();
 }
 
@@ -309,7 +226,7 @@ void ClientSession::UseDevice(std::shared_ptr<device_memory::DeviceBuffer> buffe
   }
   // Queue pairs that are on channels use frames for sessions without a copier.
   if (objects_.qps.size() != 0 || objects_.groups.size() != 0) return done(EOPNOTSUPP);
-  if (const Status started = memory_.StartCopier(pool_); !started.ok())
+  if (const Status started = memory_.StartCopier(pool()); !started.ok())
     return done(started.error());
   services_.workers.Broadcast(
       [this](WorkerIndex) {
@@ -338,56 +255,18 @@ void ClientSession::MakeRoomForReady() {
   objects_.cm_ids.Reserve(ids_ahead());
   objects_.cm_id_by_qpn.Reserve(count);
   for (size_t w = 0; w < services_.workers.worker_count(); ++w)
-    (void)AddDoorbellPage(static_cast<WorkerIndex>(w));
-}
-
-EventChannel* ClientSession::AsyncEventsOf(uint32_t context) {
-  Context* const found = objects_.contexts.Find(context);
-  return found == nullptr ? nullptr : found->async_events.get();
-}
-
-uint32_t ClientSession::ForgetAsyncEvents(uint32_t context, rocegw_object_kind kind,
-                                          uint32_t handle) {
-  EventChannel* const channel = AsyncEventsOf(context);
-  return channel == nullptr ? 0 : channel->Forget(SubjectOf(kind, handle));
+    (void)links_.AddDoorbellPage(static_cast<WorkerIndex>(w));
 }
 
 void ClientSession::OnAsyncEvent(const worker::AsyncEventRaised& event) {
   if (ending_) return;
-  rocegw_async_event record{};
-  record.cookie = event.cookie;
-  record.type = static_cast<uint32_t>(event.event);
-  record.kind = event.kind;
-  record.handle = event.handle;
-  const auto send = [&](EventChannel& channel) {
-    channel.Send(SubjectOf(event.kind, event.handle), BytesOf(record), /*once=*/true);
-  };
   // Data that arrives before the RTU has the same effect as the RTU.
-  if (event.event == verbs::AsyncEvent::kCommEstablished) {
-    cm_.OnCommEstablished(*this, event.qpn);
-  }
-  if (event.kind == ROCEGW_OBJECT_QP) {
-    const Qp* const qp = objects_.qps.Find(event.handle);
-    if (qp != nullptr && qp->qpn == event.qpn) send(*AsyncEventsOf(qp->context));
-  } else if (event.kind == ROCEGW_OBJECT_CQ) {
-    const Cq* const cq = objects_.cqs.Find(event.handle);
-    if (cq != nullptr && cq->cookie == event.cookie) send(*AsyncEventsOf(cq->context));
-  } else {
-    objects_.contexts.ForEach([&](uint32_t, Context& context) { send(*context.async_events); });
-  }
+  if (event.event == verbs::AsyncEvent::kCommEstablished) cm_.OnCommEstablished(*this, event.qpn);
+  async_events_.Raise(event);
 }
 
 void ClientSession::OnPortEvent(uint32_t device, uint32_t type) {
-  if (ending_) return;
-  rocegw_async_event record{};
-  record.type = type;
-  record.kind = ROCEGW_OBJECT_PORT;
-  record.handle = 1;  // port number
-  objects_.contexts.ForEach([&](uint32_t, Context& context) {
-    if (context.device != device) return;
-    context.async_events->Send(SubjectOf(record.kind, record.handle), BytesOf(record),
-                               /*once=*/true);
-  });
+  if (!ending_) async_events_.RaiseOfPort(device, type);
 }
 
 SessionRow ClientSession::Row() const {
@@ -396,7 +275,7 @@ SessionRow ClientSession::Row() const {
   row.pid = peer_.pid;
   row.uid = peer_.uid;
   row.comm = peer_.comm;
-  row.pool = pool_.name();
+  row.pool = pool().name();
   row.attached_ns = attached_ns_;
   row.contexts = static_cast<uint32_t>(objects_.contexts.size());
   row.pds = static_cast<uint32_t>(objects_.pds.size());

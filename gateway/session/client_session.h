@@ -25,14 +25,17 @@
 #include "gateway/session/client_memory.h"
 #include "gateway/session/commands/pending_reply.h"
 #include "gateway/session/commands/request.h"
-#include "gateway/session/events/doorbells.h"
+#include "gateway/session/events/async_events.h"
+#include "gateway/session/objects/object_release.h"
 #include "gateway/session/objects/objects.h"
 #include "gateway/session/objects/session_costs.h"
+#include "gateway/session/objects/session_quota.h"
 #include "gateway/session/reserve/ready_reserve.h"
 #include "gateway/session/services.h"
 #include "gateway/session/session_segment.h"
 #include "gateway/session/session_uses.h"
 #include "gateway/session/state/state_rows.h"
+#include "gateway/session/worker_links.h"
 
 namespace rocegw::session {
 
@@ -43,14 +46,13 @@ class ClientSession {
   ClientSession(SessionId id, const SessionUses& uses, tenant::Pool& pool,
                 std::shared_ptr<tenant::SlotShare> slot, Peer peer, MessageSink& sink,
                 std::shared_ptr<ClientCallQueue> call_queue);
-  ~ClientSession();
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
   SessionId id() const { return id_; }
   const Peer& peer() const { return peer_; }
-  tenant::Pool& pool() const { return pool_; }
-  const std::shared_ptr<tenant::SlotShare>& slot() const { return slot_; }
+  tenant::Pool& pool() const { return quota_.pool(); }
+  const std::shared_ptr<tenant::SlotShare>& slot() const { return quota_.slot(); }
 
   // Handles a message of the client. `passing`: the connection, if the message passes a descriptor
   // and is still the next one there; else -1. Must not be called while busy.
@@ -69,8 +71,7 @@ class ClientSession {
   void DisconnectAll();
 
   void OnAsyncEvent(const worker::AsyncEventRaised& event);
-  // Reports an event of a device's only port to all contexts of the device. `type`: enum
-  // ibv_event_type.
+  // AsyncEvents::RaiseOfPort, unless the session ends.
   void OnPortEvent(uint32_t device, uint32_t type);
 
   // Called when the session is ready for the next message after being busy, and when it has ended.
@@ -100,7 +101,11 @@ class ClientSession {
   const Objects& objects() const { return objects_; }
   shm::Segment& segment() { return segment_.segment(); }
   const shm::Segment& segment() const { return segment_.segment(); }
-  Doorbells& doorbells() { return doorbells_; }
+  WorkerLinks& links() { return links_; }
+  SessionQuota& quota() { return quota_; }
+  AsyncEvents& async_events() { return async_events_; }
+  // Frees objects that were created, one by one or with their context.
+  ObjectRelease& release() { return release_; }
   // Returns the pool's reserve, if it had one when the session began; else nullptr.
   ReadyReserve* reserve() { return reserve_.get(); }
 
@@ -111,9 +116,6 @@ class ClientSession {
   // Returns an id, from the reserve if it has any.
   std::unique_ptr<CmId> NewCmId() {
     return reserve_ == nullptr ? std::make_unique<CmId>() : reserve_->TakeCmId();
-  }
-  void GiveBack(std::unique_ptr<CmId> id) {
-    if (reserve_ != nullptr) reserve_->PutBack(std::move(id));
   }
 
   // Answers the current request. T begins with rocegw_reply; `fd` stays the caller's.
@@ -132,16 +134,6 @@ class ClientSession {
   void ReplyBound(std::string_view what, uint64_t most);
   void ReplyObject(uint32_t handle, uint64_t events_reported, int fd = -1);
 
-  // Takes an amount from the slot's limits and the pool's quota. Returns 0, or the errno to answer
-  // with.
-  [[nodiscard]] int Take(Resource resource, uint64_t amount = 1);
-  void Give(Resource resource, uint64_t amount = 1);
-  // Returns the most of a resource that this session can ever get.
-  uint64_t Peak(Resource resource) const;
-  // Takes an amount for the lifetime of `charge`.
-  [[nodiscard]] int Take(Resource resource, uint64_t amount, tenant::Charge& charge) {
-    return services_.rules.Take(pool_, resource, amount, charge);
-  }
   // Creates an event channel of this session, charged to the pool; EMFILE.
   StatusOr<EventPair> NewEventPair(tenant::Charge& descriptors);
   EventBacklog& event_backlog() { return event_backlog_; }
@@ -155,21 +147,13 @@ class ClientSession {
     return segment_.Allocate(writer, bytes);
   }
 
-  // Adds a page of doorbells on a worker; ENOMEM.
-  Status AddDoorbellPage(WorkerIndex worker);
   // Counts the time of the current request as set-up time of that queue pair. `finished`: the
   // set-up ends with it.
   void CountSetUp(uint32_t qp, bool finished) { counted_ = {qp, finished}; }
 
-  // Registers the session with all workers, once; `done` gets an errno.
+  // Registers the session with all workers, once, and announces them to the client; `done` gets an
+  // errno.
   void LinkToWorkers(std::function<void(int error)> done);
-  // Returns the index of the device that the queue pair was created on.
-  uint32_t DeviceOf(const Qp& qp) { return objects_.contexts.Find(qp.context)->device; }
-  // Returns the session id that the workers use for this queue pair: the session's, or its
-  // domain's.
-  SessionId LinkedAs(const Qp& qp) const {
-    return qp.xrcd == 0 ? id_ : objects_.xrcds.Find(qp.xrcd)->domain->id;
-  }
   // Runs a call that the program may block on the session's call queue, then `done` on the control
   // thread, unless the session ends before. `done` answers the current request.
   void RunBlocking(std::function<void()> call, std::function<void()> done);
@@ -182,40 +166,16 @@ class ClientSession {
   // `minor`: minor version of the attach protocol of the client's library.
   void Greeted(uint32_t minor) {
     greeted_ = true;
-    pool_.CountAttach(tenant::AttachOutcome::kAccepted);
+    pool().CountAttach(tenant::AttachOutcome::kAccepted);
     library_minor_ = minor;
   }
 
-  // Frees an object after a destroy command or a failed create; all workers have released it.
-  void FreeQp(uint32_t handle);
-  void FreeCq(uint32_t handle);
-  void FreeSrq(uint32_t handle);
-  void FreeXrcd(uint32_t handle);
-  void FreeMr(uint32_t handle);
-  void FreeMw(uint32_t handle);
-  void FreePeer(uint32_t handle);
-  void FreeGroup(uint32_t handle);
-  void FreePd(uint32_t handle);
   const std::shared_ptr<ClientCallQueue>& call_queue() const { return call_queue_; }
   // Starts to execute operations on the buffer's addresses by its device. `done` gets an errno;
   // EOPNOTSUPP: the session has queue pairs, and no copier.
   void UseDevice(std::shared_ptr<device_memory::DeviceBuffer> buffer,
                  std::function<void(int error)> done);
-  void FreeRegion(uint32_t handle);
 
-  // Unlinks and frees a queue pair. If other sessions have it open too, only this session's
-  // reference goes.
-  void DropQp(uint32_t handle, std::function<void(uint32_t events)> done);
-  // Removes the session from the domain. `done`: workers have unlinked what no session has open.
-  void LeaveXrcd(Xrcd& xrcd, std::function<void()> done);
-
-  // Unlinks and frees a context with all its objects.
-  void CloseContext(uint32_t context, std::function<void()> done);
-
-  EventChannel* AsyncEventsOf(uint32_t context);
-  // Withdraws waiting async events of a destroyed object. Returns how many the client got or may
-  // still get.
-  uint32_t ForgetAsyncEvents(uint32_t context, rocegw_object_kind kind, uint32_t handle);
   // Returns true, after answering the request, if the session has the maximum number of event
   // channels.
   bool LacksEventChannels();
@@ -245,33 +205,21 @@ class ClientSession {
                    std::function<void(PassedDescriptor passed)> done);
   // `pending`: number of the call, 0 when it has returned.
   void RunBlocking(uint64_t& pending, std::function<void()> call, std::function<void()> done);
-  using Join = std::shared_ptr<void>;
   void SendReply(std::span<uint8_t> reply, int fd);
-  void AnnounceWorkers();
   void ContinueEnd();
-  void DropCmIds();
-  // Removes the session's reference to an XRC_RECV queue pair. Returns true if it was the last one:
-  // workers must unlink the queue pair.
-  bool LetGoOfTarget(uint32_t handle);
-  // `context` 0: all contexts. `join` is released when the workers have answered.
-  void UnlinkObjectsOf(uint32_t context, const Join& join);
-  void FreeObjectsOf(uint32_t context);
   void FreeAll();
   void AddSetUpTime();
   void MakeRoomForReady();
 
   // hand_over/session_state.cc:
   void HandOverMemory(hand_over::StateStream& state, InheritedFds* inherited);
-  void HandOverLinks(hand_over::StateStream& state, InheritedFds* inherited);
   void HandOverEvents(hand_over::StateStream& state);
-  void LinkSessionAgain();
 
   const SessionId id_;
   Services& services_;
   CmBinding& cm_;
   Captures& captures_;
-  tenant::Pool& pool_;
-  const std::shared_ptr<tenant::SlotShare> slot_;
+  SessionQuota quota_;
   const bool trusted_;
   Peer peer_;
   MessageSink& sink_;
@@ -296,12 +244,10 @@ class ClientSession {
   SessionSegment segment_;
   EventBacklog event_backlog_;  // declared before the channels in objects_
   Objects objects_;
-  Doorbells doorbells_;
-
-  bool linked_ = false;
-  shm::Block lines_;  // rocegw_worker_line per worker
-  std::vector<UniqueFd> wake_fds_;
   ClientMemory memory_;
+  WorkerLinks links_;
+  AsyncEvents async_events_;
+  ObjectRelease release_;
 };
 
 }  // namespace rocegw::session

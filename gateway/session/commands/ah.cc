@@ -21,7 +21,8 @@ void TakeAhs(ClientSession& session, Request& request) {
   const uint64_t most = std::max<uint64_t>(session.pool().Left(Resource::kAhs) / kShare, 1);
   rocegw_ahs_reply reply{};
   reply.count = static_cast<uint32_t>(std::min(asked, most));
-  if (const int error = session.Take(Resource::kAhs, reply.count)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kAhs, reply.count))
+    return session.ReplyError(error);
   session.objects().ahs += reply.count;
   session.Reply(reply);
 }
@@ -30,7 +31,7 @@ void GiveAhs(ClientSession& session, Request& request) {
   const uint32_t given = request.As<rocegw_ahs>().count;
   if (given > session.objects().ahs) return session.ReplyError(EINVAL);
   session.objects().ahs -= given;
-  session.Give(Resource::kAhs, given);
+  session.quota().Give(Resource::kAhs, given);
   session.ReplyDone();
 }
 

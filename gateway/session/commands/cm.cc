@@ -63,9 +63,7 @@ void DestroyOne(ClientSession& session, uint32_t handle) {
   const uint32_t* const known = by_qpn.Find(id->qpn.value);
   if (known != nullptr && *known == handle) by_qpn.Erase(id->qpn.value);
   --session.objects().cm_channels.Find(id->channel)->users;
-  session.Give(Resource::kCmIds);
-  if (id->listens) session.Give(Resource::kListeners);
-  session.GiveBack(std::move(id));
+  session.release().FreeCmId(std::move(id));
 }
 
 bool IsRequest(const rocegw_cm_event& event) {
@@ -161,11 +159,11 @@ void CmCreateId(ClientSession& session, Request& request) {
   CmChannel* const channel = session.objects().cm_channels.Find(asked.channel);
   const auto kind = KindOf(asked.port_space, asked.qp_type);
   if (channel == nullptr || !kind) return session.ReplyError(EINVAL);
-  if (const int error = session.Take(Resource::kCmIds)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kCmIds)) return session.ReplyError(error);
   const cm::CmHandle engine = session.cm().NextHandle();
   if (const int error =
           session.cm().Run(session, engine, cm::CreateId{kind->first, kind->second})) {
-    session.Give(Resource::kCmIds);
+    session.quota().Give(Resource::kCmIds);
     return session.ReplyError(error);
   }
   auto id = session.NewCmId();
@@ -276,13 +274,14 @@ void CmListen(ClientSession& session, Request& request) {
   if (!id->listens) {
     if (const int error = session.rules().CheckDrain(session.pool(), "listener"))
       return session.ReplyError(error);
-    if (const int error = session.Take(Resource::kListeners)) return session.ReplyError(error);
+    if (const int error = session.quota().Take(Resource::kListeners))
+      return session.ReplyError(error);
   }
   const int error = session.cm().Run(session, id->engine, cm::Listen{asked.backlog});
   if (error == 0) {
     id->listens = true;
   } else if (!id->listens) {
-    session.Give(Resource::kListeners);
+    session.quota().Give(Resource::kListeners);
   }
   AnswerWithId(session, *id, error);
 }

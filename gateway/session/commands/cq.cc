@@ -18,9 +18,9 @@ void DropCq(ClientSession& session, uint32_t handle, std::function<void(uint64_t
         return worker::UnlinkCq{session.id(), handle};
       },
       [&session, handle, done = std::move(done)](const worker::ControlReply& reply) {
-        session.ForgetAsyncEvents(session.objects().cqs.Find(handle)->context, ROCEGW_OBJECT_CQ,
-                                  handle);
-        session.FreeCq(handle);
+        session.async_events().Forget(session.objects().cqs.Find(handle)->context, ROCEGW_OBJECT_CQ,
+                                      handle);
+        session.release().FreeCq(handle);
         done(reply.events_reported);
       });
 }
@@ -93,7 +93,7 @@ void CreateCq(ClientSession& session, Request& request) {
     return session.ReplyError(EINVAL);
   }
   if (channel != nullptr && channel->context != asked.context) return session.ReplyError(EINVAL);
-  if (const int error = session.Take(Resource::kCqs)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kCqs)) return session.ReplyError(error);
 
   const size_t workers = session.workers().worker_count();
   auto cq = std::make_unique<Cq>();
@@ -108,7 +108,7 @@ void CreateCq(ClientSession& session, Request& request) {
   if (!control.ok() || !rings.ok()) {
     if (control.ok()) session.segment().Free(*control);
     if (rings.ok()) session.segment().Free(*rings);
-    session.Give(Resource::kCqs);
+    session.quota().Give(Resource::kCqs);
     return session.ReplyError(ENOMEM);
   }
   cq->control = *control;

@@ -134,7 +134,7 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.vendor_id = kVendorId;
   reply.vendor_part_id = kVendorPartId;
   reply.hardware_version = 1;
-  reply.max_qp = Narrow(session.Peak(Resource::kQps));
+  reply.max_qp = Narrow(session.quota().Peak(Resource::kQps));
   reply.max_qp_wr = options.device.max_qp_wr;
   reply.max_sge = options.device.max_sge;
   reply.max_inline = options.device.max_inline;
@@ -203,7 +203,7 @@ void OpenContext(ClientSession& session, Request& request) {
 void CloseContext(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   if (session.objects().contexts.Find(handle) == nullptr) return session.ReplyError(EINVAL);
-  session.CloseContext(handle, [&session] { session.ReplyDone(); });
+  session.release().CloseContext(handle, [&session] { session.ReplyDone(); });
 }
 
 void CreateCompletionChannel(ClientSession& session, Request& request) {

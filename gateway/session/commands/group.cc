@@ -27,10 +27,10 @@ void CreateGroup(ClientSession& session, Request& request) {
   if (const int error = session.rules().CheckDrain(session.pool(), "group"))
     return session.ReplyError(error);
   // A group has a QPN, so it counts as a queue pair.
-  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kQps)) return session.ReplyError(error);
   const auto taken = session.worker_choice().TakeQpn();
   if (!taken) {
-    session.Give(Resource::kQps);
+    session.quota().Give(Resource::kQps);
     return session.ReplyError(ENOMEM);
   }
   auto group = std::make_unique<EndpointGroup>();
@@ -47,7 +47,7 @@ void CreateGroup(ClientSession& session, Request& request) {
       taken->worker, link,
       [&session, handle, number = taken->qpn](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(Describe(handle, number));
-        session.FreeGroup(handle);
+        session.release().FreeGroup(handle);
         session.ReplyError(linked.error);
       });
 }
@@ -59,7 +59,7 @@ void DestroyGroup(ClientSession& session, Request& request) {
   if (group->users != 0) return session.ReplyError(EBUSY);
   session.workers().Send(group->worker, worker::UnlinkGroup{session.id(), group->number},
                          [&session, handle](const worker::ControlReply&) {
-                           session.FreeGroup(handle);
+                           session.release().FreeGroup(handle);
                            session.ReplyDone();
                          });
 }

@@ -22,7 +22,7 @@ verbs::QpConfig QpConfigOn(ClientSession& session, uint32_t device) {
 }
 
 verbs::QpConfig QpConfigOf(ClientSession& session, uint32_t handle, const Qp& qp) {
-  verbs::QpConfig config = QpConfigOn(session, session.DeviceOf(qp));
+  verbs::QpConfig config = QpConfigOn(session, session.objects().DeviceOf(qp));
   config.type = qp.type;
   config.qpn = qp.qpn;
   config.session = session.id();

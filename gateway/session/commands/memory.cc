@@ -146,7 +146,7 @@ void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done)
         return worker::UnlinkRegion{session.id(), key};
       },
       [&session, handle, done = std::move(done)](const worker::ControlReply&) {
-        session.FreeMr(handle);
+        session.release().FreeMr(handle);
         done();
       });
 }
@@ -189,7 +189,7 @@ bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCost
     return false;
   }
   for (size_t i = 0; i < costs.size(); ++i) {
-    const int error = session.Take(costs[i].first, costs[i].second, region.charges[i]);
+    const int error = session.quota().Take(costs[i].first, costs[i].second, region.charges[i]);
     if (error == 0) continue;
     session.ReplyError(error);
     return false;
@@ -200,7 +200,7 @@ bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCost
 void AllocPd(ClientSession& session, Request& request) {
   const uint32_t context = request.As<rocegw_alloc_pd>().context;
   if (session.objects().contexts.Find(context) == nullptr) return session.ReplyError(EINVAL);
-  if (const int error = session.Take(Resource::kPds)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kPds)) return session.ReplyError(error);
   auto pd = std::make_unique<Pd>();
   pd->context = context;
   session.ReplyObject(session.objects().pds.Add(std::move(pd)), 0);
@@ -211,7 +211,7 @@ void DeallocPd(ClientSession& session, Request& request) {
   const Pd* const pd = session.objects().pds.Find(handle);
   if (pd == nullptr) return session.ReplyError(EINVAL);
   if (pd->users != 0) return session.ReplyError(EBUSY);
-  session.FreePd(handle);
+  session.release().FreePd(handle);
   session.ReplyDone();
 }
 
@@ -220,9 +220,9 @@ void RegMr(ClientSession& session, Request& request) {
   Objects& objects = session.objects();
   Place place;
   if (const int error = Find(session, wish, place)) return session.ReplyError(error);
-  if (const int error = session.Take(Resource::kMrs)) return session.ReplyError(error);
-  if (const int error = session.Take(Resource::kRegisteredBytes, place.charged)) {
-    session.Give(Resource::kMrs);
+  if (const int error = session.quota().Take(Resource::kMrs)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kRegisteredBytes, place.charged)) {
+    session.quota().Give(Resource::kMrs);
     return session.ReplyError(error);
   }
   auto added = std::make_unique<Mr>();
@@ -251,13 +251,13 @@ void ReregMr(ClientSession& session, Request& request) {
   if (place.pd->context != mr->context) return session.ReplyError(EINVAL);
   const uint64_t more = place.charged > mr->charged ? place.charged - mr->charged : 0;
   const uint64_t less = mr->charged > place.charged ? mr->charged - place.charged : 0;
-  if (const int error = session.Take(Resource::kRegisteredBytes, more))
+  if (const int error = session.quota().Take(Resource::kRegisteredBytes, more))
     return session.ReplyError(error);
   if (mr->windows != nullptr && !mr->windows->Close()) {
-    session.Give(Resource::kRegisteredBytes, more);
+    session.quota().Give(Resource::kRegisteredBytes, more);
     return session.ReplyError(EBUSY);
   }
-  session.Give(Resource::kRegisteredBytes, less);
+  session.quota().Give(Resource::kRegisteredBytes, less);
   --objects.pds.Find(mr->pd)->users;
   if (RemappedRegion* const region = objects.regions.Find(mr->region)) --region->users;
   // Workers use the windows until all of them have the new region.
@@ -321,7 +321,7 @@ void DestroyRegion(ClientSession& session, Request& request) {
   const RemappedRegion* const region = session.objects().regions.Find(handle);
   if (region == nullptr) return session.ReplyError(EINVAL);
   if (region->users != 0) return session.ReplyError(EBUSY);
-  session.FreeRegion(handle);
+  session.release().FreeRegion(handle);
   session.ReplyDone();
 }
 

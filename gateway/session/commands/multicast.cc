@@ -27,7 +27,7 @@ Attachment Read(ClientSession& session, Request& request) {
   Attachment named;
   named.handle = asked.qp;
   named.qp = session.objects().qps.Find(asked.qp);
-  if (named.qp != nullptr) named.device = session.DeviceOf(*named.qp);
+  if (named.qp != nullptr) named.device = session.objects().DeviceOf(*named.qp);
   std::copy(std::begin(asked.group), std::end(asked.group), named.group.bytes.begin());
   return named;
 }

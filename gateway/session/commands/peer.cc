@@ -25,7 +25,7 @@ void DropPeer(ClientSession& session, uint32_t handle, std::function<void()> don
         return worker::UnlinkPeer{session.id(), handle};
       },
       [&session, handle, done = std::move(done)](const worker::ControlReply&) {
-        session.FreePeer(handle);
+        session.release().FreePeer(handle);
         done();
       });
 }
@@ -36,7 +36,7 @@ void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
   if (pd == nullptr) return session.ReplyError(EINVAL);
   const bool endpoints = path.channel && (path.channel->features & wire::kOptionEndpoints) != 0;
   if (!endpoints) return session.ReplyError(EHOSTUNREACH);
-  if (const int error = session.Take(Resource::kAhs)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kAhs)) return session.ReplyError(error);
   auto peer = std::make_unique<EndpointPeer>();
   peer->context = pd->context;
   peer->pd = asked.pd;

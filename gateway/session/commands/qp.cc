@@ -83,8 +83,9 @@ bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
 
 // Takes a doorbell bit on the QP's worker. A new page is sent to the worker before the QP.
 bool TakeDoorbell(ClientSession& session, Qp& qp) {
-  Doorbells& doorbells = session.doorbells();
-  if (doorbells.NeedsPage(qp.worker) && !session.AddDoorbellPage(qp.worker).ok()) return false;
+  Doorbells& doorbells = session.links().doorbells();
+  if (doorbells.NeedsPage(qp.worker) && !session.links().AddDoorbellPage(qp.worker).ok())
+    return false;
   const Doorbells::Bit bit = doorbells.Take(qp.worker);
   qp.doorbell_page = bit.page;
   qp.doorbell_bit = bit.bit;
@@ -131,16 +132,16 @@ class UnfinishedQp {
   ~UnfinishedQp() {
     if (!counted_) return;
     if (qp_ != nullptr) GiveBack();
-    session_.Give(Resource::kQps);
+    session_.quota().Give(Resource::kQps);
   }
   UnfinishedQp(const UnfinishedQp&) = delete;
   UnfinishedQp& operator=(const UnfinishedQp&) = delete;
 
   // Takes the queue pair from the pool's limits. Returns 0, or the errno to answer with.
   int Charge(const rocegw_create_qp& asked) {
-    if (const int error = session_.Take(Resource::kQps)) return error;
+    if (const int error = session_.quota().Take(Resource::kQps)) return error;
     counted_ = true;
-    return session_.Take(Resource::kHeapBytes, HeapOfQueues(asked), heap_);
+    return session_.quota().Take(Resource::kHeapBytes, HeapOfQueues(asked), heap_);
   }
   // Takes a queue pair from the session's reserve, or makes one without a number.
   Qp& Make(const rocegw_create_qp& asked) {
@@ -311,7 +312,8 @@ void CreateQp(ClientSession& session, Request& request) {
   if (srq != nullptr) ++srq->users;
   if (group != nullptr) ++group->users;
 
-  rocegw_qp_reply reply = Describe(*qp, session.doorbells().page(qp->worker, qp->doorbell_page));
+  rocegw_qp_reply reply =
+      Describe(*qp, session.links().doorbells().page(qp->worker, qp->doorbell_page));
   const Qp& kept = *qp;
   reply.handle = objects.qps.Add(std::move(qp));
   objects.qp_by_number.Insert(kept.qpn.value, reply.handle);
@@ -322,7 +324,8 @@ void CreateQp(ClientSession& session, Request& request) {
   const auto finish = [&session, reply](int error) {
     if (error == 0) return session.Reply(reply);
     session.CountSetUp(0, false);
-    session.DropQp(reply.handle, [&session, error](uint32_t) { session.ReplyError(error); });
+    session.release().DropQp(reply.handle,
+                             [&session, error](uint32_t) { session.ReplyError(error); });
   };
   // Its completion queues exist, so no worker can refuse it; shared objects need an answer.
   const bool plain = srq == nullptr && group == nullptr;
@@ -360,7 +363,8 @@ void QueryQp(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Qp* const qp = session.objects().qps.Find(handle);
   if (qp == nullptr) return session.ReplyError(EINVAL);
-  session.workers().Send(qp->worker, worker::QueryQp{session.LinkedAs(*qp), qp->qpn},
+  session.workers().Send(qp->worker,
+                         worker::QueryQp{session.objects().LinkedAs(session.id(), *qp), qp->qpn},
                          [&session, handle](const worker::ControlReply& answer) {
                            if (answer.error != 0 || answer.qps.empty()) {
                              return session.ReplyError(answer.error != 0 ? answer.error : EINVAL);
@@ -384,7 +388,7 @@ void DestroyQp(ClientSession& session, Request& request) {
   const auto& multicast = session.objects().multicast;
   const auto attached = multicast.lower_bound({handle, wire::Gid{}});
   if (attached != multicast.end() && attached->first == handle) return session.ReplyError(EBUSY);
-  session.DropQp(handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
+  session.release().DropQp(handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
 }
 
 }  // namespace rocegw::session

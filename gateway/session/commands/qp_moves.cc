@@ -85,7 +85,7 @@ int CheckFor(ClientSession& session, const CmId& id, uint32_t qp, cm::QpState st
 }
 
 worker::ModifyQp MessageOf(ClientSession& session, const QpMove& move, const Qp& qp) {
-  return {session.LinkedAs(qp), qp.qpn, move.asked.attr_mask, move.to,
+  return {session.objects().LinkedAs(session.id(), qp), qp.qpn, move.asked.attr_mask, move.to,
           move.path ? move.path->channel : std::nullopt};
 }
 

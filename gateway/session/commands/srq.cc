@@ -36,8 +36,8 @@ void DropSrq(ClientSession& session, uint32_t handle, std::function<void(uint32_
                          [&session, handle, context = srq.context,
                           done = std::move(done)](const worker::ControlReply&) {
                            const uint32_t events =
-                               session.ForgetAsyncEvents(context, ROCEGW_OBJECT_SRQ, handle);
-                           session.FreeSrq(handle);
+                               session.async_events().Forget(context, ROCEGW_OBJECT_SRQ, handle);
+                           session.release().FreeSrq(handle);
                            done(events);
                          });
 }
@@ -86,7 +86,8 @@ void Resize(ClientSession& session, uint32_t handle, uint32_t capacity,
       {slots, shm::Writer::kClient, uint64_t{capacity} * rocegw_rq_stride(srq.max_sge)},
   };
   tenant::Charge heap;
-  if (const int error = session.Take(Resource::kHeapBytes, HeapOf(capacity, srq.max_sge), heap))
+  if (const int error =
+          session.quota().Take(Resource::kHeapBytes, HeapOf(capacity, srq.max_sge), heap))
     return done(error);
   if (!AllocateBlocks(session, wanted)) return done(ENOMEM);
   // Also if the worker refuses: the additional charge ends with the queue.
@@ -134,7 +135,7 @@ void CreateSrq(ClientSession& session, Request& request) {
     return session.ReplyError(EINVAL);
   if (const int error = session.rules().CheckDrain(session.pool(), "shared receive queue"))
     return session.ReplyError(error);
-  if (const int error = session.Take(Resource::kSrqs)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kSrqs)) return session.ReplyError(error);
 
   auto srq = std::make_unique<Srq>();
   srq->context = pd->context;
@@ -146,15 +147,15 @@ void CreateSrq(ClientSession& session, Request& request) {
   srq->entries = srq->capacity = srq->payload_slots = std::bit_ceil(asked.max_wr);
   srq->max_sge = std::max(asked.max_sge, 1u);
   srq->payload_stride = PayloadStride(srq->entries, kPayloadOfAll);
-  if (const int error =
-          session.Take(Resource::kHeapBytes, HeapOf(srq->entries, srq->max_sge), srq->heap)) {
-    session.Give(Resource::kSrqs);
+  if (const int error = session.quota().Take(Resource::kHeapBytes,
+                                             HeapOf(srq->entries, srq->max_sge), srq->heap)) {
+    session.quota().Give(Resource::kSrqs);
     return session.ReplyError(error);
   }
   if (xrc) srq->number = session.xrc_domains().TakeNumber();
   if ((xrc && srq->number == 0) || !AllocateSrq(session, *srq)) {
     session.xrc_domains().GiveNumber(srq->number);
-    session.Give(Resource::kSrqs);
+    session.quota().Give(Resource::kSrqs);
     return session.ReplyError(ENOMEM);
   }
   ++pd->users;

@@ -15,7 +15,7 @@ void DropMw(ClientSession& session, uint32_t handle, std::function<void()> done)
         return worker::UnlinkWindow{session.id(), name};
       },
       [&session, handle, done = std::move(done)](const worker::ControlReply&) {
-        session.FreeMw(handle);
+        session.release().FreeMw(handle);
         done();
       });
 }
@@ -28,7 +28,7 @@ void AllocMw(ClientSession& session, Request& request) {
   const bool first = asked.type == static_cast<uint32_t>(verbs::MwType::kType1);
   const bool second = asked.type == static_cast<uint32_t>(verbs::MwType::kType2);
   if (pd == nullptr || (!first && !second)) return session.ReplyError(EINVAL);
-  if (const int error = session.Take(Resource::kMrs)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kMrs)) return session.ReplyError(error);
   auto mw = std::make_unique<Mw>();
   mw->context = pd->context;
   mw->pd = asked.pd;

@@ -53,14 +53,14 @@ rocegw_qp_reply Describe(const Qp& qp, uint32_t handle) {
 
 void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescriptor file) {
   const Context* const context = session.objects().contexts.Find(asked.context);
-  if (const int error = session.Take(Resource::kPds)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kPds)) return session.ReplyError(error);
   ClientFd named;
   if (file.fd.valid()) named = ClientFd(std::move(file.fd), session.call_queue());
   auto opened = session.xrc_domains().Open(
       {&session.pool(), context->device, std::move(named), {file.device, file.inode}, asked.flags},
       session.worker_choice().Next());
   if (!opened.ok()) {
-    session.Give(Resource::kPds);
+    session.quota().Give(Resource::kPds);
     return session.ReplyError(opened.status().error());
   }
   auto xrcd = std::make_unique<Xrcd>();
@@ -99,8 +99,8 @@ void CloseXrcd(ClientSession& session, Request& request) {
   Xrcd* const xrcd = session.objects().xrcds.Find(handle);
   if (xrcd == nullptr) return session.ReplyError(EINVAL);
   if (xrcd->users != 0) return session.ReplyError(EBUSY);
-  session.LeaveXrcd(*xrcd, [&session, handle] {
-    session.FreeXrcd(handle);
+  session.release().LeaveXrcd(*xrcd, [&session, handle] {
+    session.release().FreeXrcd(handle);
     session.ReplyObject(0, 0);
   });
 }
@@ -113,11 +113,11 @@ void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
   }
   if (const int error = session.rules().CheckDrain(session.pool(), "queue pair"))
     return session.ReplyError(error);
-  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kQps)) return session.ReplyError(error);
   XrcDomain& domain = *xrcd->domain;
   const auto taken = session.worker_choice().TakeQpn(domain.worker);
   if (!taken.has_value()) {
-    session.Give(Resource::kQps);
+    session.quota().Give(Resource::kQps);
     return session.ReplyError(ENOMEM);
   }
   XrcTarget& target =
@@ -130,8 +130,9 @@ void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
       domain.worker, worker::LinkQp{ConfigOf(session, qp, domain, target)},
       [&session, reply = Describe(qp, handle)](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);
-        session.DropQp(reply.handle,
-                       [&session, error = linked.error](uint32_t) { session.ReplyError(error); });
+        session.release().DropQp(reply.handle, [&session, error = linked.error](uint32_t) {
+          session.ReplyError(error);
+        });
       });
 }
 
@@ -140,7 +141,7 @@ void OpenQp(ClientSession& session, Request& request) {
   const Xrcd* const xrcd = session.objects().xrcds.Find(asked.xrcd);
   if (xrcd == nullptr || !xrcd->domain->targets.contains(asked.qpn))
     return session.ReplyError(EINVAL);
-  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kQps)) return session.ReplyError(error);
   const uint32_t handle = AddOpener(session, asked.xrcd, Qpn{asked.qpn}, asked.cookie);
   session.Reply(Describe(*session.objects().qps.Find(handle), handle));
 }

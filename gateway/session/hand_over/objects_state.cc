@@ -216,7 +216,7 @@ class ObjectsInTransit {
     state_(setting_up, ece_allowed, any_order, set_up, was_set_up);
     Adopt(Resource::kQps);
     if (!state_.reading() || !state_.ok()) return;
-    state_.Require(session_.doorbells().TakeAt(worker, {doorbell_page, doorbell_bit}),
+    state_.Require(session_.links().doorbells().TakeAt(worker, {doorbell_page, doorbell_bit}),
                    "doorbell is taken");
     state_.Require(objects_.qp_by_number.Insert(qpn.value, handle), "number of a queue pair twice");
     if (was_set_up) data_path = kChosenBefore;
@@ -269,8 +269,8 @@ class ObjectsInTransit {
       const Qp* const qp = objects_.qps.Find(handle);
       const bool possible = qp != nullptr && qp->type == verbs::QpType::kUd && group.IsMulticast();
       if (!state_.Require(possible, "member of a multicast group is impossible")) return;
-      const Status heard =
-          session_.multicast_groups().Add({session_.pool().id(), session_.DeviceOf(*qp), group});
+      const Status heard = session_.multicast_groups().Add(
+          {session_.pool().id(), session_.objects().DeviceOf(*qp), group});
       state_.Require(heard.ok() && objects_.multicast.insert({handle, group}).second,
                      "multicast group cannot be joined");
     }

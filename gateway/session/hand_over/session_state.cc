@@ -20,11 +20,7 @@ using hand_over::StateStream;
 namespace {
 
 constexpr uint64_t kMostCharged = uint64_t{1} << 46;
-constexpr uint32_t kMostPages = 1u << 16;
-
-EventChannel::Subject SubjectOfEvents(rocegw_object_kind kind, uint32_t handle) {
-  return static_cast<uint64_t>(kind) << 32 | handle;
-}
+constexpr uint32_t kMostChunks = 1u << 16;
 
 }  // namespace
 
@@ -46,7 +42,7 @@ const char* ClientSession::Unsettled() const {
 }
 
 const char* ClientSession::NotHandedOver() const {
-  if (pool_.leaving()) return "is of a pool that was removed";
+  if (pool().leaving()) return "is of a pool that was removed";
   if (!segment_.segment().for_successor()) return "has shared memory that is sealed for ever";
   if (objects_.xrcds.size() != 0) return "has an XRC domain";
   if (objects_.groups.size() != 0) return "has a group of endpoints";
@@ -63,27 +59,25 @@ void ClientSession::Offer(OfferedFds& fds) const {
     fds.push_back({FdKind::kClientMemory, std::to_string(id_.value), memory_.descriptor()});
   for (uint32_t c = 0; c < segment_.segment().chunk_count(); ++c)
     fds.push_back({FdKind::kChunk, FdName(id_, c), segment_.segment().chunk(c).fd()});
-  for (uint32_t w = 0; w < wake_fds_.size(); ++w)
-    fds.push_back({FdKind::kWake, FdName(id_, w), wake_fds_[w].get()});
+  links_.Offer(fds);
   OfferObjects(*this, fds);
 }
 
 void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   const StateRecord record(state, StateKind::kSession);
-  auto& [ready_call, ended_call, id, services, cm, captures, pool, slot, trusted, peer, sink,
-         call_queue, receiver, blocking, dropping, attached_ns, greeted, library_minor, link_error,
-         ending, ended, pending, counted, end_waits, reserve, segment, event_backlog, objects,
-         doorbells, linked, lines, wake_fds, client_memory] = *this;
+  auto& [ready_call, ended_call, id, services, cm, captures, quota, trusted, peer, sink, call_queue,
+         receiver, blocking, dropping, attached_ns, greeted, library_minor, link_error, ending,
+         ended, pending, counted, end_waits, reserve, segment, event_backlog, objects,
+         client_memory, links, async_events, release] = *this;
   // Links, and what the owner hands over.
-  (void)ready_call, (void)ended_call, (void)id, (void)services, (void)cm, (void)captures,
-      (void)pool, (void)slot, (void)peer;
+  (void)ready_call, (void)ended_call, (void)id, (void)services, (void)cm, (void)captures;
+  (void)quota, (void)peer, (void)async_events, (void)release;
   (void)sink, (void)call_queue, (void)receiver, (void)reserve, (void)link_error;
   // No request is in progress.
   (void)blocking, (void)dropping, (void)ending, (void)ended, (void)pending, (void)counted;
   (void)end_waits;
   // Parts of the functions below.
-  (void)segment, (void)event_backlog, (void)objects, (void)doorbells, (void)linked;
-  (void)lines, (void)wake_fds, (void)client_memory;
+  (void)segment, (void)event_backlog, (void)objects, (void)client_memory;
   if (!state.reading()) {
     const char* const unsettled = Unsettled();
     state.Require(unsettled == nullptr && NotHandedOver() == nullptr, "session is not at rest");
@@ -92,7 +86,7 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   state.Require(state.Carry(trusted) == trusted, "trust in a pool changed");
   greeted = true;
   HandOverMemory(state, inherited);
-  if (state.ok()) HandOverLinks(state, inherited);
+  if (state.ok()) links.HandOver(state, inherited, !trusted);
   if (state.ok()) HandOverObjects(state, *this, record.version(), inherited);
   if (state.ok()) HandOverEvents(state);
 }
@@ -128,7 +122,7 @@ void SessionSegment::HandOver(StateStream& state,
   (void)charge;  // HandOverCharge
   segment.HandOver(state, take);
   taken_over = state.Carry(taken_over, segment.bytes());
-  const uint32_t chunks = state.Count(chunk_descriptors.size(), kMostPages);
+  const uint32_t chunks = state.Count(chunk_descriptors.size(), kMostChunks);
   if (!state.Require(chunks == segment.chunk_count(), "chunks differ")) return;
   if (state.reading()) {
     chunk_descriptors.resize(chunks);
@@ -159,42 +153,15 @@ void ClientSession::HandOverMemory(StateStream& state, InheritedFds* inherited) 
   segment_.HandOverCharge(state);
   if (!state.reading() || !state.ok()) return;
   objects_.ahs = ahs;
-  pool_.Adopt(Resource::kAhs, ahs);
-}
-
-void ClientSession::HandOverLinks(StateStream& state, InheritedFds* inherited) {
-  const bool linked = state.Carry(linked_);
-  if (!linked) return;
-  const size_t workers = services_.workers.worker_count();
-  HandOverBlock(state, segment(), shm::Writer::kDaemon, workers * sizeof(rocegw_worker_line),
-                lines_);
-  for (uint32_t w = 0; w < workers; ++w) {
-    if (state.reading()) {
-      wake_fds_.push_back(inherited == nullptr ? UniqueFd()
-                                               : inherited->Take(FdKind::kWake, FdName(id_, w)));
-      state.Require(wake_fds_.back().valid(), "descriptor of a session is missing");
-    }
-    const auto worker = static_cast<WorkerIndex>(w);
-    const uint32_t pages = state.Count(doorbells_.page_count(worker), kMostPages);
-    for (uint32_t p = 0; p < pages && state.ok(); ++p) {
-      shm::Block page = state.reading() ? shm::Block() : doorbells_.page(worker, p);
-      HandOverBlock(state, segment(), shm::Writer::kClient, sizeof(rocegw_doorbell_page), page);
-      if (state.reading()) doorbells_.AddPage(worker, page);
-    }
-  }
-  if (state.reading() && state.ok() && !trusted_)
-    state.Require(memory_.StartCopier(pool_).ok(),
-                  "the thread that copies to a program cannot be started");
-  // A session that was not read needs no worker to close.
-  linked_ = state.ok();
+  pool().Adopt(Resource::kAhs, ahs);
 }
 
 void ClientSession::HandOverEvents(StateStream& state) {
   objects_.contexts.ForEach([&](uint32_t handle, Context& context) {
-    std::vector<EventChannel::Subject> subjects = {SubjectOfEvents(ROCEGW_OBJECT_PORT, 1)};
+    std::vector<EventChannel::Subject> subjects = {AsyncEvents::SubjectOf(ROCEGW_OBJECT_PORT, 1)};
     const auto add = [&](rocegw_object_kind kind, const auto& table, bool all) {
       table.ForEach([&](uint32_t h, const auto& object) {
-        if (all || object.context == handle) subjects.push_back(SubjectOfEvents(kind, h));
+        if (all || object.context == handle) subjects.push_back(AsyncEvents::SubjectOf(kind, h));
       });
     };
     add(ROCEGW_OBJECT_QP, objects_.qps, false);
@@ -208,42 +175,13 @@ void ClientSession::HandOverEvents(StateStream& state) {
       [&](uint32_t, CmChannel& channel) { channel.events->HandOver(state, ids); });
 }
 
-void ClientSession::LinkSessionAgain() {
-  const auto answered = [this](const worker::ControlReply& reply) {
-    if (reply.error != 0) link_error_ = reply.error;
-  };
-  services_.workers.Broadcast(
-      [this](WorkerIndex w) {
-        worker::LinkSession link;
-        link.session = id_;
-        link.space = memory_.memory();
-        link.copier = memory_.copier();
-        link.line = lines_.As<rocegw_worker_line>() + w;
-        link.wake_fd = wake_fds_[w].get();
-        link.share = &pool_.share();
-        link.slot = slot_.get();
-        return link;
-      },
-      answered);
-  for (size_t w = 0; w < services_.workers.worker_count(); ++w) {
-    const auto worker = static_cast<WorkerIndex>(w);
-    for (uint32_t page = 0; page < doorbells_.page_count(worker); ++page) {
-      services_.workers.Send(
-          worker,
-          worker::AddDoorbellPage{id_, page,
-                                  doorbells_.page(worker, page).As<rocegw_doorbell_page>()},
-          answered);
-    }
-  }
-}
-
 void ClientSession::LinkAgain() {
-  if (!linked_) return;
+  if (!links_.linked()) return;
   const auto answered = [this](const worker::ControlReply& reply) {
     if (reply.error != 0) link_error_ = reply.error;
   };
   WorkerRequests& workers = services_.workers;
-  LinkSessionAgain();
+  links_.LinkAgain(answered);
   objects_.cqs.ForEach([&](uint32_t handle, const Cq& cq) {
     workers.Broadcast(
         [&](WorkerIndex w) { return worker::LinkCq{CqConfigOf(*this, handle, cq, w)}; }, answered);
@@ -276,7 +214,7 @@ void ClientSession::LinkAgain() {
     const Qp& qp = *objects_.qps.Find(handle);
     workers.Broadcast(
         [&, &group = group](WorkerIndex) {
-          return worker::Multicast{id_, DeviceOf(qp), group, qp.qpn, true};
+          return worker::Multicast{id_, objects_.DeviceOf(qp), group, qp.qpn, true};
         },
         answered);
   }

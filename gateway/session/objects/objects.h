@@ -215,6 +215,14 @@ struct CmId {
 };
 
 struct Objects {
+  // Returns the index of the device that the queue pair was created on.
+  uint32_t DeviceOf(const Qp& qp) const { return contexts.Find(qp.context)->device; }
+  // Returns the session id that the workers use for a queue pair of session `own`: that, or its
+  // domain's.
+  SessionId LinkedAs(SessionId own, const Qp& qp) const {
+    return qp.xrcd == 0 ? own : xrcds.Find(qp.xrcd)->domain->id;
+  }
+
   HandleTable<Context> contexts;
   HandleTable<Pd> pds;
   HandleTable<CompletionChannel> channels;
