@@ -9,7 +9,6 @@ rocegwctl, unmodified programs between the hosts, each daemon killed in turn. Ne
 import argparse
 import os
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
@@ -18,8 +17,8 @@ from capture_steps import CaptureSteps  # noqa: E402
 from diagnosis_steps import DiagnosisSteps  # noqa: E402
 from key_steps import KeySteps  # noqa: E402
 from loss_steps import LossSteps  # noqa: E402
-from netlab.job import LabError  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
+from netlab.steps import last_words, run_steps  # noqa: E402
 from tenant_steps import TenantSteps  # noqa: E402
 from upgrade_steps import UpgradeSteps  # noqa: E402
 
@@ -37,19 +36,8 @@ def main():
     arguments = parser.parse_args()
     with Lab() as lab:
         tour = Tour(lab, os.path.abspath(arguments.binaries))
-        try:
-            for step in STEPS:
-                began = time.monotonic()
-                work = getattr(tour, step)
-                work()
-                print(f"pass fleet.{step} ({time.monotonic() - began:.1f} s) {work.__doc__}", flush=True)
-        except LabError as error:
-            print(f"FAIL fleet.{step}: {error}", file=sys.stderr)
-            for part in (tour.controller, *tour.agents, *tour.hosts):
-                if part.daemon:
-                    print(f"last lines of {part.daemon.title}:\n{part.daemon.output[-3000:]}", file=sys.stderr)
-            return 1
-    return 0
+        return run_steps("fleet", [getattr(tour, step) for step in STEPS],
+                         lambda: last_words(tour.controller, *tour.agents, *tour.hosts))
 
 
 if __name__ == "__main__":

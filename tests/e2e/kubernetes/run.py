@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
@@ -22,6 +21,7 @@ from netlab.fleet import Agent, Controller, eventually  # noqa: E402
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.job import LabError  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
+from netlab.steps import last_words, run_steps  # noqa: E402
 from netlab.pod import Kubelet  # noqa: E402
 
 # Each pool has an address of its own, so that both may listen on the same port.
@@ -242,19 +242,9 @@ def main():
     arguments = parser.parse_args()
     with Lab() as lab:
         tour = Tour(lab, os.path.abspath(arguments.binaries), arguments.cdi)
-        try:
-            for step in CDI_STEPS if arguments.cdi else STEPS:
-                began = time.monotonic()
-                work = getattr(tour, step)
-                work()
-                print(f"pass kubernetes.{step} ({time.monotonic() - began:.1f} s) {work.__doc__}", flush=True)
-        except LabError as error:
-            print(f"FAIL kubernetes.{step}: {error}", file=sys.stderr)
-            for part in (tour.controller, *tour.agents, tour.left, tour.right):
-                if part.daemon:
-                    print(f"last lines of {part.daemon.title}:\n{part.daemon.output[-3000:]}", file=sys.stderr)
-            return 1
-    return 0
+        steps = CDI_STEPS if arguments.cdi else STEPS
+        return run_steps("kubernetes", [getattr(tour, step) for step in steps],
+                         lambda: last_words(tour.controller, *tour.agents, tour.left, tour.right))
 
 
 if __name__ == "__main__":

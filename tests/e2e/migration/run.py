@@ -11,7 +11,6 @@ import os
 import shlex
 import signal
 import sys
-import time
 import uuid
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -23,6 +22,7 @@ from netlab.fleet import Agent, Controller, eventually  # noqa: E402
 from netlab.gateway_host import gateway_pair, http_get  # noqa: E402
 from netlab.job import LabError, run  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
+from netlab.steps import last_words, run_steps  # noqa: E402
 
 PROMETHEUS, CANARY = 9090, 7999  # ports
 GATE = 'up{job=~"gateway|canary"} == 1'
@@ -359,22 +359,12 @@ def main():
     with Lab() as lab:
         tour = Tour(lab, os.path.abspath(arguments.binaries))
         try:
-            for step in STEPS:
-                began = time.monotonic()
-                work = getattr(tour, step)
-                work()
-                print(f"pass migration.{step} ({time.monotonic() - began:.1f} s) {work.__doc__}", flush=True)
-        except LabError as error:
-            print(f"FAIL migration.{step}: {error}", file=sys.stderr)
-            for part in (tour.controller, *tour.agents, *tour.hosts):
-                if part.daemon:
-                    print(f"last lines of {part.daemon.title}:\n{part.daemon.output[-3000:]}", file=sys.stderr)
-            return 1
+            return run_steps("migration", [getattr(tour, step) for step in STEPS],
+                             lambda: last_words(tour.controller, *tour.agents, *tour.hosts))
         finally:
             for node in tour.nodes:
                 for server in ("tcp", "rdma"):
                     node.stop(server)
-    return 0
 
 
 if __name__ == "__main__":
