@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "controlplane/model/resource_name.h"
-#include "gateway/process/config_document.h"
 #include "proto/rules/resource_name.h"
 
 namespace rocegw::agent {
@@ -114,17 +113,11 @@ void ReadTop(Section& top, Config& config) {
 }  // namespace
 
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file) {
-  ConfigResult result;
-  result.problems =
-      process::ParseDocument(yaml, file, [&result](Section& top) { ReadTop(top, result.config); });
-  return result;
+  return process::ParseConfigText<Config>(yaml, file, ReadTop);
 }
 
 ConfigResult ReadConfig(const std::string& file) {
-  ConfigResult result;
-  result.problems =
-      process::ReadDocument(file, [&result](Section& top) { ReadTop(top, result.config); });
-  return result;
+  return process::ReadConfigFile<Config>(file, ReadTop);
 }
 
 std::string_view DefaultConfigText() {

@@ -9,6 +9,7 @@
 
 #include "agent/expose/attach_rules.h"
 #include "agent/kube/kubernetes.h"
+#include "gateway/process/config_document.h"
 #include "gateway/process/log/logging.h"
 
 namespace rocegw::agent {
@@ -28,10 +29,7 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-struct ConfigResult {
-  Config config;
-  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is valid
-};
+using ConfigResult = process::ParsedConfig<Config>;
 
 // `file` names the source in problems.
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file);

@@ -8,7 +8,6 @@
 
 #include "controlplane/kubeapi/http_call.h"
 #include "controlplane/model/resource_name.h"
-#include "gateway/process/config_document.h"
 
 namespace rocegw::server {
 namespace {
@@ -248,17 +247,11 @@ bool ReadDuration(const std::string& text, seconds& value) {
 std::string PortOf(const std::string& address) { return SplitPort(address).second; }
 
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file) {
-  ConfigResult result;
-  result.problems =
-      process::ParseDocument(yaml, file, [&result](Section& top) { ReadTop(top, result.config); });
-  return result;
+  return process::ParseConfigText<Config>(yaml, file, ReadTop);
 }
 
 ConfigResult ReadConfig(const std::string& file) {
-  ConfigResult result;
-  result.problems =
-      process::ReadDocument(file, [&result](Section& top) { ReadTop(top, result.config); });
-  return result;
+  return process::ReadConfigFile<Config>(file, ReadTop);
 }
 
 }  // namespace rocegw::server

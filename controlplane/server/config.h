@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gateway/process/config_document.h"
 #include "gateway/process/log/logging.h"
 
 namespace rocegw::server {
@@ -69,10 +70,7 @@ struct Config {
   }
 };
 
-struct ConfigResult {
-  Config config;
-  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is valid
-};
+using ConfigResult = process::ParsedConfig<Config>;
 
 // `file` names the source in problems.
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file);

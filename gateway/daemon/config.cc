@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "gateway/flow/congestion.h"
-#include "gateway/process/config_document.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/gateway_mad.h"
@@ -495,17 +494,11 @@ void ReadTop(Section& top, Config& config) {
 }  // namespace
 
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file) {
-  ConfigResult result;
-  result.problems =
-      process::ParseDocument(yaml, file, [&result](Section& top) { ReadTop(top, result.config); });
-  return result;
+  return process::ParseConfigText<Config>(yaml, file, ReadTop);
 }
 
 ConfigResult ReadConfig(const std::string& file) {
-  ConfigResult result;
-  result.problems =
-      process::ReadDocument(file, [&result](Section& top) { ReadTop(top, result.config); });
-  return result;
+  return process::ReadConfigFile<Config>(file, ReadTop);
 }
 
 }  // namespace rocegw::daemon

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/datapath/config.h"
+#include "gateway/process/config_document.h"
 #include "gateway/process/log/logging.h"
 
 namespace rocegw::daemon {
@@ -63,10 +64,7 @@ struct Config : datapath::Config {
   bool operator==(const Config&) const = default;
 };
 
-struct ConfigResult {
-  Config config;
-  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is valid
-};
+using ConfigResult = process::ParsedConfig<Config>;
 
 // Parses a text. `file` names the source in problems.
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file);

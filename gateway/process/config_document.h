@@ -20,6 +20,29 @@ std::vector<std::string> ParseDocument(const std::string& yaml, const std::strin
                                        const ReadTop& read);
 std::vector<std::string> ReadDocument(const std::string& file, const ReadTop& read);
 
+// A daemon's configuration.
+template <typename Config>
+struct ParsedConfig {
+  Config config;
+  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is valid
+};
+// Parses a text, whose source in problems is `file`, or reads a file. `read` fills in the values of
+// the top-level keys.
+template <typename Config>
+ParsedConfig<Config> ParseConfigText(const std::string& yaml, const std::string& file,
+                                     void (*read)(Section& top, Config& config)) {
+  ParsedConfig<Config> parsed;
+  parsed.problems = ParseDocument(yaml, file, [&](Section& top) { read(top, parsed.config); });
+  return parsed;
+}
+template <typename Config>
+ParsedConfig<Config> ReadConfigFile(const std::string& file,
+                                    void (*read)(Section& top, Config& config)) {
+  ParsedConfig<Config> parsed;
+  parsed.problems = ReadDocument(file, [&](Section& top) { read(top, parsed.config); });
+  return parsed;
+}
+
 // Returns what is wrong with a path, or "". A socket's path must fit an address of unix(7).
 std::string CheckAbsolutePath(const std::string& text);
 std::string CheckSocketPath(const std::string& text);
