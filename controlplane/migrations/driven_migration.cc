@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "controlplane/api/calls/api_error.h"
 #include "controlplane/migrations/nodes/node_call.h"
 #include "controlplane/migrations/transition_audit.h"
 
@@ -167,7 +168,7 @@ void DrivenMigration::OnAnswer(const Arrived& arrived, int64_t now) {
   switch (arrived.purpose) {
     case Purpose::kCommand:
       // The agent knows the result of a command that it gets again.
-      if (MayBeRepeated(arrived.answer) || !Apply(ResultOf(arrived), now)) {
+      if (api::MayBeRepeated(arrived.answer.code) || !Apply(ResultOf(arrived), now)) {
         sent_[arrived.number] = now + kRepeatAfter;
       } else {
         sent_.erase(arrived.number);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summary of all migrations for metrics: the driver posts it after each pass, and whoever serves
-// metrics reads it. Only the controller that drives has one. Any thread.
+// Summary of all migrations for metrics.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "controlplane/api/driving/board.h"
 #include "controlplane/migrations/stored_migration.h"
 
 namespace rocegw::migrations {
@@ -27,25 +26,11 @@ struct MigrationSummary {
 
 MigrationSummary SummaryOf(const StoredMigration& stored);
 
-class MigrationBoard {
- public:
-  struct View {
-    bool drives = false;
-    std::vector<MigrationSummary> migrations;
-  };
-
-  void Post(View view) {
-    const std::lock_guard lock(mutex_);
-    view_ = std::move(view);
-  }
-  View Read() const {
-    const std::lock_guard lock(mutex_);
-    return view_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  View view_;
+struct MigrationsSummary {
+  bool drives = false;
+  std::vector<MigrationSummary> migrations;
 };
+
+using MigrationBoard = api::Board<MigrationsSummary>;
 
 }  // namespace rocegw::migrations

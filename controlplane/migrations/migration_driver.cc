@@ -7,17 +7,15 @@
 #include <set>
 #include <utility>
 
+#include "controlplane/model/timestamp.h"
+
 namespace rocegw::migrations {
 namespace {
 
+using model::SecondsNow;
+
 // Interval of looks at deadlines and at the nodes.
 constexpr std::chrono::milliseconds kPass(500);
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -41,7 +39,8 @@ MigrationDriver::~MigrationDriver() {
 
 void MigrationDriver::Run() {
   while (!stopping_) {
-    Pass(context_.inbox->Take(kPass));
+    context_.inbox->Await(kPass);
+    Pass();
     Post();
   }
   StandDown();
@@ -54,19 +53,18 @@ void MigrationDriver::StandDown() {
   term_.reset();
 }
 
-void MigrationDriver::Pass(const std::optional<Arrived>& first) {
+void MigrationDriver::Pass() {
   const std::optional<store::Term> term = election_.term();
   if (term_.has_value() && (!term.has_value() || !(*term_ == *term))) StandDown();
-  if (!term.has_value() || (!term_.has_value() && !Lead(*term))) return;
+  // Answers to the questions of an earlier term decide nothing.
+  if (!term.has_value() || (!term_.has_value() && !Lead(*term))) return context_.inbox->Clear();
   FollowChanges();
-  std::optional<Arrived> arrived = first;
-  while (arrived.has_value()) {
+  while (const std::optional<Arrived> arrived = context_.inbox->Take()) {
     const auto at = driven_.find(arrived->migration);
-    if (at != driven_.end()) at->second->OnAnswer(*arrived, Now());
-    arrived = context_.inbox->Take(std::chrono::milliseconds(0));
+    if (at != driven_.end()) at->second->OnAnswer(*arrived, SecondsNow());
   }
   for (const auto& [id, driven] : driven_) {
-    driven->Proceed(Now());
+    driven->Proceed(SecondsNow());
     // The election reports the end of the term soon.
     if (driven->lost_term()) return StandDown();
   }

@@ -29,7 +29,7 @@ class MigrationDriver {
 
  private:
   void Run();
-  void Pass(const std::optional<Arrived>& first);
+  void Pass();
   // Loads all migrations; returns false if the store does not answer.
   bool Lead(const store::Term& term);
   void StandDown();

@@ -13,6 +13,7 @@
 #include "controlplane/migrations/migration_message.h"
 #include "controlplane/migrations/order_call.h"
 #include "controlplane/model/resource_name.h"
+#include "controlplane/model/timestamp.h"
 
 namespace rocegw::migrations {
 namespace {
@@ -148,7 +149,7 @@ grpc::ServerUnaryReactor* MigrationsService::GetMigration(
         return reactor->Finish(api::ToStatus(
             {grpc::StatusCode::DATA_LOSS, "MIGRATION_UNREADABLE", name + ": " + problem, {}, {}}));
       }
-      *response = MessageOf(stored, Detail::kWhole, SecondsNow());
+      *response = MessageOf(stored, Detail::kWhole, model::SecondsNow());
       reactor->Finish(grpc::Status::OK);
     };
     backend_.store.RangeAsync({.range = store::KeyRange::Prefix(PrefixOf(IdOf(request->name())))},
@@ -171,7 +172,7 @@ grpc::ServerUnaryReactor* MigrationsService::ListMigrations(
         const StoredMigration stored = ReadMigration(id, own, problem);
         admin::v1::Migration& message = *response->add_migrations();
         if (problem.empty()) {
-          message = MessageOf(stored, Detail::kSummary, SecondsNow());
+          message = MessageOf(stored, Detail::kSummary, model::SecondsNow());
         } else {
           message.set_name("migrations/" + id);
           message.set_reason(problem);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/migrations/order_call.h"
 
-#include <chrono>
 #include <utility>
 
 #include "controlplane/api/calls/audit_note.h"
+#include "controlplane/api/calls/request_record.h"
 #include "controlplane/migrations/migration_message.h"
 #include "controlplane/migrations/transition_audit.h"
 #include "controlplane/model/timestamp.h"
 
 namespace rocegw::migrations {
 namespace {
+
+using model::SecondsNow;
 
 constexpr int kMostTries = 8;
 
@@ -23,20 +25,10 @@ void AddRecords(const api::Call& call, const std::string& id,
                 const migration::Transition& transition, store::Transaction& transaction) {
   transaction.then.push_back(api::AuditOf(call, "migrations/" + id));
   transaction.then.push_back(AuditOfChanges(id, call.peer, transition));
-  if (call.request_id.empty()) return;
-  const std::string key = api::RequestKey(call);
-  transaction.compares.push_back(store::Compare::Absent(key));
-  transaction.then.push_back(
-      store::Operation::Put(key, api::RequestRecordOf(call, {}, model::Now()).SerializeAsString()));
+  api::AddRequestRecord(call, transaction);
 }
 
 }  // namespace
-
-int64_t SecondsNow() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 OrderCall::OrderCall(store::Store& store, std::string name, api::Call call,
                      std::function<OrderOrError(const StoredMigration&)> order,
@@ -94,9 +86,8 @@ void OrderCall::Write(StoredMigration stored) {
 }
 
 void OrderCall::OnConflict(const std::optional<store::Entry>& request, bool revives) {
-  controlplane::v1::RequestRecord record;
-  if (request.has_value() && record.ParseFromString(request->value)) {
-    if (const auto reused = api::RequestIdReused(call_, record)) return Refuse(*reused);
+  if (const auto record = api::ReadRequestRecord(request)) {
+    if (const auto reused = api::RequestIdReused(call_, *record)) return Refuse(*reused);
     // The same call was carried out before; its answer is the migration as it is now.
     carried_out_ = true;
     return Start();
@@ -115,10 +106,10 @@ void OrderCall::RefuseOrAnswer(const StoredMigration& stored, const std::string&
   read.then = {store::Operation::Get(api::RequestKey(call_))};
   store_.TxnAsync(std::move(read), [self = shared_from_this(), stored, error](const auto& result) {
     if (!result.ok()) return self->Refuse(api::FromStore(result.status()));
-    const auto& entry = result.value().results[0].entry;
-    controlplane::v1::RequestRecord record;
-    if (!entry.has_value() || !record.ParseFromString(entry->value)) return self->Refuse(error);
-    if (const auto reused = api::RequestIdReused(self->call_, record)) return self->Refuse(*reused);
+    const auto record = api::ReadRequestRecord(result.value().results.at(0).entry);
+    if (!record.has_value()) return self->Refuse(error);
+    if (const auto reused = api::RequestIdReused(self->call_, *record))
+      return self->Refuse(*reused);
     self->Answer(stored);
   });
 }

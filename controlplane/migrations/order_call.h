@@ -74,7 +74,4 @@ class CreateCall : public std::enable_shared_from_this<CreateCall> {
   int tries_ = 0;
 };
 
-// Seconds since 1970.
-int64_t SecondsNow();
-
 }  // namespace rocegw::migrations

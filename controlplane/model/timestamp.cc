@@ -13,4 +13,10 @@ google::protobuf::Timestamp Now() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
+int64_t SecondsNow() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 }  // namespace rocegw::model

@@ -4,15 +4,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <mutex>
-#include <optional>
 #include <string>
-#include <utility>
 
+#include "controlplane/api/driving/answer_queue.h"
 #include "controlplane/upgrades/take_over_records.h"
 #include "controlplane/upgrades/upgrade_rules.h"
 #include "rocegw/fleet/v1/node.pb.h"
@@ -44,48 +40,6 @@ struct Arrived {
   HostAnswer answer;
 };
 
-// Queue of answers, bounded by the questions in flight. Answers stay until the driver can handle
-// them. Shared with callbacks that may come after the driver's end. Any thread.
-class Inbox {
- public:
-  void Put(Arrived arrived) {
-    const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(arrived));
-    woken_ = true;
-    changed_.notify_one();
-  }
-  // Wakes a waiting Await.
-  void Wake() {
-    const std::lock_guard lock(mutex_);
-    woken_ = true;
-    changed_.notify_one();
-  }
-  // Waits for the next Put or Wake. Answers that wait already do not end it: a driver without a
-  // store would ask the store without a pause.
-  void Await(std::chrono::milliseconds timeout) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, timeout, [this] { return woken_; });
-    woken_ = false;
-  }
-  // Returns the next answer; nullopt: there is none.
-  std::optional<Arrived> Take() {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) return std::nullopt;
-    Arrived arrived = std::move(waiting_.front());
-    waiting_.pop_front();
-    return arrived;
-  }
-  // Drops all answers.
-  void Clear() {
-    const std::lock_guard lock(mutex_);
-    waiting_.clear();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Arrived> waiting_;
-  bool woken_ = false;
-};
+using Inbox = api::AnswerQueue<Arrived>;
 
 }  // namespace rocegw::upgrades

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controlplane/api/calls/audit_note.h"
+#include "controlplane/api/calls/request_record.h"
 #include "controlplane/model/timestamp.h"
 
 namespace rocegw::upgrades {
@@ -16,11 +17,7 @@ constexpr int kMostTries = 8;
 // Adds the audit record of the call and the record of its request_id.
 void AddRecords(const api::Call& call, const std::string& id, store::Transaction& transaction) {
   transaction.then.push_back(api::AuditOf(call, "upgrades/" + id));
-  if (call.request_id.empty()) return;
-  const std::string key = api::RequestKey(call);
-  transaction.compares.push_back(store::Compare::Absent(key));
-  transaction.then.push_back(
-      store::Operation::Put(key, api::RequestRecordOf(call, {}, model::Now()).SerializeAsString()));
+  api::AddRequestRecord(call, transaction);
 }
 
 }  // namespace
@@ -105,10 +102,9 @@ void OrderCall::Commit(store::Transaction transaction, Upgrade after) {
 }
 
 bool OrderCall::AnswerRepetition(const std::optional<store::Entry>& request) {
-  controlplane::v1::RequestRecord record;
-  if (call_.request_id.empty() || !request.has_value() || !record.ParseFromString(request->value))
-    return false;
-  if (const auto reused = api::RequestIdReused(call_, record)) {
+  const auto record = api::ReadRequestRecord(request);
+  if (call_.request_id.empty() || !record.has_value()) return false;
+  if (const auto reused = api::RequestIdReused(call_, *record)) {
     Refuse(*reused);
   } else if (order_) {
     // The answer is the upgrade as it is now.
@@ -204,12 +200,11 @@ void CreateCall::OnExisting(const StatusOr<store::RangeResult>& rows) {
   store_.TxnAsync(std::move(read), [self = shared_from_this(), name,
                                     upgrade = std::move(stored.upgrade)](const auto& result) {
     if (!result.ok()) return self->Refuse(api::FromStore(result.status()));
-    const auto& request = result.value().results.at(0).entry;
-    controlplane::v1::RequestRecord record;
     // Only a record of this request_id shows that this call created it: an equal spec does not.
-    if (!request.has_value() || !record.ParseFromString(request->value))
-      return self->Refuse(api::AlreadyExists(name));
-    if (const auto reused = api::RequestIdReused(self->call_, record)) return self->Refuse(*reused);
+    const auto record = api::ReadRequestRecord(result.value().results.at(0).entry);
+    if (!record.has_value()) return self->Refuse(api::AlreadyExists(name));
+    if (const auto reused = api::RequestIdReused(self->call_, *record))
+      return self->Refuse(*reused);
     self->Answer(upgrade);
   });
 }
@@ -238,10 +233,8 @@ void CreateCall::OnActive(const StatusOr<store::TransactionResult>& written) {
         "UPGRADE_IN_PROGRESS",
         "upgrades/" + active->value + " is in progress: a fleet has one at a time"));
   }
-  const auto& request = written.value().results.at(1).entry;
-  controlplane::v1::RequestRecord record;
-  if (request.has_value() && record.ParseFromString(request->value)) {
-    if (const auto reused = api::RequestIdReused(call_, record)) return Refuse(*reused);
+  if (const auto record = api::ReadRequestRecord(written.value().results.at(1).entry)) {
+    if (const auto reused = api::RequestIdReused(call_, *record)) return Refuse(*reused);
   }
   if (++tries_ == kMostTries) return Refuse(api::TooManyConflicts());
   Start();

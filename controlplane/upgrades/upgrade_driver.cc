@@ -2,13 +2,14 @@
 #include "controlplane/upgrades/upgrade_driver.h"
 
 #include <google/protobuf/util/time_util.h>
-#include <grpcpp/support/status.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "controlplane/api/calls/api_error.h"
+#include "controlplane/model/timestamp.h"
 #include "controlplane/upgrades/upgrade_rules.h"
 
 namespace rocegw::upgrades {
@@ -17,32 +18,13 @@ namespace {
 using admin::v1::Upgrade;
 using admin::v1::UpgradedGateway;
 using google::protobuf::util::TimeUtil;
+using model::SecondsNow;
 
 // Interval of looks at the store, at deadlines and at the hosts.
 constexpr std::chrono::milliseconds kPass(500);
 constexpr int64_t kRepeatAfter = 1;
 constexpr std::chrono::seconds kLookLimit(5);
 constexpr int64_t kRecordEvery = 2;
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-// Returns true if the question may not have reached the agent, or its answer was lost.
-bool MayBeRepeated(int code) {
-  switch (code) {
-    case grpc::StatusCode::UNAVAILABLE:
-    case grpc::StatusCode::CANCELLED:
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-    case grpc::StatusCode::ABORTED:
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return true;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
@@ -94,7 +76,7 @@ void UpgradeDriver::Pass() {
     Forget();
     newest_.reset();
     records_.Forget();
-    driven_since_ = Now();
+    driven_since_ = SecondsNow();
   }
   term_ = term;
   if (!term_.has_value()) return;
@@ -111,15 +93,15 @@ void UpgradeDriver::Pass() {
   if (!stored_.has_value()) return;
   if (!Store([this](Upgrade& upgrade) {
         return Advance([this](const std::string& name) { return StateOf(name); },
-                       {.now = Now(), .driven_since = driven_since_}, upgrade);
+                       {.now = SecondsNow(), .driven_since = driven_since_}, upgrade);
       }))
     return;
   AskDue();
 }
 
 void UpgradeDriver::RecordTakeOvers() {
-  if (Now() < record_at_) return;
-  record_at_ = Now() + kRecordEvery;
+  if (SecondsNow() < record_at_) return;
+  record_at_ = SecondsNow() + kRecordEvery;
   records_.Record(hosts_.TakeOvers(), term_->fence);
 }
 
@@ -180,7 +162,7 @@ HostState UpgradeDriver::StateOf(const std::string& gateway) {
   if (state.connected && state.answers) {
     away_since_.erase(gateway);
   } else {
-    state.away_since = away_since_.try_emplace(gateway, Now()).first->second;
+    state.away_since = away_since_.try_emplace(gateway, SecondsNow()).first->second;
   }
   return state;
 }
@@ -198,23 +180,23 @@ void UpgradeDriver::OnAnswer(const Arrived& arrived) {
   asked_.erase(known);
   const int index = IndexOf(arrived.gateway);
   if (index < 0) return;
-  if (arrived.answer.code != 0 && (!replaces || MayBeRepeated(arrived.answer.code))) {
-    again_at_[arrived.gateway] = Now() + kRepeatAfter;
+  if (arrived.answer.code != 0 && (!replaces || api::MayBeRepeated(arrived.answer.code))) {
+    again_at_[arrived.gateway] = SecondsNow() + kRepeatAfter;
     return;
   }
   again_at_.erase(arrived.gateway);
   if (replaces) return OnReplacement(index, arrived.answer);
   (void)Store([&](Upgrade& upgrade) {
-    return BeginReplacement(index, arrived.answer.answer.status(), Now(), upgrade);
+    return BeginReplacement(index, arrived.answer.answer.status(), SecondsNow(), upgrade);
   });
 }
 
 void UpgradeDriver::OnReplacement(int index, const HostAnswer& answer) {
   (void)Store([&](Upgrade& upgrade) {
     return answer.code == 0
-               ? EndReplacement(index, answer.answer.replacement(), Now(), upgrade)
-               : FailReplacement(index, "the agent does not replace it: " + answer.message, Now(),
-                                 upgrade);
+               ? EndReplacement(index, answer.answer.replacement(), SecondsNow(), upgrade)
+               : FailReplacement(index, "the agent does not replace it: " + answer.message,
+                                 SecondsNow(), upgrade);
   });
 }
 
@@ -222,7 +204,7 @@ void UpgradeDriver::AskDue() {
   const Upgrade& upgrade = stored_->upgrade;
   const auto is_due = [this](const std::string& gateway) {
     const auto again = again_at_.find(gateway);
-    return !asked_.contains(gateway) && (again == again_at_.end() || Now() >= again->second);
+    return !asked_.contains(gateway) && (again == again_at_.end() || SecondsNow() >= again->second);
   };
   for (const UpgradedGateway& gateway : upgrade.gateways()) {
     if (gateway.state() != UpgradedGateway::REPLACING || !is_due(gateway.name())) continue;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/upgrades/upgrades_service.h"
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <utility>
@@ -18,12 +17,6 @@ using api::Admitted;
 using api::ApiError;
 
 std::string IdOf(const std::string& name) { return name.substr(name.find('/') + 1); }
-
-int64_t SecondsNow() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 // Finds the gateways of a new upgrade, in the order of their names or of the request.
 std::optional<ApiError> Select(const sync::FleetFollower& follower,
@@ -60,7 +53,7 @@ grpc::ServerUnaryReactor* UpgradesService::CreateUpgrade(
     std::vector<std::string> names;
     if (const auto error = Select(backend_.follower, request->spec(), names))
       return reactor->Finish(api::ToStatus(*error));
-    const std::string problem = Plan(names, SecondsNow(), wanted.upgrade);
+    const std::string problem = Plan(names, model::SecondsNow(), wanted.upgrade);
     if (!problem.empty())
       return reactor->Finish(api::ToStatus(api::InvalidArgument({{"spec", problem}})));
     std::make_shared<CreateCall>(backend_.store, std::move(wanted), api::CallOf(admitted, *request),
@@ -127,7 +120,7 @@ grpc::ServerUnaryReactor* UpgradesService::ControlUpgrade(
     const auto order = [verb = request->verb(), name = request->name(),
                         principal = admitted.principal](admin::v1::Upgrade& upgrade,
                                                         Step& step) -> std::optional<ApiError> {
-      const std::string refusal = Give(verb, principal, SecondsNow(), upgrade, step);
+      const std::string refusal = Give(verb, principal, model::SecondsNow(), upgrade, step);
       if (refusal.empty()) return std::nullopt;
       return api::FailedPrecondition("NOT_NOW", name + ": " + refusal);
     };

@@ -41,4 +41,8 @@ ApiError PermissionDenied(const std::string& why);
 // Converts the store's error.
 ApiError FromStore(const Status& status);
 
+// Returns true if a call that ended with this gRPC code may not have reached its server, or its
+// answer was lost: an idempotent call is made again.
+bool MayBeRepeated(int code);
+
 }  // namespace rocegw::api

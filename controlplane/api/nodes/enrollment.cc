@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controlplane/api/calls/audit_note.h"
+#include "controlplane/api/calls/request_record.h"
 #include "controlplane/api/writes/standard_methods.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
@@ -98,16 +99,12 @@ void Enrollment::Revoke(const Call& call, const std::string& gateway, RevokeDone
     store::Transaction transaction;
     transaction.then = {AuditOf(call, gateway)};
     if (!call.request_id.empty()) {
-      controlplane::v1::RequestRecord record;
-      if (found[1].has_value() && record.ParseFromString(found[1]->value)) {
-        if (auto reused = RequestIdReused(call, record)) return std::move(*reused);
+      if (const auto record = ReadRequestRecord(found[1])) {
+        if (auto reused = RequestIdReused(call, *record)) return std::move(*reused);
         return DoneBefore{};
       }
-      const std::string key = RequestKey(call);
-      transaction.compares = {store::Compare::Absent(key)};
-      transaction.then.push_back(
-          store::Operation::Put(key, RequestRecordOf(call, {}, model::Now()).SerializeAsString()));
     }
+    AddRequestRecord(call, transaction);
     Append(identity::PlanRevoke(path, found[0], identity::Now(), identity::Rejoin::kByJoinToken),
            transaction);
     return transaction;

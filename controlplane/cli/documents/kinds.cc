@@ -78,11 +78,16 @@ std::string KnownKinds() {
   return text;
 }
 
+std::string NameIn(std::string_view collection, std::string_view text) {
+  const std::string head = std::string(collection) + "/";
+  return text.starts_with(head) ? std::string(text) : head + std::string(text);
+}
+
 CallResult FullName(const Kind& kind, std::string_view text, std::string_view tenant,
                     std::string& out) {
   const std::string head = std::string(kind.plural) + "/";
   if (!kind.in_tenant) {
-    out = text.starts_with(head) ? std::string(text) : head + std::string(text);
+    out = NameIn(kind.plural, text);
     return {};
   }
   const size_t slash = text.find('/');

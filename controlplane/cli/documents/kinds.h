@@ -34,6 +34,8 @@ const Kind* KindOfName(std::string_view name);
 // Returns "tenant (t), pool (po), ...", for error texts.
 std::string KnownKinds();
 
+// Returns the name of an object outside of tenants: "upgrades/u" for "u" and for "upgrades/u".
+std::string NameIn(std::string_view collection, std::string_view text);
 // Converts a typed name ("web" with a tenant, "blue/web", "tenants/blue/pools/web") to the full
 // name.
 CallResult FullName(const Kind& kind, std::string_view text, std::string_view tenant,

@@ -18,8 +18,6 @@
 namespace rocegw::cli {
 namespace {
 
-constexpr size_t kColumns = 80;
-
 struct PlanOptions {
   std::string inventory;
   std::string name = "migration";
@@ -75,10 +73,6 @@ CallResult LoadPlan(const std::string& path, migration::Plan& plan) {
   return {kFailed, path + ": " + problem, {}};
 }
 
-size_t Limit(const Program& program) {
-  return program.wide() ? 0 : std::max(program.line_limit(), kColumns);
-}
-
 bool IsJson(const Program& program) {
   return program.options.format == "json" || program.options.format == "yaml";
 }
@@ -122,7 +116,7 @@ int MakePlan(const Program& program, const PlanOptions& options) {
     if (!file) return Fail({kFailed, "cannot write " + options.file, {}});
   }
   std::cout << (IsJson(program) ? migration::PlanJson(made.plan)
-                                : PlanText(made.plan, Limit(program)));
+                                : PlanText(made.plan, StatusLimit(program)));
   return kOk;
 }
 
@@ -133,7 +127,7 @@ int Diff(const Program& program, const SimulateOptions& options) {
   if (auto result = LoadInventory(options.inventory, inventory); !result.ok()) return Fail(result);
   const auto differences = migration::DifferencesOf(plan, inventory);
   std::cout << (IsJson(program) ? DifferencesJson(differences)
-                                : DifferencesText(differences, Limit(program)));
+                                : DifferencesText(differences, StatusLimit(program)));
   return differences.empty() ? kOk : kConditionFalse;
 }
 
@@ -170,7 +164,8 @@ int Simulate(const Program& program, const SimulateOptions& options) {
     simulation.RunUntilQuiet();
   }
   const SimulationView view{plan, simulation, begun_at, options.events};
-  std::cout << (IsJson(program) ? SimulationJson(view) : SimulationText(view, Limit(program)));
+  std::cout << (IsJson(program) ? SimulationJson(view)
+                                : SimulationText(view, StatusLimit(program)));
   if (!simulation.violations().empty() || simulation.exhausted()) return kFailed;
   const auto state = simulation.record().state;
   const bool ended = state == migration::MigrationState::kCompleted ||

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <thread>
 
+#include "controlplane/cli/documents/kinds.h"
 #include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/exit_code.h"
 #include "controlplane/cli/migrate/findings_view.h"
@@ -37,25 +38,12 @@ struct RunningQuery {
   std::vector<std::string> settings;
 };
 
-std::string FullNameOf(const std::string& id) {
-  return id.starts_with("migrations/") ? id : "migrations/" + id;
-}
-
-size_t StatusLimit(const Program& program) {
-  return program.wide() ? 0 : std::max(program.line_limit(), kStatusColumns);
-}
+std::string MigrationName(const std::string& id) { return NameIn("migrations", id); }
 
 int Show(Program& program, const Migration& migration) {
   if (PrintDocument(program, NamedMessages{{"migration", &migration}})) return kOk;
   std::cout << MigrationStatusText(migration, StatusLimit(program));
   return kOk;
-}
-
-CallResult Get(Program& program, const std::string& id, Migration& migration) {
-  admin::v1::GetMigrationRequest request;
-  request.set_name(FullNameOf(id));
-  migration.Clear();
-  return program.rpc().Call(std::string(kMigrations) + "GetMigration", request, migration);
 }
 
 // Waits until the preflight has a result. A migration that did not pass it is a failure.
@@ -67,7 +55,7 @@ CallResult AwaitPreflight(Program& program, const std::string& id, Migration& mi
       return {kDeadline, "the preflight has no result in time (--timeout); it goes on", {}};
     line.Show("preflight of " + std::to_string(migration.nodes_size()) + " nodes");
     std::this_thread::sleep_for(kBetweenPreflightLooks);
-    if (auto result = Get(program, id, migration); !result.ok()) return result;
+    if (auto result = GetMigration(program, id, migration); !result.ok()) return result;
   }
   line.Show("");
   if (program.is_table()) std::cerr << FindingsText(migration);
@@ -78,7 +66,7 @@ CallResult AwaitPreflight(Program& program, const std::string& id, Migration& mi
 CallResult Control(Program& program, const RunningQuery& query, admin::v1::MigrationVerb verb,
                    Migration& migration) {
   admin::v1::ControlMigrationRequest request;
-  request.set_name(FullNameOf(query.migration));
+  request.set_name(MigrationName(query.migration));
   request.set_verb(verb);
   request.set_node(query.node);
   request.set_wave(query.wave);
@@ -97,7 +85,7 @@ int Start(Program& program, const RunningQuery& query) {
   RunningQuery named = query;
   named.migration = query.name.empty() ? plan.name : query.name;
   admin::v1::CreateMigrationRequest request;
-  request.set_name(FullNameOf(named.migration));
+  request.set_name(MigrationName(named.migration));
   request.set_plan(text);
   Migration migration;
   if (auto result = program.objects().Write(std::string(kMigrations) + "CreateMigration", request,
@@ -129,7 +117,7 @@ int Order(Program& program, const RunningQuery& query, admin::v1::MigrationVerb 
 int Delete(Program& program, const RunningQuery& query) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::DeleteMigrationRequest request;
-  request.set_name(FullNameOf(query.migration));
+  request.set_name(MigrationName(query.migration));
   admin::v1::DeleteMigrationResponse response;
   if (auto result = program.objects().Write(std::string(kMigrations) + "DeleteMigration", request,
                                             program.options.write, response);
@@ -149,7 +137,7 @@ int RollBack(Program& program, const RunningQuery& query) {
 int Approve(Program& program, const RunningQuery& query) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::ApproveWaveRequest request;
-  request.set_name(FullNameOf(query.migration));
+  request.set_name(MigrationName(query.migration));
   request.set_wave(query.wave);
   Migration migration;
   if (auto result = program.objects().Write(std::string(kMigrations) + "ApproveWave", request,
@@ -199,7 +187,7 @@ std::string ReadSetting(const std::string& text, admin::v1::MigrationLimits& lim
 
 int Set(Program& program, const RunningQuery& query) {
   admin::v1::SetMigrationLimitsRequest request;
-  request.set_name(FullNameOf(query.migration));
+  request.set_name(MigrationName(query.migration));
   for (const std::string& setting : query.settings) {
     if (const std::string wrong = ReadSetting(setting, *request.mutable_limits()); !wrong.empty())
       return FailUsage(wrong);
@@ -225,7 +213,8 @@ bool ChangesByItself(const Migration& migration) {
 int WatchStatus(Program& program, const RunningQuery& query) {
   Migration migration;
   for (std::string shown;;) {
-    if (auto result = Get(program, query.migration, migration); !result.ok()) return Fail(result);
+    if (auto result = GetMigration(program, query.migration, migration); !result.ok())
+      return Fail(result);
     const std::string text = MigrationStatusText(migration, StatusLimit(program));
     if (Program::colour()) {
       std::cout << "\033[H\033[J" << text << std::flush;
@@ -254,14 +243,15 @@ int ShowStatus(Program& program, const RunningQuery& query) {
   if (query.migration.empty()) return ListMigrations(program);
   if (query.watch) return WatchStatus(program, query);
   Migration migration;
-  if (auto result = Get(program, query.migration, migration); !result.ok()) return Fail(result);
+  if (auto result = GetMigration(program, query.migration, migration); !result.ok())
+    return Fail(result);
   return Show(program, migration);
 }
 
 CallResult AllEvents(Program& program, const std::string& id,
                      admin::v1::ListMigrationEventsResponse& all) {
   admin::v1::ListMigrationEventsRequest request;
-  request.set_name(FullNameOf(id));
+  request.set_name(MigrationName(id));
   request.set_page_size(1000);
   admin::v1::ListMigrationEventsResponse page;
   do {
@@ -298,7 +288,8 @@ int Events(Program& program, const RunningQuery& query) {
 int Report(Program& program, const RunningQuery& query) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   Migration migration;
-  if (auto result = Get(program, query.migration, migration); !result.ok()) return Fail(result);
+  if (auto result = GetMigration(program, query.migration, migration); !result.ok())
+    return Fail(result);
   admin::v1::ListMigrationEventsResponse events;
   if (auto result = AllEvents(program, query.migration, events); !result.ok()) return Fail(result);
   if (PrintDocument(program, NamedMessages{{"migration", &migration}, {"events", &events}}))
@@ -350,6 +341,17 @@ void AddOrders(CLI::App& migrate, Program& program, const std::shared_ptr<Runnin
 }
 
 }  // namespace
+
+CallResult GetMigration(Program& program, const std::string& id, Migration& migration) {
+  admin::v1::GetMigrationRequest request;
+  request.set_name(MigrationName(id));
+  migration.Clear();
+  return program.rpc().Call(std::string(kMigrations) + "GetMigration", request, migration);
+}
+
+size_t StatusLimit(const Program& program) {
+  return program.wide() ? 0 : std::max(program.line_limit(), kStatusColumns);
+}
 
 void AddRunningCommands(CLI::App& migrate, Program& program) {
   const auto query = std::make_shared<RunningQuery>();

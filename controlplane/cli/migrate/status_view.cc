@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "controlplane/cli/documents/kinds.h"
 #include "controlplane/cli/migrate/findings_view.h"
 #include "controlplane/cli/views/table.h"
 #include "gateway/base/foreign_text.h"
@@ -44,10 +45,6 @@ std::string StatusRow(const std::string& name, const std::string& foreign) {
   }
   put();
   return out;
-}
-
-std::string ShortName(const Migration& migration) {
-  return migration.name().substr(migration.name().find('/') + 1);
 }
 
 std::string Left(int64_t until, int64_t now) { return AgeText(std::max<int64_t>(until - now, 0)); }
@@ -196,8 +193,8 @@ std::string NodesText(const Migration& migration, size_t limit) {
 
 std::string MigrationStatusText(const Migration& migration, size_t limit) {
   std::string text =
-      StatusRow("migration", ShortName(migration) + ": cluster " + migration.cluster() + " (" +
-                                 migration.adapter() + ") to " + migration.target());
+      StatusRow("migration", ShortName(migration.name()) + ": cluster " + migration.cluster() +
+                                 " (" + migration.adapter() + ") to " + migration.target());
   text +=
       StatusRow("state", migration.state() + " for " +
                              Left(migration.read_time().seconds(), migration.since().seconds()));
@@ -225,8 +222,8 @@ std::string MigrationListText(const admin::v1::ListMigrationsResponse& list, siz
   table.AddColumn("FOR", Column::kRight);
   table.AddColumn("WHY", Column::kCut);
   for (const Migration& migration : list.migrations()) {
-    table.AddRow({ShortName(migration), OrDash(migration.cluster()), OrDash(migration.target()),
-                  OrDash(migration.state()),
+    table.AddRow({ShortName(migration.name()), OrDash(migration.cluster()),
+                  OrDash(migration.target()), OrDash(migration.state()),
                   Left(migration.read_time().seconds(), migration.since().seconds()),
                   OrDash(migration.reason())});
   }
@@ -235,7 +232,7 @@ std::string MigrationListText(const admin::v1::ListMigrationsResponse& list, siz
 
 std::string MigrationReportText(const Migration& migration,
                                 const admin::v1::ListMigrationEventsResponse& events) {
-  std::string text = "# Migration " + ShortName(migration) + "\n\n";
+  std::string text = "# Migration " + ShortName(migration.name()) + "\n\n";
   text += "- cluster: " + migration.cluster() + " (" + migration.adapter() + ")\n";
   text += "- target: " + migration.target() + "\n";
   text += "- state: " + migration.state() +

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "controlplane/cli/documents/kinds.h"
 #include "controlplane/cli/migrate/migrate_commands.h"
 #include "controlplane/cli/migrate/verification_view.h"
 #include "controlplane/cli/printing.h"
@@ -17,7 +18,6 @@ using admin::v1::VerifyMigrationRequest;
 using admin::v1::VerifyMigrationResponse;
 
 constexpr int kNodesPerCall = 32;
-constexpr size_t kColumns = 80;
 // An exercise of the site may take long; servers accept no longer calls.
 constexpr std::chrono::seconds kUsualTime(60);
 
@@ -27,10 +27,8 @@ struct VerifyQuery {
 };
 
 CallResult AllNodes(Program& program, const std::string& name, std::vector<std::string>& nodes) {
-  admin::v1::GetMigrationRequest request;
-  request.set_name(name);
   Migration migration;
-  auto result = program.rpc().Call("/rocegw.admin.v1.Migrations/GetMigration", request, migration);
+  auto result = GetMigration(program, name, migration);
   for (const admin::v1::MigrationNode& node : migration.nodes()) nodes.push_back(node.name());
   return result;
 }
@@ -61,9 +59,7 @@ CallResult Ask(Program& program, const std::string& name, const std::vector<std:
 
 int Verify(Program& program, const VerifyQuery& query) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
-  const std::string name = query.migration.starts_with("migrations/")
-                               ? query.migration
-                               : "migrations/" + query.migration;
+  const std::string name = NameIn("migrations", query.migration);
   std::vector<std::string> nodes = query.nodes;
   if (nodes.empty()) {
     if (auto result = AllNodes(program, name, nodes); !result.ok()) return Fail(result);
@@ -72,8 +68,7 @@ int Verify(Program& program, const VerifyQuery& query) {
   if (auto result = Ask(program, name, nodes, !query.nodes.empty(), all); !result.ok())
     return Fail(result);
   if (!PrintDocument(program, NamedMessages{{"verification", &all}}))
-    std::cout << VerificationText(all,
-                                  program.wide() ? 0 : std::max(program.line_limit(), kColumns));
+    std::cout << VerificationText(all, StatusLimit(program));
   return VerificationCode(all);
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "controlplane/cli/documents/kinds.h"
 #include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/exit_code.h"
 #include "controlplane/cli/printing.h"
@@ -40,13 +41,7 @@ struct UpgradeQuery {
   bool sessions_may_end = false;
 };
 
-std::string UpgradeNameOf(const std::string& id) {
-  return id.starts_with("upgrades/") ? id : "upgrades/" + id;
-}
-
-std::string GatewayNameOf(const std::string& id) {
-  return id.starts_with("gateways/") ? id : "gateways/" + id;
-}
+std::string UpgradeName(const std::string& id) { return NameIn("upgrades", id); }
 
 int Show(Program& program, const Upgrade& upgrade) {
   if (PrintDocument(program, NamedMessages{{"upgrade", &upgrade}})) return kOk;
@@ -56,7 +51,7 @@ int Show(Program& program, const Upgrade& upgrade) {
 
 CallResult Get(Program& program, const std::string& id, Upgrade& upgrade) {
   admin::v1::GetUpgradeRequest request;
-  request.set_name(UpgradeNameOf(id));
+  request.set_name(UpgradeName(id));
   upgrade.Clear();
   return program.rpc().Call(std::string(kUpgrades) + "GetUpgrade", request, upgrade);
 }
@@ -117,7 +112,7 @@ std::string ReadSpec(const UpgradeQuery& query, admin::v1::UpgradeSpec& spec) {
   const int chosen =
       (query.all ? 1 : 0) + (query.gateways.empty() ? 0 : 1) + (query.selector.empty() ? 0 : 1);
   if (chosen != 1) return "which gateways? GATEWAY ..., --selector LABELS or --all";
-  for (const std::string& gateway : query.gateways) spec.add_gateways(GatewayNameOf(gateway));
+  for (const std::string& gateway : query.gateways) spec.add_gateways(NameIn("gateways", gateway));
   spec.set_label_selector(query.selector);
   for (const std::string& wave : query.waves) spec.add_waves(wave);
   uint32_t seconds = 0;
@@ -145,7 +140,7 @@ std::string ReadSpec(const UpgradeQuery& query, admin::v1::UpgradeSpec& spec) {
 
 int Start(Program& program, const UpgradeQuery& query) {
   admin::v1::CreateUpgradeRequest request;
-  request.set_name(UpgradeNameOf(query.upgrade));
+  request.set_name(UpgradeName(query.upgrade));
   if (const std::string wrong = ReadSpec(query, *request.mutable_spec()); !wrong.empty())
     return FailUsage(wrong);
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
@@ -160,7 +155,7 @@ int Start(Program& program, const UpgradeQuery& query) {
 int Order(Program& program, const UpgradeQuery& query, admin::v1::UpgradeVerb verb) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::ControlUpgradeRequest request;
-  request.set_name(UpgradeNameOf(query.upgrade));
+  request.set_name(UpgradeName(query.upgrade));
   request.set_verb(verb);
   Upgrade upgrade;
   if (auto result = program.objects().Write(std::string(kUpgrades) + "ControlUpgrade", request,
@@ -191,7 +186,7 @@ int ShowStatus(Program& program, const UpgradeQuery& query) {
 int Delete(Program& program, const UpgradeQuery& query) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::DeleteUpgradeRequest request;
-  request.set_name(UpgradeNameOf(query.upgrade));
+  request.set_name(UpgradeName(query.upgrade));
   admin::v1::DeleteUpgradeResponse response;
   if (auto result = program.objects().Write(std::string(kUpgrades) + "DeleteUpgrade", request,
                                             program.options.write, response);

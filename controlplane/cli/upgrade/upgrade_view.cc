@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "controlplane/cli/documents/kinds.h"
 #include "controlplane/cli/views/table.h"
 #include "gateway/base/foreign_text.h"
 
@@ -22,8 +23,6 @@ std::string PauseText(double milliseconds) {
   std::snprintf(text, sizeof text, "%.1f ms", milliseconds);
   return text;
 }
-
-std::string ShortName(const std::string& name) { return name.substr(name.find('/') + 1); }
 
 uint32_t CountOf(const Upgrade& upgrade, UpgradedGateway::State state) {
   const auto at = upgrade.counts().find(UpgradedGateway::State_Name(state));

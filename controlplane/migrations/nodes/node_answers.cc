@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/migrations/nodes/node_answers.h"
 
-#include <grpcpp/support/status.h>
-
 #include <utility>
 
 #include "gateway/base/foreign_text.h"
@@ -29,41 +27,6 @@ bool ReadTransport(const std::string& word, std::optional<Transport>& to) {
 }
 
 }  // namespace
-
-void Inbox::Put(Arrived arrived) {
-  const std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(arrived));
-  changed_.notify_one();
-}
-
-void Inbox::Wake() {
-  const std::lock_guard lock(mutex_);
-  woken_ = true;
-  changed_.notify_one();
-}
-
-std::optional<Arrived> Inbox::Take(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [this] { return woken_ || !waiting_.empty(); });
-  woken_ = false;
-  if (waiting_.empty()) return std::nullopt;
-  Arrived arrived = std::move(waiting_.front());
-  waiting_.pop_front();
-  return arrived;
-}
-
-bool MayBeRepeated(const NodeAnswer& answer) {
-  switch (answer.code) {
-    case grpc::StatusCode::UNAVAILABLE:
-    case grpc::StatusCode::CANCELLED:
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-    case grpc::StatusCode::ABORTED:
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return true;
-    default:
-      return false;
-  }
-}
 
 migration::StepResult ResultOf(const Arrived& arrived) {
   migration::StepResult result{.node = arrived.node, .command = arrived.number};
