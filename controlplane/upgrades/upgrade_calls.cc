@@ -5,6 +5,7 @@
 
 #include "controlplane/api/calls/audit_note.h"
 #include "controlplane/api/calls/request_record.h"
+#include "controlplane/api/driving/gateway_orders.h"
 #include "controlplane/model/timestamp.h"
 
 namespace rocegw::upgrades {
@@ -169,6 +170,15 @@ void CreateCall::OnKeys(const StatusOr<store::RangeResult>& keys) {
                    {},
                    {}});
   }
+  store::Transaction read;
+  read.then = {store::Operation::Get(api::kGatewayOrdersKey)};
+  store_.TxnAsync(std::move(read),
+                  [self = shared_from_this()](const auto& result) { self->OnOrders(result); });
+}
+
+void CreateCall::OnOrders(const StatusOr<store::TransactionResult>& result) {
+  if (!result.ok()) return Refuse(api::FromStore(result.status()));
+  orders_ = result.value().results.at(0).entry;
   if (!migrated_.read) return Write();
   store_.RangeAsync({.range = store::KeyRange::Prefix(migrated_.prefix)},
                     [self = shared_from_this()](const auto& rows) { self->OnMigrations(rows); });
@@ -217,6 +227,7 @@ void CreateCall::Answer(const Upgrade& upgrade) {
 
 void CreateCall::Write() {
   store::Transaction transaction = CreationOf(wanted_);
+  api::ExcludeOrdersSince(orders_, "upgrades/" + wanted_.id, transaction);
   AddRecords(call_, wanted_.id, transaction);
   transaction.otherwise = {store::Operation::Get(kActiveKey),
                            store::Operation::Get(api::RequestKey(call_))};

@@ -77,6 +77,7 @@ class CreateCall : public std::enable_shared_from_this<CreateCall> {
  private:
   void OnKeys(const StatusOr<store::RangeResult>& keys);
   void OnExisting(const StatusOr<store::RangeResult>& rows);
+  void OnOrders(const StatusOr<store::TransactionResult>& result);
   void OnMigrations(const StatusOr<store::RangeResult>& rows);
   void OnActive(const StatusOr<store::TransactionResult>& result);
   void Write();
@@ -90,6 +91,7 @@ class CreateCall : public std::enable_shared_from_this<CreateCall> {
   const Migrated migrated_;
   grpc::ServerUnaryReactor* const reactor_;
   admin::v1::Upgrade* const response_;
+  std::optional<store::Entry> orders_;  // as read before the migrations
   int tries_ = 0;
 };
 

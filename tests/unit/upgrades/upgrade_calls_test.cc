@@ -12,7 +12,9 @@
 #include <future>
 #include <utility>
 
+#include "controlplane/api/driving/gateway_orders.h"
 #include "controlplane/store/local/memory_store.h"
+#include "controlplane/upgrades/upgrading_gateways.h"
 
 namespace rocegw::upgrades {
 namespace {
@@ -137,6 +139,66 @@ TEST_F(UpgradeCallsTest, AGatewayOfAMigrationIsNotUpgraded) {
   EXPECT_EQ(RowsOf(kUpgradePrefix), 0U);
   Put("migration/m/head", "g7");
   EXPECT_TRUE(Create("u", kUuid).ok());
+}
+
+TEST_F(UpgradeCallsTest, AMigrationThatBeginsMeanwhileIsSeen) {
+  bool began = false;
+  migrated_ = {.prefix = "migration/", .read = [&](const std::vector<store::Entry>& entries) {
+                 std::map<std::string, std::string> gateways;
+                 for (const store::Entry& entry : entries)
+                   gateways["gateways/" + entry.value] = "migrations/m";
+                 // The migration is stored behind this look.
+                 if (!std::exchange(began, true)) {
+                   store::Transaction order;
+                   order.then = {store::Operation::Put("migration/m/head", "g1")};
+                   api::ExcludeOrdersSince(std::nullopt, "migrations/m", order);
+                   EXPECT_TRUE(store_->Txn(std::move(order))->succeeded);
+                 }
+                 return gateways;
+               }};
+  const grpc::Status status = Create("u", kUuid);
+  EXPECT_NE(status.error_message().find("gateways/g1 is a node of migrations/m"),
+            std::string::npos);
+  EXPECT_EQ(RowsOf(kUpgradePrefix), 0U);
+}
+
+TEST_F(UpgradeCallsTest, AMigrationSeesAnUpgradeThatBeginsMeanwhile) {
+  auto read = store_->Get(api::kGatewayOrdersKey);
+  ASSERT_TRUE(read.ok());
+  ASSERT_TRUE(Create("u", kUuid).ok());
+  store::Transaction order;
+  order.then = {store::Operation::Put("migration/m/head", "g1")};
+  api::ExcludeOrdersSince(*read, "migrations/m", order);
+  EXPECT_FALSE(store_->Txn(std::move(order))->succeeded);
+
+  const auto upgrading = [&] {
+    return UpgradingGateways(
+        store_->Range({.range = store::KeyRange::Prefix(kUpgradePrefix)})->entries);
+  };
+  EXPECT_EQ(upgrading(), (std::map<std::string, std::string>{{"gateways/g0", "upgrades/u"},
+                                                             {"gateways/g1", "upgrades/u"}}));
+  Put(HeadKey("u"), "\xff\xff");
+  EXPECT_TRUE(upgrading().empty());
+}
+
+TEST_F(UpgradeCallsTest, AnUpgradeThatHasEndedHoldsNoGateway) {
+  ASSERT_TRUE(Create("u", kUuid).ok());
+  ASSERT_TRUE(Run([&](grpc::ServerUnaryReactor* reactor) {
+                std::make_shared<OrderCall>(
+                    *store_, "upgrades/u", CallOf("control", {}, "abort"),
+                    [](Upgrade& upgrade, Step& step) -> std::optional<api::ApiError> {
+                      EXPECT_EQ(Give(admin::v1::ABORT_UPGRADE, "anna", 2, upgrade, step), "");
+                      const auto nowhere = [](const std::string&) { return HostState(); };
+                      step = Advance(nowhere, {.now = 2}, upgrade);
+                      return std::nullopt;
+                    },
+                    reactor, &upgrade_)
+                    ->Start();
+              }).ok());
+  ASSERT_EQ(upgrade_.state(), Upgrade::ABORTED);
+  EXPECT_TRUE(
+      UpgradingGateways(store_->Range({.range = store::KeyRange::Prefix(kUpgradePrefix)})->entries)
+          .empty());
 }
 
 }  // namespace
