@@ -40,6 +40,15 @@ class Policies(unittest.TestCase):
         self.assertNotIn("lifecycle", spec["containers"][0])
         self.assertEqual(spec["terminationGracePeriodSeconds"], 30)
 
+    def test_gateways_that_take_over_are_ready_when_they_have_and_list_no_ports(self):
+        good = chart.objects(chart.rendered("sqlite"))
+        self.assertEqual(policies.complaints(good), [])
+        for key, value in (("readinessProbe", {"exec": {"command": ["true"]}}), ("ports", [{"name": "roce", "containerPort": 4791}]),
+                           ("livenessProbe", {"httpGet": {"path": "/livez", "port": 7474}})):
+            found = copy.deepcopy(good)
+            dict(chart.pods(found))["rocegw-gateway"]["spec"]["containers"][0][key] = value
+            self.assertNotEqual(policies.complaints(found), [], key)
+
     def test_policies_find_what_they_are_for(self):
         good = chart.objects(chart.rendered("dpdk"))
 

@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import subprocess
 import tarfile
 import tempfile
 import unittest
@@ -163,7 +164,55 @@ class Rendering(unittest.TestCase):
         pod = dict(chart.pods(before))
         self.assertEqual(pod["rocegw-gateway"], dict(chart.pods(after))["rocegw-gateway"])
         self.assertNotEqual(pod["rocegw-agent"], dict(chart.pods(after))["rocegw-agent"])
-        self.assertEqual(chart.named(before, "DaemonSet", "rocegw-gateway")["spec"]["updateStrategy"], {"type": "OnDelete"})
+
+    @staticmethod
+    def gateway(*settings):
+        found = chart.objects(chart.template("--set", "image.repository=x", *(word for one in settings for word in ("--set", one))))
+        spec = chart.named(found, "DaemonSet", "rocegw-gateway")["spec"]
+        return spec["updateStrategy"], spec["template"]["spec"]["containers"][0]
+
+    def test_a_changed_gateway_takes_over_from_the_running_one(self):
+        for settings in ((), ("gateway.updateStrategy.type=RollingUpdate",)):
+            strategy, container = self.gateway(*settings)
+            self.assertEqual(strategy, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+            self.assertEqual(container["args"][-2:], ["--take-over", "--stay-when-replaced"])
+            self.assertNotIn("ports", container)
+        strategy, _ = self.gateway("gateway.updateStrategy.rollingUpdate.maxSurge=10%")
+        self.assertEqual(strategy["rollingUpdate"]["maxSurge"], "10%")
+
+    def test_gateways_that_cannot_take_over_are_replaced_as_before(self):
+        dpdk = ("gateway.ports[0].name=p", "gateway.ports[0].mode=af_packet", "gateway.ports[0].interface=eth0")
+        rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
+        for settings, expected in (
+                (dpdk, {"type": "OnDelete"}),
+                ((*dpdk, "gateway.updateStrategy.type=RollingUpdate"), rolling),
+                (("gateway.updateStrategy.type=OnDelete",), {"type": "OnDelete"}),
+                (("gateway.updateStrategy.type=RollingUpdate", "gateway.updateStrategy.rollingUpdate.maxUnavailable=1"), rolling)):
+            with self.subTest(settings):
+                strategy, container = self.gateway(*settings)
+                self.assertEqual(strategy, expected)
+                self.assertEqual(container["args"], ["--config", "/etc/rocegw/rocegwd.yaml"])
+                self.assertEqual([port["name"] for port in container["ports"]], ["metrics", "roce"])
+                self.assertEqual(container["lifecycle"]["preStop"]["exec"]["command"][0], "rocegwctl")
+
+    def test_only_the_pod_with_the_gateway_is_ready_and_drains(self):
+        _, container = self.gateway()
+        ready = container["readinessProbe"]["exec"]["command"]
+        drain = container["lifecycle"]["preStop"]["exec"]["command"]
+        with tempfile.TemporaryDirectory() as place:
+            lock = os.path.join(place, "lock")
+            for command in (ready, drain):
+                socket = command.index("--socket") + 1
+                self.assertEqual(command[socket], "/run/rocegw/grpc.sock")
+                command[socket] = os.path.join(place, "grpc.sock")
+                command[0] = os.path.join(os.environ["ROCEGW_BINARIES"], command[0])
+            # Here no gateway listens: the pod with the gateway asks it, and the other pod does not.
+            for holder, (is_ready, is_drained) in ((os.getpid(), (6, 6)), ("", (10, 0)), (1 << 22, (10, 0))):
+                with open(lock, "w", encoding="ascii") as file:
+                    file.write(f"{holder}\n")
+                for command, status in ((ready, is_ready), (drain, is_drained)):
+                    done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    self.assertEqual(done.returncode, status, (holder, command))
 
     def test_another_version_of_the_chart_alone_makes_no_new_pods(self):
         with tempfile.TemporaryDirectory() as place:

@@ -34,7 +34,7 @@ class Refusals(unittest.TestCase):
     def test_wrong_values(self):
         for setting in ("controller.store=oracle", "gateway.metrics.port=0", "gateway.metrics.port=70000", "controller.replicas=1",
                         "gateway.hugepages.size=4Mi", "image.digest=sha256:12", "image.pullPolicy=Often",
-                        "gateway.runtimeDir=run", "gateway.updateStrategy.type=Recreate", "controller.persistence.size=big",
+                        "gateway.runtimeDir=run", "gateway.updateStrategy.type=Recreate", "gateway.updateStrategy.rollingUpdate.maxSurge=0", "agent.updateStrategy.type=", "controller.persistence.size=big",
                         "controller.persistence.accessMode=ReadWriteMany", "gateway.ports[0].mode=pci", "trustDomain=Fleet_1",
                         "controller.etcd.endpoints={https://e:2379}", "agent.attachRules[0].uids={1}", "gateway.ports=null",
                         "image.repository=registry.example.org/rocegw:latest", "monitoring.interval=often",

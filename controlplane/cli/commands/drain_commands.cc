@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <thread>
 
+#include "controlplane/cli/commands/local_drain_command.h"
 #include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/printing.h"
 #include "controlplane/cli/program.h"
 #include "rocegw/admin/v1/gateways.pb.h"
 #include "rocegw/admin/v1/operations.pb.h"
-#include "rocegw/gateway/v1/config.pb.h"
 
 namespace rocegw::cli {
 namespace {
@@ -23,7 +22,6 @@ using types::v1::Operation;
 // A wait consists of many calls, so that progress can be shown.
 constexpr std::chrono::milliseconds kOneWait(1000);
 constexpr size_t kMostHolders = 5;
-constexpr std::chrono::milliseconds kBetweenLooks(200);
 
 struct DrainQuery {
   std::string gateway;
@@ -119,8 +117,6 @@ CallResult ReadDrain(const DrainQuery& query, admin::v1::DrainGatewayRequest& re
   return {};
 }
 
-// Orders a drain at the gateway of this host itself: it lasts while its process runs, independent
-// of the controller.
 int OrderLocally(Program& program, const DrainQuery& query, bool drain) {
   if (!query.gateway.empty() || !query.deadline.empty() || !query.on_deadline.empty()) {
     return Fail({kUsage,
@@ -128,33 +124,7 @@ int OrderLocally(Program& program, const DrainQuery& query, bool drain) {
                  "which is the fleet's",
                  {}});
   }
-  if (auto result = program.Open(); !result.ok()) return Fail(result);
-  const auto end = std::chrono::steady_clock::now() + program.patience();
-  Progress line;
-  gateway::v1::DrainRequest request;
-  request.set_drain(drain);
-  gateway::v1::DrainResponse response;
-  for (;;) {
-    response.Clear();
-    const CallResult result =
-        program.rpc().Call("/rocegw.gateway.v1.ConfigService/Drain", request, response);
-    if (!result.ok()) return Fail(result);
-    const types::v1::DrainProgress& left = response.progress();
-    if (!drain || !query.wait || left.empty()) break;
-    const std::string holds = std::to_string(left.sessions()) + " sessions, " +
-                              std::to_string(left.qps()) + " queue pairs left";
-    if (std::chrono::steady_clock::now() + kBetweenLooks > end)
-      return Fail({kDeadline, "not empty in time (--timeout): " + holds, {}});
-    line.Show(holds);
-    std::this_thread::sleep_for(kBetweenLooks);
-  }
-  if (PrintDocument(program, NamedMessages{{"drain", &response}})) return kOk;
-  if (response.admin_state() == types::v1::DRAINING) {
-    std::cout << (response.progress().empty() ? "drained\n" : "draining\n");
-  } else {
-    std::cout << "in service\n";
-  }
-  return kOk;
+  return OrderLocalDrain(program, {.drain = drain, .wait = query.wait, .goes_on = {}});
 }
 
 int Drain(Program& program, const DrainQuery& query) {

@@ -69,7 +69,7 @@ int ShowFleetStatus(Program& program, bool wait) {
   return AllIsWell(progress) ? kOk : kConditionFalse;
 }
 
-int Status(Program& program, const StatusOptions& options) {
+int ShowAnyStatus(Program& program, const StatusOptions& options) {
   if (!options.live.gateway.empty()) return ShowGatewayStatus(program, options.live);
   if (auto result = program.Open(); !result.ok()) return Fail(result);
   if (program.is_gateway()) return ShowGatewayStatus(program, options.live);
@@ -86,7 +86,7 @@ void AddStatusCommand(CLI::App& app, Program& program) {
                   "  rocegwctl status --wait --timeout 2m    until all is well\n"
                   "  rocegwctl status host-a                 one gateway, through its agent\n"
                   "  rocegwctl --local status                the gateway on this host",
-                  [&program, options] { return Status(program, *options); });
+                  [&program, options] { return ShowAnyStatus(program, *options); });
   status->add_option("GATEWAY", options->live.gateway, "this one instead of the fleet");
   status->add_flag("--wait", options->wait, "wait until all is well, at most --timeout");
 }

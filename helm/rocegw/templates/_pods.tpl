@@ -41,6 +41,30 @@ rollingUpdate:
 {{- end }}
 {{- end -}}
 
+{{/* Of the gateway's values: how a changed pod replaces a running one. "surge": it takes over from the running gateway, with its
+programs; that needs ports on kernel sockets. "roll": nodes are drained one after another. "delete": nothing happens by itself. */}}
+{{- define "rocegw.gatewayUpdate" -}}
+{{- $surge := ne .updateStrategy.type "OnDelete" }}
+{{- range .ports }}{{ if ne (default "udp" .mode) "udp" }}{{ $surge = false }}{{ end }}{{ end }}
+{{- with .updateStrategy.rollingUpdate }}{{ if .maxUnavailable }}{{ $surge = false }}{{ end }}{{ end }}
+{{- if $surge }}surge{{ else if eq .updateStrategy.type "RollingUpdate" }}roll{{ else }}delete{{ end }}
+{{- end -}}
+
+{{/* Of the same: a DaemonSet's strategy. */}}
+{{- define "rocegw.gatewayUpdateStrategy" -}}
+{{- $update := include "rocegw.gatewayUpdate" . }}
+{{- if eq $update "surge" -}}
+type: RollingUpdate
+rollingUpdate:
+  maxSurge: {{ dig "maxSurge" 1 (default dict .updateStrategy.rollingUpdate) }}
+  maxUnavailable: 0
+{{- else if eq $update "roll" -}}
+{{- include "rocegw.updateStrategy" .updateStrategy }}
+{{- else -}}
+type: OnDelete
+{{- end }}
+{{- end -}}
+
 {{- define "rocegw.podPlacement" -}}
 {{- with .values.nodeSelector }}
 nodeSelector:
@@ -83,21 +107,26 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{/* Of (dict "host" HOST): probes of a daemon's pages. Startup waits for the first configuration, liveness asks only whether
+{{/* Of (dict "host" HOST "port" PORT "ready" COMMAND): probes of a daemon's pages, or readiness by a command. Startup waits for the first configuration, liveness asks only whether
 the daemon's loop turns, readiness whether it runs with a configuration; none of them asks for the controller. */}}
 {{- define "rocegw.probes" -}}
 startupProbe:
-  httpGet: {path: /readyz, port: metrics{{ with .host }}, host: {{ . }}{{ end }}}
+  httpGet: {path: /readyz, port: {{ default "metrics" .port }}{{ with .host }}, host: {{ . }}{{ end }}}
   periodSeconds: 2
   timeoutSeconds: 2
   failureThreshold: 60
 livenessProbe:
-  httpGet: {path: /livez, port: metrics{{ with .host }}, host: {{ . }}{{ end }}}
+  httpGet: {path: /livez, port: {{ default "metrics" .port }}{{ with .host }}, host: {{ . }}{{ end }}}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
 readinessProbe:
-  httpGet: {path: /readyz, port: metrics{{ with .host }}, host: {{ . }}{{ end }}}
+  {{- with .ready }}
+  exec:
+    command: {{ toJson . }}
+  {{- else }}
+  httpGet: {path: /readyz, port: {{ default "metrics" .port }}{{ with .host }}, host: {{ . }}{{ end }}}
+  {{- end }}
   periodSeconds: 5
   timeoutSeconds: 2
   failureThreshold: 3

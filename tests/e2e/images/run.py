@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The images, without a container engine: their root directories as packaging/images/make_root.py makes them, run by runc. A
 controller, gateways and their agents come up in them, a pool of a tenant is made, rping in the client's root talks through it to
-another host, and a gateway ends as its pod would. Once with an image for each daemon, once with the one that has them all, which the
-chart runs. Needs root.
+another host, a second container of a gateway takes over from the first, and a gateway ends as its pod would. Once with an image
+for each daemon, once with the one that has them all, which the chart runs. Needs root.
 
   tests/e2e/images/run.py --binaries build/dev/bin
 """
@@ -12,6 +12,7 @@ import argparse
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -93,15 +94,78 @@ def descendants(pid):
     return found
 
 
-def pre_stop(host, seconds):
-    """What the chart has a pod do before its end, for this gateway and in less time."""
+def container_of_the_chart():
+    """The gateway's container as the chart has it."""
     with open(CHART, encoding="utf-8") as file:
         (gateway,) = [one for one in yaml.safe_load_all(file) if one and one["metadata"]["name"] == "rocegw-gateway"
                       and one["kind"] == "DaemonSet"]
-    command = list(gateway["spec"]["template"]["spec"]["containers"][0]["lifecycle"]["preStop"]["exec"]["command"])
+    return gateway["spec"]["template"]["spec"]["containers"][0]
+
+
+def of_this(command, host, seconds):
+    """A command of the chart's container, for this gateway and with this time limit."""
+    command = list(command)
     for option, value in (("--socket", host.grpc_socket), ("--timeout", f"{seconds}s")):
         command[command.index(option) + 1] = value
     return command
+
+
+def pre_stop(host, seconds):
+    """What the chart has a pod do before its end."""
+    return of_this(container_of_the_chart()["lifecycle"]["preStop"]["exec"]["command"], host, seconds)
+
+
+def is_ready(lab, host, daemon):
+    """What the readiness probe of the chart says in this daemon's container."""
+    command = of_this(container_of_the_chart()["readinessProbe"]["exec"]["command"], host, 5)
+    status, text = run_in_container_of(lab, daemon, *command)
+    if (status, text) not in ((0, "ready\n"), (10, "rocegwctl: the gateway of this node is in another container\n")):
+        raise LabError(f"readiness: exit status {status}: {text}")
+    return status == 0
+
+
+def roll(lab, left, right):
+    """A changed pod takes over from the running one of its node under traffic. Only the pod with the gateway is ready and drains;
+    the other idles until its end. A pod that does not fit is refused and changes nothing."""
+    server = right.start(["rping", "-s", "-d", "-a", right.address4, "-p", str(PORT)])
+    server.expect("rdma_listen", 30)
+    client = left.start(["rping", "-c", "-v", "-a", right.address4, "-p", str(PORT)])
+    client.expect("ping data", 30)
+    for _ in range(3):
+        old = left.daemon
+        if not is_ready(lab, left, old):
+            raise LabError("the pod with the gateway is not ready")
+        left.start_gateway()
+        ready = [is_ready(lab, left, daemon) for daemon in (old, left.daemon)]
+        status, text = run_in_container_of(lab, old, *pre_stop(left, 30))
+        if ready != [False, True] or (status, text) != (0, "the gateway of this node is in another container\n"):
+            raise LabError(f"after the take-over: ready {ready}, preStop of the old pod: exit status {status}: {text}")
+        goes_on(client)
+        if old.stop(timeout=20) != 0:
+            raise LabError(f"the old pod did not end well:\n{old.output[-1000:]}")
+        goes_on(client)
+    with open(left.config, encoding="utf-8") as file:
+        text = file.read()
+    other = os.path.join(left.directory, "other.yaml")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write(text.replace("workers: 1", "workers: 2"))
+    refused = lab.start([os.path.join(left.binaries, "rocegwd"), "--config", other, *left.daemon_options], title="another rocegwd",
+                        namespace=left.namespace)
+    if refused.wait(30) != 3 or not is_ready(lab, left, left.daemon):
+        raise LabError(f"a pod with other workers: exit status {refused.returncode}:\n{refused.output[-1000:]}")
+    goes_on(client)
+    status, text = run_in_container_of(lab, left.daemon, "rocegwctl", "--socket", left.grpc_socket, "status")
+    if status != 0 or "\ntake-overs 3, " not in text or not client.running:
+        raise LabError(f"exit status {status}: {text}\n{client.output[-1000:]}")
+    client.signal(signal.SIGKILL)
+    client.wait(20)
+    server.wait(30)
+    print("a pod takes over from the running one of its node, three times", flush=True)
+
+
+def goes_on(client):
+    seen = client.output.count("ping data")
+    eventually("pings going on", lambda: client.output.count("ping data") > seen + 10)
 
 
 def end_of_a_pod(lab, left, right):
@@ -137,6 +201,7 @@ def tour(lab, binaries, images):
     os.chown(controller.directory, 65532, 65532)
     controller.start()
     for host in (left, right):
+        host.daemon_options = container_of_the_chart()["args"][2:]
         host.start_gateway()
         Agent(lab, host, in_roots).join(controller.join_file(host.name)).start()
     controller.ctl("apply", "-f", "-", "--wait", stdin=POOL)
@@ -160,6 +225,7 @@ def tour(lab, binaries, images):
         if client.returncode != 0 or text.count("ping data: ") != 20 or server.wait(30) != 0:
             raise LabError(f"rping:\n{text[-1000:]}\n{server.output[-1000:]}")
         print(f"rping in the client's root {' '.join(way) or 'preloaded'}: 20 pings compared", flush=True)
+    roll(lab, left, right)
     end_of_a_pod(lab, left, right)
 
 

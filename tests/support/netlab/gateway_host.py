@@ -39,6 +39,7 @@ class GatewayHost(Host):
         self.grpc_socket = os.path.join(self.directory, "grpc.sock")
         self.config = os.path.join(self.directory, "rocegwd.yaml")
         self.daemon = None
+        self.daemon_options = []  # words of the daemon's command besides its configuration
         self.launcher = [os.path.join(binaries, "rocegw-run"), "--"]  # words before those of a verbs program
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"name: {name}\n"
@@ -56,8 +57,8 @@ class GatewayHost(Host):
 
     def start_gateway(self, timeout=60):
         """Starts the daemon and returns when it says that it is ready (sd_notify)."""
-        self.daemon = start_daemon(self.lab, [os.path.join(self.binaries, "rocegwd"), "--config", self.config],
-                                   self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
+        words = [os.path.join(self.binaries, "rocegwd"), "--config", self.config, *self.daemon_options]
+        self.daemon = start_daemon(self.lab, words, self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
         return self
 
     def take_over(self, timeout=60):
