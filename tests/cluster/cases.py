@@ -219,21 +219,32 @@ class Cases:
         return self._delete("gateway", self.nodes[0], survives=False)
 
     def upgrade(self):
-        self.cluster.helm("upgrade", self.options.release, *self.chart_arguments(), "--set", "agent.podLabels.tried=upgrade")
-        self._await_labelled_agents("upgrade")
-        self.await_slots()
+        """Agents and gateways are renewed under traffic of two pods: the chart's gateways take over from one another."""
+        with self.pair():
+            self.exchange()
+            self.start_traffic()
+            self.cluster.helm("upgrade", self.options.release, *self.chart_arguments(), "--set",
+                              "agent.podLabels.tried=upgrade,gateway.podLabels.tried=upgrade")
+            for component in ("agent", "gateway"):
+                self._await_labelled(component, "upgrade")
+            if self.traffic_end():
+                raise Failed(f"the running program ended: {self.traffic_end()}")
+            self.await_slots()
+            self.exchange()
+        return "the running program noticed nothing"
 
-    def _await_labelled_agents(self, value):
+    def _await_labelled(self, component, value):
         def renewed():
-            pods = [self.cluster.get("pod", pod, "--namespace", self.own) for pod in self.components("agent")]
+            pods = [self.cluster.get("pod", pod, "--namespace", self.own) for pod in self.components(component)]
             return pods and all(one["metadata"]["labels"].get("tried") == value for one in pods) and all(
                 self.cluster.is_ready(self.own, one["metadata"]["name"]) for one in pods)
 
-        self.cluster.wait("agents are renewed", renewed, 300)
+        self.cluster.wait(f"{component}s are renewed", renewed, 300)
 
     def rollback(self):
         self.cluster.helm("rollback", self.options.release, "--namespace", self.own)
-        self._await_labelled_agents(None)
+        for component in ("agent", "gateway"):
+            self._await_labelled(component, None)
         with self.pair():
             self.exchange()
 

@@ -33,7 +33,7 @@ class FakeCluster(Cluster):
     def _components(self):
         for component, count in (("controller", 1), ("agent", 2), ("gateway", 2)):
             for i in range(count):
-                labels = {"component": component, **(self.labels if component == "agent" else {})}
+                labels = {"component": component, **(self.labels if component != "controller" else {})}
                 yield {"metadata": {"name": f"{component}-{i}", "namespace": "t", "labels": labels},
                        "spec": {"nodeName": f"n{i + 1}"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
@@ -47,6 +47,8 @@ class FakeCluster(Cluster):
         if verb in ("install", "upgrade"):
             self.history.append(self.labels)
             self.labels = {"tried": "upgrade"} if verb == "upgrade" else {}
+            if verb == "upgrade" and "gateway ends traffic" in self.faults:
+                self.traffic = "cma event RDMA_CM_EVENT_DISCONNECTED\nexit status 255\n"
         if verb == "rollback":
             self.labels = self.history[-1]
         self.released = verb != "uninstall"

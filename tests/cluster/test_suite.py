@@ -55,6 +55,11 @@ class Suite(unittest.TestCase):
         self.assertEqual(table.count("not run"), len(Cases.ORDER) - 1)
         self.assertEqual(sorted(fake.objects), [("node", "", "n1"), ("node", "", "n2")])
 
+    def test_an_upgrade_that_ends_a_running_program_fails(self):
+        status, table = run(FakeCluster({"gateway ends traffic"}), "--case", "upgrade")
+        self.assertEqual(status, 1)
+        self.assertRegex(table, r"upgrade +FAILED +0 +the running program ended")
+
     def test_what_helm_leaves_is_found(self):
         status, table = run(FakeCluster({"leftover"}), "--case", "uninstall")
         self.assertEqual(status, 1)
