@@ -9,7 +9,7 @@ from netlab.daemon import start_daemon
 from netlab.job import run
 
 _MIB = 1 << 20
-DONOR_PORT, MOUNT_PORT, COPIED_PORT = 7476, 7477, 7478
+DONOR_PORT, MOUNT_PORT, COPIED_PORT, PASSING_PORT = 7476, 7477, 7478, 7479
 
 
 class RemoteMemory:
@@ -64,6 +64,14 @@ class RemoteMemory:
         """A mount that the donor refuses."""
         self._left.start([self._left.program("rocegw-memory"), "mount", self._folder, "--size", "1MiB", "--slab", "1MiB", "--tenant",
                           "nobody", "--donor", self._right.address4, "--metrics", ""]).wait(60)
+
+    def come_and_go(self):
+        """One more mount that writes a page, so that it gets a lease, and ends."""
+        mount = self._mount("passing", PASSING_PORT)
+        with open(mount.path, "wb", buffering=0) as file:
+            file.write(bytes(4096))
+            os.fsync(file.fileno())
+        mount.stop()
 
     def lose_donor(self):
         self._fleet.kill(self.donor)

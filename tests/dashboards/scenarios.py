@@ -484,6 +484,7 @@ def steps(fleet, prometheus):
                     doing=lambda: (memory.touch(memory.plain), memory.touch(memory.copied)))
         until_fires("RocegwMemoryDiskCopyFails", doing=lambda: memory.touch(memory.copied))
         until_shows(rising("rocegw_memory_sessions_refused_total"), doing=memory.ask_without_quota)
+        until_shows(rising("rocegw_memory_leases_granted_total"), doing=memory.come_and_go)
         memory.lose_donor()
         until_fires("RocegwMemoryPagesLost", "RocegwMemoryLacksReplicas",
                     doing=lambda: (memory.read(memory.plain), memory.read(memory.copied)))

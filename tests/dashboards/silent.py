@@ -3,7 +3,6 @@
 
 # (uid of the dashboard, title of the panel, legend)
 SILENT_PANELS = {
-    ("rocegw-remote-memory", "New sessions", "{{instance}} leases"): "a lease at a donor's first scrape has no rate",
     ("rocegw-control-plane", "Addresses refused", "{{reason}}"): "no host of the scenarios names another one's addresses",
     ("rocegw-channels", "Half-open ones ended", "{{node}}"): "only when all numbers of channels are taken",
     ("rocegw-channels", "Half-open ones ended", "{{node}} to prove their address first"): "only when many channels are half open",

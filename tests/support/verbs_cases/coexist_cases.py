@@ -5,12 +5,15 @@ another network namespace. Programs with our library find both."""
 import contextlib
 import re
 
+from netlab.fleet import eventually
+
 from .case import Case, expect
 from .tool_cases import run_tool
 
 _DIRECTORY = "/run/gw"
 # In a network namespace of its own, where the gateway talks to itself. No program has a route there.
 _GATEWAY = "10.88.0.1"
+_METRICS_PORT = 7474
 _START = f"""set -e
 mkdir -p {_DIRECTORY}
 cat > {_DIRECTORY}/rocegwd.yaml <<END
@@ -21,6 +24,7 @@ ports:
   - {{name: port0, mode: udp, interface: lo}}
 attach_socket: {{path: {_DIRECTORY}/attach.sock, mode: 0666}}
 grpc_socket: {{path: {_DIRECTORY}/grpc.sock}}
+metrics: {{address: "127.0.0.1:{_METRICS_PORT}"}}
 dpdk: {{huge_pages: off}}
 END
 exec unshare -n sh -c 'ip link set lo up
@@ -33,7 +37,7 @@ def _gateway_in(guest):
     daemon = guest.start_plain(_START)
     try:
         daemon.expect(r"is ready", 60)
-        yield
+        yield daemon
     finally:
         daemon.signal(15)
         daemon.wait(20)
@@ -128,6 +132,43 @@ def _devices(pair):
         expect(job.wait(30) == 0 and re.search(r"2 HCAs.*rocegw0.*rxe0", job.output, re.DOTALL), job.output)
 
 
+# The clock that wakes the machine counts whole seconds.
+_ASLEEP_S = 5
+_SUSPEND = f"""echo 0 >/sys/class/rtc/rtc0/wakealarm && echo +{_ASLEEP_S} >/sys/class/rtc/rtc0/wakealarm &&
+echo mem >/sys/power/state"""
+_SUSPENDED = "cat /sys/power/suspend_stats/success"
+_LIVE = f"busybox wget -q -O - http://127.0.0.1:{_METRICS_PORT}/livez"
+
+
+def _suspend(pair):
+    """The machine sleeps (suspend to RAM) under traffic and wakes: programs go on, new ones connect, no thread passes for stuck."""
+    guest = pair.right
+    with _gateway_in(guest) as gateway:
+        both = _WithLibrary(guest)
+        port = guest.fresh_port()
+        server = both.start([*_rping("-s", "0.0.0.0", port), "-P"])
+        client = None
+        try:
+            server.expect("rdma_listen", 30)
+            client = both.start(["rping", "-c", "-p", str(port), "-a", _GATEWAY, "-C", "1000000", "-V", "-v"])
+            client.expect("ping data: ", 30)
+            before = int(guest.run_plain(_SUSPENDED))
+            guest.run_plain(_SUSPEND)
+            expect(int(guest.run_plain(_SUSPENDED)) == before + 1, "the machine did not sleep")
+            seen = client.output.count("ping data: ")
+            eventually("pings after the sleep", lambda: client.output.count("ping data: ") > seen + 10, 30)
+            expect("ok" in guest.run_plain(f"nsenter -t $(pidof -s rocegwd) -n {_LIVE}"), "/livez")
+            job = both.start(_rping("-c", _GATEWAY, port))
+            expect(job.wait(30) == 0, f"{job.title}:\n{job.output}\nserver:\n{server.output}")
+            expect("stuck" not in gateway.output, gateway.output[-3000:])
+        finally:
+            for job in (client, server):
+                if job is not None:
+                    job.signal(9)
+                    job.wait(10)
+    return f"asleep for {_ASLEEP_S} s"
+
+
 def coexist_cases():
-    return [Case("coexist.devices", 4200, _devices, "gateway"), Case("coexist.one_listener", 4200, _one_listener, "gateway"),
+    return [Case("coexist.devices", 4200, _devices, "gateway"), Case("coexist.suspend", 4200, _suspend, "gateway"), Case("coexist.one_listener", 4200, _one_listener, "gateway"),
             Case("coexist.addresses", 4200, _addresses, "gateway")]

@@ -2,7 +2,6 @@
 """Cases of remote memory over two kinds of devices: the session on one side, the donor on the other. The right host is a guest with
 soft-RoCE; the left one has a gateway, or is such a guest as well."""
 
-import os
 import signal
 
 from ..case import Case, expect
@@ -61,11 +60,11 @@ def _donor_killed(pair):
 
 # far_program in a cgroup that holds half of its memory.
 _IN_CGROUP = """mkdir -p /tmp/cgroup && mount -t cgroup2 none /tmp/cgroup && echo +memory >/tmp/cgroup/cgroup.subtree_control &&
-mkdir /tmp/cgroup/small && echo 8388608 >/tmp/cgroup/small/memory.max && echo $$ >/tmp/cgroup/small/cgroup.procs && exec far_program"""
+mkdir /tmp/cgroup/small && echo 8388608 >/tmp/cgroup/small/memory.max && echo $$ >/tmp/cgroup/small/cgroup.procs && exec far_program pageable"""
 
 
 def _swap_nbd(pair):
-    """The guest's kernel has the driver nbd (by hand, as it may lack memory on a crowded machine): it swaps to a device over the socket of rocegw-memory swap, donors on both sides."""
+    """The guest's kernel has the driver nbd: it swaps to a device over the socket of rocegw-memory swap, donors on both sides."""
     guest = pair.right
     here, there = _donate(pair.left), _donate(guest)
     swap = guest.start([guest.program("rocegw-memory"), "swap", "--size", "28MiB", "--slab", "1MiB", "--replicas", "2", "--metrics", "",
@@ -92,5 +91,4 @@ def _swap_nbd(pair):
 
 
 def far_peer_cases():
-    by_hand = [Case("far.swap_nbd", 4200, _swap_nbd)] if os.environ.get("ROCEGW_FAR_SWAP_NBD") else []
-    return [*by_hand, _transfers("left", "right"), _transfers("right", "left"), Case("far.peer_killed", 4200, _donor_killed)]
+    return [Case("far.swap_nbd", 4200, _swap_nbd), _transfers("left", "right"), _transfers("right", "left"), Case("far.peer_killed", 4200, _donor_killed)]
