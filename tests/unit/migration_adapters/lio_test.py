@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Linux's iSCSI target in the adapter iser, on a folder that behaves like LIO's part of configfs: a new target, access list or
-portal has its attributes at once, and goes with them. The kernel itself was not run."""
+portal has its attributes at once, and goes with them. tests/interop/lio_paths runs the kernel itself."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters")]
 
-from rocegw_adapter import lio  # noqa: E402
+from rocegw_adapter import configfs, lio  # noqa: E402
 from rocegw_adapter.protocol import Problem  # noqa: E402
 
 IQN = "iqn.2026-11.com.example:disk"
@@ -44,8 +44,8 @@ class Target(unittest.TestCase):
         self.root = tempfile.mkdtemp(prefix="rocegw-lio-")
         self.addCleanup(shutil.rmtree, self.root)
         self.enabled_with = []  # what a target had when it was enabled
-        for name, value in (("os", OsOfConfigfs(self)), ("CONFIGFS", self.root), ("write", self.write_as_kernel)):
-            patch = mock.patch.object(lio, name, value)
+        for module, name, value in ((configfs, "os", OsOfConfigfs(self)), (lio, "CONFIGFS", self.root), (configfs, "write", self.write_as_kernel)):
+            patch = mock.patch.object(module, name, value)
             patch.start()
             self.addCleanup(patch.stop)
         os.makedirs(self.path("core", "iblock_0", "disk"))
@@ -153,7 +153,7 @@ class Target(unittest.TestCase):
                 fake = OsOfConfigfs(self)
                 fake.mkdir, fake.symlink = counted("mkdir"), counted("symlink")
                 finished = False
-                with mock.patch.object(lio, "os", fake):
+                with mock.patch.object(configfs, "os", fake):
                     try:
                         self.target.add(RNIC, MACHINES)
                         finished = True

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "agent", "migration", "adapters")]
 
-from rocegw_adapter import nvmet  # noqa: E402
+from rocegw_adapter import configfs, nvmet  # noqa: E402
 from rocegw_adapter.backup import Backup  # noqa: E402
 from rocegw_adapter.protocol import Problem  # noqa: E402
 
@@ -42,8 +42,8 @@ class Target(unittest.TestCase):
         self.root = tempfile.mkdtemp(prefix="rocegw-nvmet-")
         self.addCleanup(shutil.rmtree, self.root)
         self.linked_as = []  # ANA states of a port when hosts could first see it
-        for name, value in (("os", OsOfConfigfs(self)), ("CONFIGFS", self.root)):
-            patch = mock.patch.object(nvmet, name, value)
+        for module, name, value in ((nvmet, "os", OsOfConfigfs(self)), (configfs, "os", OsOfConfigfs(self)), (nvmet, "CONFIGFS", self.root)):
+            patch = mock.patch.object(module, name, value)
             patch.start()
             self.addCleanup(patch.stop)
         os.makedirs(self.path("subsystems", NQN, "namespaces", "1"))

@@ -5,7 +5,9 @@ portal has the kernel's flag "iser". What targetcli saved for the next start is 
 import os
 import re
 
+from . import configfs
 from .addresses import bracketed
+from .configfs import children, make, read
 from .protocol import failed
 
 CONFIGFS = os.environ.get("ROCEGW_LIO", "/sys/kernel/config/target")
@@ -14,40 +16,6 @@ LINK = "rocegw"  # name of the links that this adapter makes; the kernel does no
 # Attributes of a target about who gets in, which the adapter's own target answers by access lists.
 OF_ACCESS = {"authentication", "generate_node_acls", "cache_dynamic_acls", "demo_mode_write_protect", "demo_mode_discovery",
              "prod_mode_write_protect"}
-
-
-def read(*parts):
-    with open(os.path.join(*parts), encoding="ascii") as file:
-        return file.read().strip("\0\n ")
-
-
-def write(text, *parts):
-    with open(os.path.join(*parts), "w", encoding="ascii") as file:
-        file.write(text)
-
-
-def children(*parts):
-    folder = os.path.join(*parts)
-    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-
-
-def make(*parts):
-    """Makes a folder unless it is there: a call that comes again finds what the first one made."""
-    folder = os.path.join(*parts)
-    if not os.path.isdir(folder):
-        os.mkdir(folder)
-    return folder
-
-
-def link(source, folder):
-    if not any(os.path.islink(os.path.join(folder, name)) for name in children(folder)):
-        os.symlink(source, os.path.join(folder, LINK))
-
-
-def unlink_all(folder):
-    for name in children(folder):
-        if os.path.islink(os.path.join(folder, name)):
-            os.unlink(os.path.join(folder, name))
 
 
 class LioTarget:
@@ -72,9 +40,7 @@ class LioTarget:
 
     def _stores(self, group):
         """What the unit of a target leads to: one backing store, or nothing yet."""
-        folder = os.path.join(group, "lun", self.unit)
-        links = [os.path.join(folder, name) for name in children(folder)]
-        return [os.path.realpath(link) for link in links if os.path.islink(link)]
+        return configfs.links(os.path.join(group, "lun", self.unit))
 
     def _has_store(self, group):
         return self._stores(group) == [os.path.realpath(self.store)]
@@ -124,7 +90,7 @@ class LioTarget:
             for attribute in children(other, "attrib"):
                 value = read(other, "attrib", attribute)
                 if attribute not in OF_ACCESS and read(group, "attrib", attribute) != value:
-                    write(value, group, "attrib", attribute)
+                    configfs.write(value, group, "attrib", attribute)
             return
 
     def add(self, path, initiators):
@@ -134,17 +100,17 @@ class LioTarget:
         self.find(path)
         self._copy_attributes(group)
         # The named machines alone get in, without a password, as the target that they use now lets them.
-        write("0", group, "attrib", "authentication")
-        write("0", group, "attrib", "generate_node_acls")
-        link(self.store, make(group, "lun", self.unit))
+        configfs.write("0", group, "attrib", "authentication")
+        configfs.write("0", group, "attrib", "generate_node_acls")
+        configfs.link(self.store, make(group, "lun", self.unit), LINK)
         for name in initiators:
             make(group, "acls", name)
-            link(os.path.join(group, "lun", self.unit), make(group, "acls", name, self.unit))
+            configfs.link(os.path.join(group, "lun", self.unit), make(group, "acls", name, self.unit), LINK)
         portal = make(group, "np", self._portal(path))
         if path["transport"] != "tcp" and read(portal, "iser") != "1":
-            write("1", portal, "iser")
+            configfs.write("1", portal, "iser")
         if read(group, "enable") != "1":
-            write("1", group, "enable")
+            configfs.write("1", group, "enable")
         if not self.is_complete(path):
             raise failed(f"{path['iqn']} is not complete")
 
@@ -162,22 +128,20 @@ class LioTarget:
         group = self.find(path)
         if group is None:
             self.expect_plain(path)
-            if os.path.isdir(os.path.join(CONFIGFS, "iscsi", path["iqn"])):
-                os.rmdir(os.path.join(CONFIGFS, "iscsi", path["iqn"]))
+            configfs.remove(CONFIGFS, "iscsi", path["iqn"])
             return
         if self.sessions(path):
             return
         self.expect_plain(path)
-        write("0", group, "enable")
+        configfs.write("0", group, "enable")
         for portal in children(group, "np"):
-            os.rmdir(os.path.join(group, "np", portal))
+            configfs.remove(group, "np", portal)
         for name in children(group, "acls"):
             for unit in [unit for unit in children(group, "acls", name) if unit.startswith("lun_")]:
-                unlink_all(os.path.join(group, "acls", name, unit))
-                os.rmdir(os.path.join(group, "acls", name, unit))
-            os.rmdir(os.path.join(group, "acls", name))
-        unlink_all(os.path.join(group, "lun", self.unit))
-        if os.path.isdir(os.path.join(group, "lun", self.unit)):
-            os.rmdir(os.path.join(group, "lun", self.unit))
-        os.rmdir(group)
-        os.rmdir(os.path.dirname(group))
+                configfs.unlink_all(os.path.join(group, "acls", name, unit))
+                configfs.remove(group, "acls", name, unit)
+            configfs.remove(group, "acls", name)
+        configfs.unlink_all(os.path.join(group, "lun", self.unit))
+        configfs.remove(group, "lun", self.unit)
+        configfs.remove(group)
+        configfs.remove(os.path.dirname(group))

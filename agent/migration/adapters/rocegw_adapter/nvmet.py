@@ -5,22 +5,14 @@ the node is a port, which has an ANA state for each ANA group."""
 import os
 import re
 
+from . import configfs
 from .addresses import canonical, host_and_port, is_endpoint, text_of
+from .configfs import children, make, read
 from .protocol import failed, inconclusive
 
 CONFIGFS = os.environ.get("ROCEGW_NVMET", "/sys/kernel/config/nvmet")
 ATTRIBUTES = ("addr_trtype", "addr_adrfam", "addr_traddr", "addr_trsvcid")
 MOST_PORTS = 1024
-
-
-def read(*parts):
-    with open(os.path.join(*parts), encoding="ascii") as file:
-        return file.read().strip()
-
-
-def write(text, *parts):
-    with open(os.path.join(*parts), "w", encoding="ascii") as file:
-        file.write(text)
 
 
 class NvmetTarget:
@@ -38,7 +30,7 @@ class NvmetTarget:
         namespaces = os.path.join(self.subsystem, "namespaces")
         if not os.path.isdir(namespaces):
             raise failed(f"the target has no subsystem {self.nqn}")
-        names = sorted(os.listdir(namespaces))
+        names = children(namespaces)
         disabled = [name for name in names if read(namespaces, name, "enable") != "1"]
         if disabled or not names:
             raise failed(f"namespaces that are not enabled: {', '.join(disabled) or 'there is none'}")
@@ -49,7 +41,7 @@ class NvmetTarget:
         """Folder of the port with this address, linked or not; None when there is none."""
         ports = os.path.join(CONFIGFS, "ports")
         wanted = [address["trtype"], address["adrfam"], address["traddr"], address["trsvcid"]]
-        for name in sorted(os.listdir(ports)):
+        for name in children(ports):
             if [canonical(read(ports, name, attribute)) for attribute in ATTRIBUTES] == wanted:
                 return os.path.join(ports, name)
         return None
@@ -71,9 +63,9 @@ class NvmetTarget:
         if port is None:
             raise failed(f"the target has no port {text_of(address)}")
         groups = os.path.join(port, "ana_groups")
-        for group in sorted(os.listdir(groups)):
+        for group in children(groups):
             if read(groups, group, "ana_state") != state:
-                write(state, groups, group, "ana_state")
+                configfs.write(state, groups, group, "ana_state")
 
     def add(self, address):
         """Makes the port; hosts see it only when it is inaccessible already."""
@@ -81,10 +73,10 @@ class NvmetTarget:
         if port is None:
             port = self._make_port()
             # A new port has group 1; the namespaces' other groups exist on all ports or on none.
-            write("inaccessible", port, "ana_groups", "1", "ana_state")
+            configfs.write("inaccessible", port, "ana_groups", "1", "ana_state")
             for attribute, value in (("addr_adrfam", "adrfam"), ("addr_trtype", "trtype"), ("addr_trsvcid", "trsvcid"),
                                      ("addr_traddr", "traddr")):
-                write(address[value], port, attribute)
+                configfs.write(address[value], port, attribute)
         if not os.path.islink(self._link(port)):
             if set(os.listdir(os.path.join(port, "subsystems"))) - {self.nqn}:
                 raise failed(f"port {text_of(address)} serves other subsystems, whose ANA state would change: "
@@ -119,12 +111,11 @@ class NvmetTarget:
     def _copy_groups(self, port):
         """The new port needs an entry for each ANA group that any port of the subsystem has."""
         ports = os.path.join(CONFIGFS, "ports")
-        for other in sorted(os.listdir(ports)):
+        for other in children(ports):
             if not os.path.islink(self._link(os.path.join(ports, other))):
                 continue
-            for group in os.listdir(os.path.join(ports, other, "ana_groups")):
-                if not os.path.isdir(os.path.join(port, "ana_groups", group)):
-                    os.mkdir(os.path.join(port, "ana_groups", group))
+            for group in children(ports, other, "ana_groups"):
+                make(port, "ana_groups", group)
 
     def remove(self, address):
         """Unlinks the subsystem, and removes the port if no other subsystem uses it; also a port that never got its address."""
@@ -139,10 +130,10 @@ class NvmetTarget:
         if os.path.islink(self._link(port)):
             os.unlink(self._link(port))
         if not os.listdir(os.path.join(port, "subsystems")):
-            for group in os.listdir(os.path.join(port, "ana_groups")):
+            for group in children(port, "ana_groups"):
                 if group != "1":
-                    os.rmdir(os.path.join(port, "ana_groups", group))
-            os.rmdir(port)
+                    configfs.remove(port, "ana_groups", group)
+            configfs.remove(port)
 
     # Connections ------------------------------------------------------------------------------------------------------
 
