@@ -91,6 +91,22 @@ class Units(unittest.TestCase):
         self.properties["MainPID"] = "0"
         self.assertEqual(self.call("verify")["text"], "kv-rdma.service has no main process")
 
+    def test_the_way_back_prefers_the_old_path_before_the_new_one_drains(self):
+        """A program that reads its configuration anew goes on with the new path until the old configuration is there."""
+        path = os.path.join(self.folder, "kv.conf")
+        for name, text in ((path, "tcp"), (path + ".gateway", "rdma")):
+            with open(name, "w", encoding="ascii") as file:
+                file.write(text)
+        self.text.pop("units")
+        self.text["files"] = [{"path": path, "tcp": path, "gateway": path + ".gateway"}]
+        before = self.call("backup")["config_hash"]
+        self.assertNotEqual(self.call("switch")["config_hash"], before)
+        for _ in range(2):
+            self.assertEqual(self.call("switch-back")["config_hash"], before)
+        with open(path, encoding="ascii") as file:
+            self.assertEqual(file.read(), "tcp")
+        self.assertEqual(self.call("restore")["config_hash"], before)
+
 
 if __name__ == "__main__":
     unittest.main()
