@@ -119,7 +119,7 @@ class Proof:
     def seen(self, name):
         return json.loads(self.migrate("status", name, "-o", "json"))["migration"]
 
-    def await_state(self, name, *states, timeout=240):
+    def await_state(self, name, *states, timeout=600):
         try:
             return eventually(" or ".join(states), lambda: self.seen(name)["state"] in states and self.seen(name), timeout)
         except LabError as error:

@@ -242,5 +242,5 @@ def prepare_image(lab, cache, agent, programs, options=()):
     initramfs = lab.path("initramfs")
     root = run([os.path.join(_GUEST_SOURCE, "find-kernel"), os.path.abspath(os.path.join(cache, "kernel"))],
                timeout=300).splitlines()[-1]
-    run([os.path.join(_GUEST_SOURCE, "build-initramfs"), *options, root, initramfs, agent, *programs])
+    run([os.path.join(_GUEST_SOURCE, "build-initramfs"), *options, root, initramfs, agent, *programs], timeout=300)
     return root, initramfs
