@@ -3,13 +3,15 @@
 """Gateways are replaced by new processes in a row while programs are attached: idle programs with many queue pairs, and pairs of
 programs whose queue pairs carry verified data. Then the old process or the new one is killed at random moments of take-overs. Shows
 the pauses and what they consist of, and memory before and after. Fails when a message is lost, repeated or wrong, when a program
-ends, when no gateway is left, or when the p99 of the pause misses the gate. Needs root."""
+ends, when no gateway is left, or when the p99 of the pause misses the gate. With --previous, take-overs go from another build to this
+one and back, under programs that have the other build's library. Needs root."""
 
 import argparse
 import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -42,9 +44,15 @@ class Bench:
         self.arguments = arguments
         self.binaries = os.path.abspath(arguments.binaries)
         total = arguments.qps + arguments.loaded + 64
-        self.left, self.right = gateway_pair(lab, self.binaries, workers=arguments.workers,
+        # Builds whose daemon comes next on the left, in turns.
+        self.builds = [self.binaries]
+        if arguments.previous:
+            self.builds.append(os.path.abspath(arguments.previous))
+        self.left, self.right = gateway_pair(lab, self.builds[-1], workers=arguments.workers,
                                              settings=LIMITS.format(arguments.sessions + 64, total))
         for host in (self.left, self.right):
+            # The programs of the benchmark are of this build.
+            host.program = lambda name: os.path.join(self.binaries, name)
             host.start_gateway()
         self.idle = []
         self.traffic = []
@@ -73,12 +81,18 @@ class Bench:
 
     def take_over(self):
         old = self.left.daemon
+        self.builds.append(self.builds.pop(0))
+        self.left.binaries = self.builds[-1]
         self.left.take_over()
         self.pauses.append(int(PAUSE.search(self.left.log()).group(1)) / 1000)
         for log in (old.output, self.left.log()):
             for name, took in steps_of(log).items():
                 self.steps.setdefault(name, []).append(took)
         self.check_programs()
+
+    def version(self, binaries=None):
+        return subprocess.run([os.path.join(binaries or self.binaries, "rocegwd"), "--version"], check=True, capture_output=True,
+                              text=True).stdout.strip()
 
     def end_programs(self):
         """Messages of all pairs of programs; the longest silence of one in ms."""
@@ -98,6 +112,7 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binaries", default=os.path.join(ROOT, "build", "release", "bin"))
+    parser.add_argument("--previous", help="bin folder of another build, such as that of the previous commit")
     parser.add_argument("--sessions", type=int, default=1000, help="idle programs")
     parser.add_argument("--qps", type=int, default=10000, help="queue pairs of the idle programs together; as many regions")
     parser.add_argument("--loaded", type=int, default=64, help="queue pairs with verified data")
@@ -112,7 +127,8 @@ def main():
         bench = Bench(lab, arguments)
         bench.start_programs()
         # The first process has made the objects; those that follow have read them.
-        bench.take_over()
+        for _ in bench.builds:
+            bench.take_over()
         bench.pauses.clear()
         before = bench.left.memory_mib()["VmRSS"]
         for _ in range(arguments.rounds):
@@ -120,23 +136,27 @@ def main():
             time.sleep(0.05)
         after = bench.left.memory_mib()["VmRSS"]
         messages, longest = bench.end_programs()
-        kills = TakeOverKills(bench.left, bench.right)
+        kills = TakeOverKills(bench.left, bench.right) if arguments.kills else None
         for _ in range(arguments.kills):
             kills.one()
-        kills.end()
+        if kills:
+            kills.end()
     pauses = bench.pauses
     print(f"{arguments.sessions} programs with {arguments.qps} queue pairs, {arguments.loaded} more under load ({arguments.kinds}); "
           f"{len(pauses)} take-overs")
     print(f"pause in ms: p50 {percentile(pauses, 0.5):.0f}, p99 {percentile(pauses, 0.99):.0f}, longest {max(pauses):.0f}; "
           f"longest silence of a program {longest:.0f} ms")
+    if arguments.previous:
+        print(f"{bench.version()}, in turns with {bench.version(arguments.previous)}")
     print(f"{messages} messages, 0 lost, 0 wrong, 0 disconnects; resident MiB {before:.0f}, then {after:.0f}")
-    print(f"{arguments.kills} kills, one gateway left after each: {kills.text()}")
+    if kills:
+        print(f"{arguments.kills} kills, one gateway left after each: {kills.text()}")
     for name, values in bench.steps.items():
         print(f"  {name:<28} p50 {percentile(values, 0.5):7.1f} ms   longest {max(values):7.1f} ms")
     if arguments.json:
         with open(arguments.json, "w", encoding="ascii") as file:
-            json.dump({"pauses_ms": pauses, "longest_silence_ms": longest, "messages": messages, "steps_ms": bench.steps, "kills": kills.counts,
-                       "rss_mb": [before, after], "arguments": vars(arguments)}, file)
+            json.dump({"pauses_ms": pauses, "longest_silence_ms": longest, "messages": messages, "steps_ms": bench.steps,
+                       "kills": kills.counts if kills else {}, "rss_mb": [before, after], "arguments": vars(arguments)}, file)
     if percentile(pauses, 0.99) > arguments.gate_ms:
         raise SystemExit(f"p99 of the pause is {percentile(pauses, 0.99):.0f} ms, above {arguments.gate_ms:.0f} ms")
 
