@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Linux's iSCSI target in the adapter iser, on a folder that behaves like LIO's part of configfs: a new target, access list or
-portal has its attributes at once, and goes with them. tests/interop/lio_paths runs the kernel itself."""
+portal has its attributes at once, and goes with them. tests/interop/lio_paths runs it before the kernel itself."""
 
 import os
 import shutil
