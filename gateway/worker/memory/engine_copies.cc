@@ -62,17 +62,12 @@ bool EngineCopies::TakeWrite(WorkerSession& session, const memory::MemoryOp& op,
   EngineOps& taken = session.engine;
   if (taken.ops.size() == kMostOps || Overlaps(taken, op)) return false;
   const bool given = GiveToEngine(session, op);
-  if (!given) {
-    memory::WriteHead(op);
-    ++session.counts.direct_operations;
-    session.counts.direct_bytes += op.length;
-  }
   if (taken.ops.empty()) taken.begin = taken.end = op.direct;
   taken.begin = std::min<const uint8_t*>(taken.begin, op.direct);
   taken.end = std::max<const uint8_t*>(taken.end, op.direct + op.length);
   taken.ops.push_back(op);
   taken.notes.push_back({.tag = tag});
-  taken.heads.push_back(given ? EngineOps::Head::kInFlight : EngineOps::Head::kWritten);
+  taken.heads.push_back(given ? EngineOps::Head::kInFlight : EngineOps::Head::kForProcessor);
   return true;
 }
 
@@ -95,8 +90,6 @@ bool EngineCopies::GiveToEngine(WorkerSession& session, const memory::MemoryOp& 
     queue_->Start();
     queued_ = 0;
   }
-  counters_.memory_engine_operations.Add();
-  counters_.memory_engine_bytes.Add(length);
   return true;
 }
 
@@ -117,6 +110,10 @@ void EngineCopies::End(uint32_t cookie, bool copied) {
   free_.push_back(cookie);
   EngineOps& taken = slot.session->engine;
   taken.heads[slot.op] = copied ? EngineOps::Head::kWritten : EngineOps::Head::kFailed;
+  if (copied) {
+    counters_.memory_engine_operations.Add();
+    counters_.memory_engine_bytes.Add(memory::HeadLength(taken.ops[slot.op]));
+  }
   --taken.in_flight;
   --slot.session->account->engine_copies;
 }
@@ -154,18 +151,38 @@ void EngineCopies::Await(const EngineOps& taken) {
   }
 }
 
+// Makes the copies that the engine did not get, each while the cache lines of the next one arrive.
+void EngineCopies::CopyOthers(WorkerSession& session) {
+  EngineOps& taken = session.engine;
+  const auto is_other = [&](size_t i) { return taken.heads[i] == EngineOps::Head::kForProcessor; };
+  size_t next = 0;
+  const auto find_next = [&] {
+    while (next < taken.ops.size() && !is_other(next)) ++next;
+  };
+  for (find_next(); next < taken.ops.size();) {
+    const size_t i = next++;
+    find_next();
+    if (next < taken.ops.size()) memory::PrefetchDirect(taken.ops[next]);
+    memory::WriteHead(taken.ops[i]);
+    taken.heads[i] = EngineOps::Head::kWritten;
+    ++session.counts.direct_operations;
+    session.counts.direct_bytes += taken.ops[i].length;
+  }
+}
+
 void EngineCopies::Finish(WorkerSession& session) {
   EngineOps& taken = session.engine;
-  if (taken.in_flight != 0) {
-    if (queued_ != 0) queue_->Start();
-    queued_ = 0;
-    Await(taken);
-  }
+  if (queued_ != 0) queue_->Start();
+  queued_ = 0;
+  CopyOthers(session);
+  if (taken.in_flight != 0) Await(taken);
   for (size_t i = 0; i < taken.ops.size(); ++i) {
     if (taken.heads[i] == EngineOps::Head::kFailed) {
       memory::WriteHead(taken.ops[i]);
       taken.heads[i] = EngineOps::Head::kWritten;
       counters_.memory_engine_failed_operations.Add();
+      ++session.counts.direct_operations;
+      session.counts.direct_bytes += taken.ops[i].length;
     }
     memory::WriteTail(taken.ops[i]);
   }

@@ -50,8 +50,9 @@ class EngineCopies {
     return in_use_ && TakeWrite(session, op, tag);
   }
 
-  // Ends the session's copies: waits for the engine, makes copies that failed, and stores the last
-  // bytes of published writes. All its operations are executed then.
+  // Ends the session's copies: makes those that the engine did not get, waits for the engine, makes
+  // copies that failed, and stores the last bytes of published writes. All its operations are
+  // executed then.
   void Finish(WorkerSession& session);
 
  private:
@@ -66,6 +67,7 @@ class EngineCopies {
   bool GiveToEngine(WorkerSession& session, const memory::MemoryOp& op);
   bool Poll();
   void End(uint32_t cookie, bool copied);
+  void CopyOthers(WorkerSession& session);
   void Await(const EngineOps& taken);
   void GiveUp();
 

@@ -43,7 +43,7 @@ struct CopierBatch {
 // Direct writes of a burst that uses a copy engine, in their order. By index: the operation, its
 // note, and the state of all its bytes but the last ones (memory::WriteTail).
 struct EngineOps {
-  enum class Head : uint8_t { kInFlight, kWritten, kFailed };
+  enum class Head : uint8_t { kInFlight, kForProcessor, kWritten, kFailed };
   std::vector<memory::MemoryOp> ops;
   std::vector<AccessNote> notes;
   std::vector<Head> heads;

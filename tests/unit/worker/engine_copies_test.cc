@@ -166,7 +166,14 @@ TEST_P(EngineCopiesTest, FailedCopies_AreMadeByTheProcessor) {
   Write(from, 0, 0, kLength);
   ASSERT_TRUE(Complete(from, 1));
   EXPECT_TRUE(Arrived(0, 0, kLength));
-  EXPECT_GT(Count(&metrics::WorkerCounters::memory_engine_failed_operations), 5u);
+  const uint64_t failed = Count(&metrics::WorkerCounters::memory_engine_failed_operations);
+  EXPECT_GT(failed, 5u);
+  EXPECT_EQ(Count(&metrics::WorkerCounters::memory_engine_operations) + failed, queue_->added())
+      << "what failed does not count as written by the engine";
+  EXPECT_EQ(Count(&metrics::WorkerCounters::memory_engine_operations) +
+                Count(&metrics::WorkerCounters::memory_direct_operations),
+            200u)
+      << "each piece is written once";
 }
 
 // Copies of two sessions are under way when the engine stops. Takes the second after which it is
