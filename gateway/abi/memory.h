@@ -138,7 +138,13 @@ struct rocegw_import_region {
 
 /* Since minor 15: an allocation in the memory of a GPU. A registration in such a region must lie in
  * it completely; its key grants no atomics. */
-enum rocegw_device_kind { ROCEGW_DEVICE_CUDA = 1 };
+enum rocegw_device_kind {
+  ROCEGW_DEVICE_CUDA = 1,
+  ROCEGW_DEVICE_HIP = 2,
+  /* The request comes with a descriptor of the allocation, and the handle means nothing. */
+  ROCEGW_DEVICE_CUDA_DESCRIPTOR = 3,
+  ROCEGW_DEVICE_HIP_DESCRIPTOR = 4
+};
 struct rocegw_import_device {
   struct rocegw_request header;
   uint32_t kind; /* enum rocegw_device_kind */
@@ -146,7 +152,8 @@ struct rocegw_import_device {
   uint64_t address;   /* of the allocation in the client */
   uint64_t length;    /* bytes of it */
   uint8_t device[16]; /* UUID of the GPU */
-  uint8_t handle[64]; /* CUipcMemHandle */
+  /* CUipcMemHandle, hipIpcMemHandle_t; means nothing to a gateway in the program's own process */
+  uint8_t handle[64];
 };
 
 #endif /* ROCEGW_ABI_MEMORY_H */

@@ -76,7 +76,7 @@ enum rocegw_message {
   ROCEGW_MSG_TAKE_AHS = 41,
   ROCEGW_MSG_GIVE_AHS = 42,
   ROCEGW_MSG_IMPORT_REGION = 43, /* descriptor: a dma-buf; answered as CREATE_REGION */
-  ROCEGW_MSG_IMPORT_DEVICE = 44, /* answered as CREATE_REGION */
+  ROCEGW_MSG_IMPORT_DEVICE = 44, /* descriptor: by its kind; answered as CREATE_REGION */
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,

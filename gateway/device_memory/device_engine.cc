@@ -14,10 +14,9 @@
 
 namespace rocegw::device_memory {
 
-StatusOr<std::shared_ptr<DeviceEngine>> DeviceEngine::Open(std::shared_ptr<const Cuda> cuda,
-                                                           const CuUuid& device,
-                                                           Duration patience) {
-  std::shared_ptr<DeviceEngine> engine(new DeviceEngine(std::move(cuda), device, patience));
+StatusOr<std::shared_ptr<DeviceEngine>> DeviceEngine::Open(std::shared_ptr<const Driver> driver,
+                                                           Wish wish) {
+  std::shared_ptr<DeviceEngine> engine(new DeviceEngine(std::move(driver), std::move(wish)));
   Status prepared = engine->MakeContext();
   if (prepared.ok()) prepared = engine->Prepare();
   if (!prepared.ok()) return prepared;
@@ -25,49 +24,90 @@ StatusOr<std::shared_ptr<DeviceEngine>> DeviceEngine::Open(std::shared_ptr<const
 }
 
 Status DeviceEngine::MakeContext() {
-  auto device = cuda_->Find(device_);
+  auto device = driver_->Find(wish_.device);
   if (!device.ok()) return device.status();
-  if (cuda_->create_context(&context_, 0, *device) != kCuSuccess) {
+  ordinal_ = *device;
+  context_ = wish_.context;
+  if (context_ != nullptr) return OkStatus();
+  if (driver_->create_context(&context_, 0, ordinal_) != kCuSuccess) {
     context_ = nullptr;
-    return {ENOMEM, "CUDA: cuCtxCreate fails"};
+    return driver_->Error(ENOMEM, "no context");
   }
   // A new context is the current one of the thread that made it.
   CuContext popped = nullptr;
-  cuda_->pop_context(&popped);
+  driver_->pop_context(&popped);
   return OkStatus();
 }
 
 Status DeviceEngine::Prepare() {
-  const CurrentContext current(*cuda_, context_);
+  const CurrentContext current(*driver_, context_);
   void* staging = nullptr;
   const bool prepared =
-      current.ok() && cuda_->create_stream(&stream_, kCuStreamNonBlocking) == kCuSuccess &&
-      cuda_->create_event(&event_, kCuEventDisableTiming) == kCuSuccess &&
-      cuda_->allocate_host(&staging, kStagingBytes, kCuHostPortable) == kCuSuccess;
-  if (!prepared) return {ENOMEM, "CUDA: no stream, event or pinned memory"};
+      current.ok() && driver_->create_stream(&stream_, kCuStreamNonBlocking) == kCuSuccess &&
+      driver_->create_event(&event_, kCuEventDisableTiming) == kCuSuccess &&
+      driver_->allocate_host(&staging, kStagingBytes, kCuHostPortable) == kCuSuccess;
+  if (!prepared) return driver_->Error(ENOMEM, "no stream, event or pinned memory");
   staging_ = static_cast<uint8_t*>(staging);
   return OkStatus();
 }
 
-DeviceEngine::~DeviceEngine() {
-  // The end of a lost device's context would free staging memory that the device may still use.
-  if (context_ == nullptr || lost()) return;
+DeviceEngine::~DeviceEngine() { End(); }
+
+bool DeviceEngine::IsFor(const CuUuid& device, CuContext context) const {
+  return std::memcmp(&wish_.device, &device, sizeof device) == 0 && wish_.context == context;
+}
+
+void DeviceEngine::End() {
+  if (ended_) return;
+  ended_ = true;
+  bool freed = true;
+  if (context_ != nullptr) Call(wish_.calls, [&] { freed = Free(); });
+  if (wish_.costs != nullptr && !freed) wish_.costs->Keep();
+  wish_.costs.reset();
+}
+
+bool DeviceEngine::Free() {
+  const std::lock_guard<std::mutex> lock(in_use_);
+  Loss loss = loss_.exchange(Loss::kFailed, std::memory_order_acq_rel);
+  if (loss == Loss::kSilent) {
+    // The copies may have ended since.
+    const CurrentContext current(*driver_, context_);
+    const CuResult result = current.ok() ? driver_->query_event(event_) : kCuNotReady;
+    if (result == kCuNotReady) return false;
+    loss = result == kCuSuccess ? Loss::kNone : Loss::kFailed;
+  }
+  bool freed = true;
   {
-    const CurrentContext current(*cuda_, context_);
-    if (current.ok()) {
-      if (event_ != nullptr) cuda_->destroy_event(event_);
-      if (stream_ != nullptr) cuda_->destroy_stream(stream_);
-      if (staging_ != nullptr) cuda_->free_host(staging_);
+    const CurrentContext current(*driver_, context_);
+    // Calls in a context that failed do nothing; its end frees all that it had.
+    if (current.ok() && loss == Loss::kNone) {
+      if (event_ != nullptr) driver_->destroy_event(event_);
+      if (stream_ != nullptr) driver_->destroy_stream(stream_);
+      if (staging_ != nullptr) freed = driver_->free_host(staging_) == kCuSuccess;
+    } else if (wish_.context != nullptr) {
+      // The program ends, or has ended, its context.
+      freed = false;
     }
   }
-  cuda_->destroy_context(context_);
+  if (wish_.context == nullptr) freed = driver_->destroy_context(context_) == kCuSuccess;
+  if (wish_.primary) driver_->release_primary(ordinal_);
+  return freed;
 }
 
 size_t DeviceEngine::Execute(std::span<memory::MemoryOp> ops, CuPointer memory, uint64_t address) {
   if (lost()) return 0;
-  const CurrentContext current(*cuda_, context_);
+  size_t done = 0;
+  Call(wish_.calls, [&] { done = ExecuteHere(ops, memory, address); });
+  return done;
+}
+
+size_t DeviceEngine::ExecuteHere(std::span<memory::MemoryOp> ops, CuPointer memory,
+                                 uint64_t address) {
+  const std::lock_guard<std::mutex> lock(in_use_);
+  if (lost()) return 0;
+  const CurrentContext current(*driver_, context_);
   if (!current.ok()) {
-    lost_.store(true, std::memory_order_release);
+    loss_.store(Loss::kFailed, std::memory_order_release);
     return 0;
   }
   Cursor done;
@@ -102,10 +142,10 @@ DeviceEngine::Cursor DeviceEngine::Begin(std::span<memory::MemoryOp> ops, Cursor
       const CuPointer at = memory + (op.address - address) + from.offset;
       CuResult result = kCuSuccess;
       if (op.kind == memory::OpKind::kRead) {
-        result = cuda_->copy_to_host(stage, at, length, stream_);
+        result = driver_->copy_to_host(stage, at, length, stream_);
       } else {
         std::memcpy(stage, op.buffer + from.offset, length);
-        result = cuda_->copy_to_device(at, stage, length, stream_);
+        result = driver_->copy_to_device(at, stage, length, stream_);
       }
       if (result != kCuSuccess) {
         *failed = true;
@@ -120,11 +160,12 @@ DeviceEngine::Cursor DeviceEngine::Begin(std::span<memory::MemoryOp> ops, Cursor
 }
 
 bool DeviceEngine::Await() {
-  CuResult result = cuda_->record_event(event_, stream_);
+  CuResult result = driver_->record_event(event_, stream_);
   if (result == kCuSuccess) {
     const TimePoint begun = MonotonicNow();
-    result = cuda_->query_event(event_);
-    for (uint32_t round = 0; result == kCuNotReady && MonotonicNow() - begun < patience_; ++round) {
+    result = driver_->query_event(event_);
+    for (uint32_t round = 0; result == kCuNotReady && MonotonicNow() - begun < wish_.patience;
+         ++round) {
       // Small copies take microseconds. Longer ones are no reason to keep a processor busy.
       if (round < 200) {
         ::sched_yield();
@@ -132,10 +173,12 @@ bool DeviceEngine::Await() {
         const timespec pause{0, 20'000};
         ::nanosleep(&pause, nullptr);
       }
-      result = cuda_->query_event(event_);
+      result = driver_->query_event(event_);
     }
   }
-  if (result != kCuSuccess) lost_.store(true, std::memory_order_release);
+  if (result != kCuSuccess) {
+    loss_.store(result == kCuNotReady ? Loss::kSilent : Loss::kFailed, std::memory_order_release);
+  }
   return result == kCuSuccess;
 }
 

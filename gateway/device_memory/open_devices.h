@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that one session uses: CUDA, and an engine for each device that has buffers. Opening may
-// take seconds (CUDA's start, a context), so the session's call queue does it: one thread at a
-// time.
+// Devices that one session uses: the drivers' libraries, and an engine for each device that has
+// buffers. Opening may take seconds (the driver's start, a context), so the session's call queue
+// does it: one thread at a time.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,21 +15,36 @@ namespace rocegw::device_memory {
 
 class OpenDevices {
  public:
-  // library: CUDA's driver library, by name or path.
-  explicit OpenDevices(std::string library) : library_(std::move(library)) {}
+  explicit OpenDevices(DriverLibraries libraries, CallDriver calls = {})
+      : libraries_(std::move(libraries)), calls_(std::move(calls)) {}
 
-  // Opens an allocation. Buffers of one device share its engine, which ends with the last of them;
-  // after the loss of the device the next buffer gets a new one.
-  StatusOr<std::shared_ptr<DeviceBuffer>> Open(const CuUuid& device,
-                                               const DeviceBuffer::Place& place);
+  struct Wish {
+    DriverKind kind = DriverKind::kCuda;
+    CuUuid device{};
+    DeviceBuffer::Place place;
+    // Costs of the engine, if the opening makes one.
+    std::shared_ptr<EngineCosts> costs;
+  };
+  // Opens an allocation. Buffers of one device share its engine, which ends with the last of them.
+  // After the loss of the device the next buffer gets a new engine.
+  StatusOr<std::shared_ptr<DeviceBuffer>> Open(const Wish& wish);
 
  private:
-  Status Load();
-  // Returns the engine of the device; nullptr: none works.
-  std::shared_ptr<DeviceEngine> Find(const CuUuid& device);
+  struct Context {
+    CuContext context = nullptr;
+    bool primary = false;
+  };
 
-  const std::string library_;
-  std::shared_ptr<const Cuda> cuda_;
+  StatusOr<std::shared_ptr<DeviceBuffer>> OpenHere(const Wish& wish);
+  Status Load(DriverKind kind);
+  // Finds the context of an address of this process.
+  StatusOr<Context> ContextOf(const Driver& driver, const Wish& wish);
+  // Returns the engine of the device; nullptr: none works.
+  std::shared_ptr<DeviceEngine> Find(DriverKind kind, const CuUuid& device, CuContext context);
+
+  const DriverLibraries libraries_;
+  const CallDriver calls_;
+  std::array<std::shared_ptr<const Driver>, 2> drivers_;
   std::vector<std::weak_ptr<DeviceEngine>> engines_;
 };
 

@@ -57,7 +57,8 @@ Status ClientMemory::Replace(UniqueFd memory) {
 
 const std::shared_ptr<device_memory::OpenDevices>& ClientMemory::devices() {
   if (devices_ == nullptr) {
-    devices_ = std::make_shared<device_memory::OpenDevices>(services_.options.cuda_library);
+    devices_ = std::make_shared<device_memory::OpenDevices>(services_.options.drivers,
+                                                            services_.options.call_driver);
   }
   return devices_;
 }
@@ -69,14 +70,13 @@ Status ClientMemory::StartCopierIfNeeded(tenant::Pool& pool) {
 
 Status ClientMemory::StartCopier(tenant::Pool& pool) {
   const size_t workers = services_.workers.worker_count();
-  auto remains = std::make_shared<CopierRemains>();
-  tenant::Charge& heap = remains->charges.emplace_back();
+  tenant::Charge heap;
   if (const int error =
           services_.rules.Take(pool, Resource::kHeapBytes, HeapOfCopier(workers), heap))
     return Status(error, "copier: limit of the pool");
   // The report may arrive after the pools are destroyed, so it does not hold the charges.
   const uint64_t number =
-      services_.returned_calls->Expect([weak = std::weak_ptr(remains), &services = services_] {
+      services_.returned_calls->Expect([weak = std::weak_ptr(remains_), &services = services_] {
         if (const auto known = weak.lock()) known->ended = true;
         if (services.on_copier_ended) services.on_copier_ended();
       });
@@ -88,8 +88,21 @@ Status ClientMemory::StartCopier(tenant::Pool& pool) {
   auto copier = memory::Copier::Start(space_, keepalive, {workers, 64, services_.wake_fds});
   if (!copier.ok()) return copier.status();
   copier_ = std::move(*copier);
-  remains_ = std::move(remains);
+  remains_->ended = false;
+  remains_->charges.push_back(std::move(heap));
   return OkStatus();
+}
+
+std::shared_ptr<device_memory::EngineCosts> ClientMemory::KeepDevice(DeviceCharges charges) {
+  const uint64_t device = remains_->next_device++;
+  remains_->devices.emplace(device, std::move(charges));
+  const uint64_t number = services_.returned_calls->Expect(
+      [weak = std::weak_ptr(remains_), device, &services = services_] {
+        if (const auto known = weak.lock()) known->devices.erase(device);
+        if (services.on_copier_ended) services.on_copier_ended();
+      });
+  return std::make_shared<device_memory::EngineCosts>(
+      [returns = services_.returned_calls, number] { returns->Report(number); });
 }
 
 void ClientMemory::Release() {

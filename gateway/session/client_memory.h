@@ -5,6 +5,7 @@
 // the session; a blocked copier keeps what it needs beyond that.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,11 +32,19 @@ namespace rocegw::session {
 
 struct Services;
 
-// State of an ended session that a blocked copier keeps: the charges return to the pool when the
-// copier's thread has ended. Control thread.
+// Costs of a GPU for a session.
+using DeviceCharges = std::array<tenant::Charge, 2>;
+
+// State of an ended session that a blocked copier or a GPU keeps: charges return to the pool when
+// the copier's thread has ended, and those of a GPU when its engine has. An engine whose copies
+// never end keeps its charges for good. Control thread.
 struct CopierRemains {
-  bool ended = false;
+  bool ended = true;  // the copier's thread, or there was none
   std::vector<tenant::Charge> charges;
+  std::unordered_map<uint64_t, DeviceCharges> devices;  // by engine, until its end
+  uint64_t next_device = 0;
+
+  bool Waits() const { return !ended || !devices.empty(); }
 };
 
 class ClientMemory {
@@ -55,6 +64,8 @@ class ClientMemory {
   bool expects_devices() const { return expects_devices_; }
   // Devices that the session uses; the call queue opens buffers there.
   const std::shared_ptr<device_memory::OpenDevices>& devices();
+  // Keeps the charges for an engine until the returned object releases them.
+  std::shared_ptr<device_memory::EngineCosts> KeepDevice(DeviceCharges charges);
   // Executes operations on the buffer's addresses by its device. Needs a copier.
   void AddDevice(std::shared_ptr<device_memory::DeviceBuffer> buffer) {
     space_->Add(std::move(buffer));
@@ -83,11 +94,11 @@ class ClientMemory {
   // Keeps a charge until the copier's thread has ended; without a copier the charge stays with the
   // caller.
   void ReleaseWithCopier(tenant::Charge& charge) {
-    if (remains_ != nullptr) remains_->charges.push_back(std::move(charge));
+    if (copier_ != nullptr) remains_->charges.push_back(std::move(charge));
   }
   // Releases everything, after all workers have unlinked the session.
   void Release();
-  // Returns nullptr if the session has no copier. Valid after Release, too.
+  // Valid after Release, too.
   const std::shared_ptr<CopierRemains>& remains() const { return remains_; }
 
   // Hand-over to a gateway that takes over (hand_over/session_state.cc). The descriptor of client
@@ -121,7 +132,7 @@ class ClientMemory {
   std::shared_ptr<device_memory::OpenDevices> devices_;
   memory::DescriptorMemory* by_descriptor_ = nullptr;  // memory_, if it is of this kind
   std::unique_ptr<memory::Copier> copier_;
-  std::shared_ptr<CopierRemains> remains_;
+  const std::shared_ptr<CopierRemains> remains_ = std::make_shared<CopierRemains>();
 };
 
 }  // namespace rocegw::session

@@ -10,6 +10,7 @@
 
 #include "gateway/base/memory_placement.h"
 #include "gateway/base/time.h"
+#include "gateway/device_memory/open_devices.h"
 #include "gateway/memory/dma_buf.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/settings.h"
@@ -112,7 +113,9 @@ struct Options {
   bool trusted = true;  // workers may access client memory themselves
   bool remap_allowed = true;
   MemoryWay memory_way = MemoryWay::kAuto;
-  std::string cuda_library = "libcuda.so.1";  // loaded when a program registers a GPU's memory
+  device_memory::DriverLibraries drivers;  // loaded when a program registers a GPU's memory
+  // Makes all calls of drivers of GPUs; empty: any thread does.
+  device_memory::CallDriver call_driver;
   // Inspection of descriptors that programs register as dma-bufs.
   StatusOr<memory::DmaBuf> (*inspect_dma_buf)(int fd) = memory::InspectDmaBuf;
   Limits limits;

@@ -209,13 +209,12 @@ class AttachServer {
   struct Blocked {
     tenant::Pool* pool;
     std::shared_ptr<ClientCallQueue> call_queue;
-    std::shared_ptr<CopierRemains> copier;  // nullptr: the session had none
+    std::shared_ptr<CopierRemains> remains;
     std::vector<tenant::Charge> charges;
     SessionRow row;
 
     uint32_t CallsOut() const {
-      return static_cast<uint32_t>(call_queue->held()) +
-             (copier != nullptr && !copier->ended ? 1 : 0);
+      return static_cast<uint32_t>(call_queue->held()) + (remains->Waits() ? 1 : 0);
     }
   };
   std::vector<Blocked> blocked_;

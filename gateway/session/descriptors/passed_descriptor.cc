@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <array>
 #include <cerrno>
@@ -38,6 +39,22 @@ PassedDescriptor JudgeDmaBuf(UniqueFd& fd) {
   return passed;
 }
 
+// The driver's library finds out whether the file is of an allocation.
+PassedDescriptor JudgeDeviceMemory(UniqueFd& fd) {
+  constexpr unsigned kNvidia = 195;  // number of the driver's character devices (devices.txt)
+  PassedDescriptor passed;
+  struct stat file {};
+  const bool known =
+      memory::CheckDmaBuf(fd.get()).ok() || ::fcntl(fd.get(), F_GET_SEALS) >= 0 ||
+      (::fstat(fd.get(), &file) == 0 && S_ISCHR(file.st_mode) && major(file.st_rdev) == kNvidia);
+  if (known) {
+    passed.fd = std::move(fd);
+  } else {
+    passed.status = Status(EINVAL, "descriptor is not of a GPU's memory");
+  }
+  return passed;
+}
+
 // A descriptor with O_PATH keeps the inode, so that its number names no other file, and has nothing
 // to write back when it is closed. The inode is what the kernel has cached.
 PassedDescriptor JudgeFile(const UniqueFd& fd) {
@@ -64,6 +81,8 @@ PassedDescriptor Judge(UniqueFd& fd, const WantedDescriptor& wanted) {
       return JudgeEventChannel(fd, wanted.cookie);
     case PassedKind::kDmaBuf:
       return JudgeDmaBuf(fd);
+    case PassedKind::kDeviceMemory:
+      return JudgeDeviceMemory(fd);
     case PassedKind::kFile:
       return JudgeFile(fd);
     case PassedKind::kNone:

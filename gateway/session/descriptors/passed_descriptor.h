@@ -17,6 +17,8 @@ enum class PassedKind : uint8_t {
   kProcessMemory,  // /proc/PID/mem, open for reading and writing
   kEventChannel,   // the program's end of an event channel; nothing if it is another descriptor
   kDmaBuf,         // a dma-buf
+  // Memory that a driver of GPUs exported: a file of NVIDIA's driver, a dma-buf, or a memfd.
+  kDeviceMemory,
   // Any file, as a name: the daemon gets it with O_PATH, and its inode. The last close of a file
   // may end its file system, which may take any time.
   kFile,

@@ -21,9 +21,11 @@ inline constexpr uint64_t kDescriptorsOfPart = 2;
 constexpr uint64_t HeapOfCopier(size_t workers) { return uint64_t{workers} * (uint64_t{5} << 19); }
 // Heap of a remapped region: mappings and rows.
 inline constexpr uint64_t kHeapOfRegion = 2048;
-// Descriptors of an allocation in the memory of a GPU: files of the driver for its context, with a
-// margin.
+// Cost of a GPU for a session that has registered memory of it: files of the driver for its
+// context, and the context's memory in this process. The drivers say neither, and no machine of
+// this project has a GPU: both are assumptions with a margin.
 inline constexpr uint64_t kDescriptorsOfDevice = 32;
+inline constexpr uint64_t kHeapOfDeviceContext = uint64_t{64} << 20;
 // A mapping of pages of 4 KiB needs an entry of 8 bytes for each in the gateway's page tables. The
 // limit of remapped bytes bounds them for moved pages; a dma-buf is charged for them as heap.
 inline constexpr uint64_t kBytesPerByteOfPageTables = 512;

@@ -50,7 +50,8 @@ MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   const RemappedRegion* const region = session.objects().regions.Find(mr.region);
   row.way = WayOf(session, region);
   if (row.way == ROCEGW_MEMORY_DEVICE) {
-    row.reason = "CUDA device " + TextOf(region->device->engine().device());
+    row.reason = device_memory::NameOf(region->device->engine().driver().kind) +
+                 std::string(" device ") + TextOf(region->device->engine().device());
   } else if (row.way == ROCEGW_MEMORY_DMA_BUF) {
     row.reason = "exported by " + region->memory->exporter();
   } else if (row.way != ROCEGW_MEMORY_REMAPPED) {

@@ -21,6 +21,7 @@ class DeviceMemoryTest : public QpTest {
     QpTest::SetUp();
     library_ = dlopen(ROCEGW_FAKE_CUDA, RTLD_NOW);
     ASSERT_NE(nullptr, library_) << dlerror();
+    ASSERT_EQ(0, Cuda<int(unsigned)>("cuInit")(0));
     ASSERT_EQ(0, Cuda<int(void**, unsigned, int)>("cuCtxCreate_v2")(&cuda_context_, 0, 1));
     ASSERT_EQ(0, Cuda<int(uint64_t*, size_t)>("cuMemAlloc_v2")(&address_, kAllocation));
   }

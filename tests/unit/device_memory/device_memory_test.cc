@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of device memory, on a fake CUDA (tests/support/fake_cuda): order, batches, faults, and
+// Copies of device memory, on fake drivers (tests/support/fake_cuda): order, batches, faults, and
 // what a lost device does.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
@@ -33,40 +34,51 @@ class HostSpace final : public memory::MemorySpace {
   bool gone = false;
 };
 
-class DeviceMemory : public ::testing::Test {
+// Parameter: whose driver it is.
+class DeviceMemory : public ::testing::TestWithParam<DriverKind> {
  protected:
+  static const char* Library() {
+    return GetParam() == DriverKind::kCuda ? ROCEGW_FAKE_CUDA : ROCEGW_FAKE_HIP;
+  }
   void SetUp() override {
-    library_ = ::dlopen(ROCEGW_FAKE_CUDA, RTLD_NOW);
+    library_ = ::dlopen(Library(), RTLD_NOW);
     ASSERT_NE(library_, nullptr) << ::dlerror();
-    auto cuda = Cuda::Load(ROCEGW_FAKE_CUDA);
-    ASSERT_TRUE(cuda.ok()) << cuda.status().text();
-    cuda_ = *cuda;
+    auto driver = Driver::Load(GetParam(), Library());
+    ASSERT_TRUE(driver.ok()) << driver.status().text();
+    driver_ = *driver;
     Call<void(int)>("FakeCudaLose")(0);
     Call<void(int)>("FakeCudaWaits")(3);
     Call<void(int, int)>("FakeCudaFail")(0, -1);
     // The client: a context with an allocation.
-    ASSERT_EQ(cuda_->create_context(&context_, 0, 0), kCuSuccess);
+    ASSERT_EQ(driver_->create_context(&context_, 0, 0), kCuSuccess);
     address_ = Allocate(kLength);
     host_ = std::make_shared<HostSpace>();
     space_ = std::make_unique<DeviceSpace>(host_);
   }
   void TearDown() override {
     Call<void(int)>("FakeCudaLose")(0);
+    Call<void(int)>("FakeCudaWaits")(0);
     space_.reset();
     buffers_.clear();
-    for (const CuPointer one : allocated_) Call<int(CuPointer)>("cuMemFree_v2")(one);
-    cuda_->destroy_context(context_);
+    Call<void()>("FakeCudaEndOthers")();
+    for (const CuPointer one : allocated_)
+      Call<int(CuPointer)>(Name("cuMemFree_v2", "hipFree"))(one);
+    driver_->destroy_context(context_);
     CuContext popped = nullptr;
-    cuda_->pop_context(&popped);
+    driver_->pop_context(&popped);
   }
   template <typename Function>
   Function* Call(const char* name) {
     return reinterpret_cast<Function*>(::dlsym(library_, name));
   }
+  static const char* Name(const char* cuda, const char* hip) {
+    return GetParam() == DriverKind::kCuda ? cuda : hip;
+  }
   FakeCudaCounts Counts() { return Call<FakeCudaCounts()>("FakeCudaCount")(); }
   CuPointer Allocate(size_t length) {
     CuPointer address = 0;
-    EXPECT_EQ(Call<int(CuPointer*, size_t)>("cuMemAlloc_v2")(&address, length), kCuSuccess);
+    EXPECT_EQ(Call<int(CuPointer*, size_t)>(Name("cuMemAlloc_v2", "hipMalloc"))(&address, length),
+              kCuSuccess);
     allocated_.push_back(address);
     return address;
   }
@@ -77,12 +89,25 @@ class DeviceMemory : public ::testing::Test {
   }
   DeviceBuffer::Place PlaceOf(CuPointer address, uint64_t length) {
     DeviceBuffer::Place place{.address = address, .length = length};
-    EXPECT_EQ(Call<int(CuIpcHandle*, CuPointer)>("cuIpcGetMemHandle")(&place.handle, address),
+    EXPECT_EQ(Call<int(CuIpcHandle*, CuPointer)>(Name("cuIpcGetMemHandle", "hipIpcGetMemHandle"))(
+                  &place.handle, address),
               kCuSuccess);
     return place;
   }
+  static OpenDevices::Wish WishFor(const CuUuid& device, const DeviceBuffer::Place& place) {
+    OpenDevices::Wish wish{.kind = GetParam(), .device = device};
+    wish.place = place;
+    return wish;
+  }
+  // A wish whose costs set `released`.
+  OpenDevices::Wish Charged(const CuUuid& device, const DeviceBuffer::Place& place,
+                            bool& released) {
+    OpenDevices::Wish wish = WishFor(device, place);
+    wish.costs = std::make_shared<EngineCosts>([&released] { released = true; });
+    return wish;
+  }
   std::shared_ptr<DeviceEngine> Engine(Duration patience = Seconds(5)) {
-    auto engine = DeviceEngine::Open(cuda_, Uuid(), patience);
+    auto engine = DeviceEngine::Open(driver_, {.device = Uuid(), .patience = patience});
     EXPECT_TRUE(engine.ok()) << engine.status().text();
     return *engine;
   }
@@ -101,14 +126,15 @@ class DeviceMemory : public ::testing::Test {
   // The client's own view of its memory.
   std::vector<uint8_t> Read(CuPointer address, size_t length) {
     std::vector<uint8_t> bytes(length);
-    EXPECT_EQ(Call<int(void*, CuPointer, size_t)>("cuMemcpyDtoH_v2")(bytes.data(), address, length),
+    EXPECT_EQ(Call<int(void*, CuPointer, size_t)>(Name("cuMemcpyDtoH_v2", "hipMemcpyDtoH"))(
+                  bytes.data(), address, length),
               kCuSuccess);
     return bytes;
   }
   size_t Execute(std::vector<MemoryOp>& ops) { return space_->Execute(ops, counts_); }
 
   void* library_ = nullptr;
-  std::shared_ptr<const Cuda> cuda_;
+  std::shared_ptr<const Driver> driver_;
   CuContext context_ = nullptr;
   CuPointer address_ = 0;
   std::vector<CuPointer> allocated_;
@@ -124,13 +150,16 @@ std::vector<uint8_t> Pattern(size_t length, uint8_t seed) {
   return bytes;
 }
 
-TEST_F(DeviceMemory, Library_ThatIsNotThere_IsNoDevice) {
-  EXPECT_EQ(Cuda::Load("libcuda_of_nobody.so.1").status().error(), ENODEV);
-  EXPECT_EQ(Cuda::Load("libm.so.6").status().error(), ENODEV) << "another library";
-  EXPECT_EQ(DeviceEngine::Open(cuda_, Uuid(9)).status().error(), ENODEV) << "another device";
+TEST_P(DeviceMemory, Library_ThatIsNotThere_IsNoDevice) {
+  EXPECT_EQ(Driver::Load(GetParam(), "lib_of_nobody.so.1").status().error(), ENODEV);
+  EXPECT_EQ(Driver::Load(GetParam(), "libm.so.6").status().error(), ENODEV) << "another library";
+  EXPECT_TRUE(Driver::Load(GetParam(), std::string("lib_of_nobody.so.1,") + Library()).ok())
+      << "the second name of the list";
+  EXPECT_EQ(DeviceEngine::Open(driver_, {.device = Uuid(9)}).status().error(), ENODEV)
+      << "another device";
 }
 
-TEST_F(DeviceMemory, Handles_ReachTheirAllocationAlone) {
+TEST_P(DeviceMemory, Handles_ReachTheirAllocationAlone) {
   const int opened = Counts().opened;
   const auto engine = Engine();
   EXPECT_EQ(DeviceBuffer::Open(engine, PlaceOf(address_, kLength + 1)).status().error(), EINVAL)
@@ -140,7 +169,7 @@ TEST_F(DeviceMemory, Handles_ReachTheirAllocationAlone) {
   EXPECT_EQ(Counts().opened, opened) << "nothing stays open";
 }
 
-TEST_F(DeviceMemory, WritesAndReads_InOrder_OneEventForABatch) {
+TEST_P(DeviceMemory, WritesAndReads_InOrder_OneEventForABatch) {
   Register(Engine(), address_, kLength);
   std::vector<uint8_t> first = Pattern(10'000, 1);
   std::vector<uint8_t> second = Pattern(100, 90);
@@ -162,7 +191,7 @@ TEST_F(DeviceMemory, WritesAndReads_InOrder_OneEventForABatch) {
   EXPECT_EQ(counts_.device_bytes, 10'500u);
 }
 
-TEST_F(DeviceMemory, OperationsLongerThanStagingMemory) {
+TEST_P(DeviceMemory, OperationsLongerThanStagingMemory) {
   Register(Engine(), address_, kLength);
   std::vector<uint8_t> long_write = Pattern(2 * kStagingBytes + 12'345, 3);
   std::vector<uint8_t> long_read(long_write.size());
@@ -172,7 +201,7 @@ TEST_F(DeviceMemory, OperationsLongerThanStagingMemory) {
   EXPECT_EQ(long_read, long_write);
 }
 
-TEST_F(DeviceMemory, OtherAddresses_AreOrdinaryMemory_InOrder) {
+TEST_P(DeviceMemory, OtherAddresses_AreOrdinaryMemory_InOrder) {
   Register(Engine(), address_, kLength);
   std::vector<uint8_t> bytes(64);
   std::vector<MemoryOp> ops = {
@@ -182,7 +211,7 @@ TEST_F(DeviceMemory, OtherAddresses_AreOrdinaryMemory_InOrder) {
   EXPECT_EQ(host_->asked, (std::vector<uint64_t>{0x1000, address_ - 1, address_ + kLength}));
 }
 
-TEST_F(DeviceMemory, AtomicsAndRangesBeyondTheBuffer_Fault_AndReachNothing) {
+TEST_P(DeviceMemory, AtomicsAndRangesBeyondTheBuffer_Fault_AndReachNothing) {
   Register(Engine(), address_, kLength);
   std::vector<uint8_t> word = Pattern(8, 1);
   std::vector<MemoryOp> ops = {Op(OpKind::kWrite, address_, word),
@@ -193,7 +222,7 @@ TEST_F(DeviceMemory, AtomicsAndRangesBeyondTheBuffer_Fault_AndReachNothing) {
   EXPECT_TRUE(host_->asked.empty());
 }
 
-TEST_F(DeviceMemory, ARefusedCopy_FaultsAlone) {
+TEST_P(DeviceMemory, ARefusedCopy_FaultsAlone) {
   Register(Engine(), address_, kLength);
   std::vector<uint8_t> bytes = Pattern(8, 1);
   std::vector<uint8_t> read(8);
@@ -207,17 +236,17 @@ TEST_F(DeviceMemory, ARefusedCopy_FaultsAlone) {
   EXPECT_EQ(read, bytes);
 }
 
-TEST_F(DeviceMemory, AFreedAllocation_Faults) {
+TEST_P(DeviceMemory, AFreedAllocation_Faults) {
   const CuPointer other = Allocate(4096);
   Register(Engine(), other, 4096);
-  Call<int(CuPointer)>("cuMemFree_v2")(other);
+  Call<int(CuPointer)>(Name("cuMemFree_v2", "hipFree"))(other);
   allocated_.pop_back();
   std::vector<uint8_t> bytes(8);
   std::vector<MemoryOp> ops = {Op(OpKind::kRead, other, bytes)};
   EXPECT_EQ(Execute(ops), 0u);
 }
 
-TEST_F(DeviceMemory, ALostDevice_FaultsEverything_AndTheEndDoesNotWaitForIt) {
+TEST_P(DeviceMemory, ALostDevice_FaultsEverything_AndTheEndDoesNotWaitForIt) {
   Register(Engine(), address_, kLength);
   std::vector<uint8_t> bytes(8);
   std::vector<MemoryOp> ops = {Op(OpKind::kRead, address_, bytes)};
@@ -229,7 +258,7 @@ TEST_F(DeviceMemory, ALostDevice_FaultsEverything_AndTheEndDoesNotWaitForIt) {
   EXPECT_EQ(Execute(host), 1u) << "other memory is reached";
 }
 
-TEST_F(DeviceMemory, CopiesThatNeverEnd_AreGivenUp) {
+TEST_P(DeviceMemory, CopiesThatNeverEnd_AreGivenUp) {
   Register(Engine(Milliseconds(20)), address_, kLength);
   Call<void(int)>("FakeCudaWaits")(-1);
   std::vector<uint8_t> bytes(8);
@@ -237,14 +266,14 @@ TEST_F(DeviceMemory, CopiesThatNeverEnd_AreGivenUp) {
   EXPECT_EQ(Execute(ops), 0u);
 }
 
-TEST_F(DeviceMemory, BuffersOfADeviceShareItsContext_AndTheEndOfTheLastFreesIt) {
+TEST_P(DeviceMemory, BuffersOfADeviceShareItsContext_AndTheEndOfTheLastFreesIt) {
   const int contexts = Counts().contexts;
   const int opened = Counts().opened;  // including allocations of lost devices
   const CuPointer other = Allocate(4096);
-  OpenDevices devices(ROCEGW_FAKE_CUDA);
-  auto first = devices.Open(Uuid(), PlaceOf(address_, kLength));
-  auto second = devices.Open(Uuid(), PlaceOf(other, 4096));
-  auto elsewhere = devices.Open(Uuid(1), PlaceOf(other, 4096));
+  OpenDevices devices({ROCEGW_FAKE_CUDA, ROCEGW_FAKE_HIP});
+  auto first = devices.Open(WishFor(Uuid(), PlaceOf(address_, kLength)));
+  auto second = devices.Open(WishFor(Uuid(), PlaceOf(other, 4096)));
+  auto elsewhere = devices.Open(WishFor(Uuid(1), PlaceOf(other, 4096)));
   ASSERT_TRUE(first.ok() && second.ok() && elsewhere.ok());
   EXPECT_EQ(Counts().contexts, contexts + 2) << "one a device";
   EXPECT_EQ(Counts().opened, opened + 3);
@@ -254,12 +283,108 @@ TEST_F(DeviceMemory, BuffersOfADeviceShareItsContext_AndTheEndOfTheLastFreesIt) 
   elsewhere->reset();
   EXPECT_EQ(Counts().contexts, contexts);
   EXPECT_EQ(Counts().opened, opened);
-  EXPECT_EQ(OpenDevices("libcuda_of_nobody.so.1").Open(Uuid(), {}).status().error(), ENODEV);
+  OpenDevices none({"lib_of_nobody.so.1", "lib_of_nobody.so.2"});
+  EXPECT_EQ(none.Open(WishFor(Uuid(), {})).status().error(), ENODEV);
 }
 
-TEST_F(DeviceMemory, AfterTheLossOfADevice_NewBuffersWork) {
-  OpenDevices devices(ROCEGW_FAKE_CUDA);
-  auto lost = devices.Open(Uuid(), PlaceOf(address_, kLength));
+TEST_P(DeviceMemory, CostsOfAnEngine_ReturnWhenItEnds_AndAtOnceIfTheOpeningMadeNone) {
+  const CuPointer other = Allocate(4096);
+  OpenDevices devices({ROCEGW_FAKE_CUDA, ROCEGW_FAKE_HIP});
+  bool first_released = false;
+  bool second_released = false;
+  auto first = devices.Open(Charged(Uuid(), PlaceOf(address_, kLength), first_released));
+  auto second = devices.Open(Charged(Uuid(), PlaceOf(other, 4096), second_released));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE(second_released);
+  first->reset();
+  EXPECT_FALSE(first_released) << "the second buffer uses the engine";
+  second->reset();
+  EXPECT_TRUE(first_released);
+  bool failed_released = false;
+  auto invented = devices.Open(Charged(Uuid(), {.address = 1, .length = 1}, failed_released));
+  EXPECT_EQ(invented.status().error(), EINVAL);
+  EXPECT_TRUE(failed_released);
+}
+
+TEST_P(DeviceMemory, EngineThatFailed_GivesItsMemoryBack_AndOneWhoseCopiesNeverEndDoesNot) {
+  for (const bool silent : {false, true}) {
+    const FakeCudaCounts before = Counts();
+    bool released = false;
+    auto engine = DeviceEngine::Open(
+        driver_, {.device = Uuid(),
+                  .patience = Milliseconds(20),
+                  .costs = std::make_shared<EngineCosts>([&released] { released = true; })});
+    ASSERT_TRUE(engine.ok());
+    auto buffer = DeviceBuffer::Open(*engine, PlaceOf(address_, kLength));
+    ASSERT_TRUE(buffer.ok()) << buffer.status().text();
+    space_->Add(*buffer);
+    if (silent) {
+      Call<void(int)>("FakeCudaWaits")(-1);
+    } else {
+      Call<void(int)>("FakeCudaLose")(1);
+    }
+    std::vector<uint8_t> bytes(8);
+    std::vector<MemoryOp> ops = {Op(OpKind::kWrite, address_, bytes)};
+    EXPECT_EQ(Execute(ops), 0u);
+    Call<void(int)>("FakeCudaLose")(0);
+    space_->Remove(buffer->get());
+    buffer->reset();
+    engine->reset();
+    EXPECT_EQ(released, !silent);
+    EXPECT_EQ(Counts().pinned - before.pinned, silent ? 1 : 0);
+    EXPECT_EQ(Counts().contexts - before.contexts, silent ? 1 : 0);
+    EXPECT_EQ(Counts().opened - before.opened, silent ? 1 : 0);
+    Call<void(int)>("FakeCudaWaits")(3);
+  }
+}
+
+TEST_P(DeviceMemory, CopiesThatEndAfterAll_LetTheEngineEnd) {
+  const FakeCudaCounts before = Counts();
+  Register(Engine(Milliseconds(20)), address_, kLength);
+  Call<void(int)>("FakeCudaWaits")(-1);
+  std::vector<uint8_t> bytes(8);
+  std::vector<MemoryOp> ops = {Op(OpKind::kWrite, address_, bytes)};
+  EXPECT_EQ(Execute(ops), 0u);
+  Call<void(int)>("FakeCudaWaits")(0);
+  space_->Remove(buffers_.back().get());
+  buffers_.clear();
+  EXPECT_EQ(Counts().pinned, before.pinned);
+  EXPECT_EQ(Counts().contexts, before.contexts);
+}
+
+TEST_P(DeviceMemory, ContextThatIsDestroyed_IsALostDevice) {
+  const auto engine = Engine();
+  Register(engine, address_, kLength);
+  ASSERT_EQ(driver_->destroy_context(engine->context()), kCuSuccess);
+  std::vector<uint8_t> bytes(8);
+  std::vector<MemoryOp> ops = {Op(OpKind::kWrite, address_, bytes)};
+  EXPECT_EQ(Execute(ops), 0u);
+  EXPECT_TRUE(engine->lost());
+}
+
+TEST_P(DeviceMemory, AnErrorOfOneSession_LeavesTheOthers) {
+  const CuPointer other = Allocate(4096);
+  const auto engine = Engine();
+  Register(engine, other, 4096);
+  // Another session, on the other device: the fake lets one context a device open a process's
+  // handles.
+  auto elsewhere = DeviceEngine::Open(driver_, {.device = Uuid(1)});
+  ASSERT_TRUE(elsewhere.ok());
+  Register(*elsewhere, address_, kLength);
+  Call<int(CuPointer)>(Name("cuMemFree_v2", "hipFree"))(other);
+  allocated_.pop_back();
+  std::vector<uint8_t> bytes = Pattern(8, 1);
+  std::vector<MemoryOp> freed = {Op(OpKind::kWrite, other, bytes)};
+  EXPECT_EQ(Execute(freed), 0u);
+  EXPECT_TRUE(engine->lost());
+  std::vector<MemoryOp> ops = {Op(OpKind::kWrite, address_, bytes)};
+  EXPECT_EQ(Execute(ops), 1u);
+  EXPECT_EQ(Read(address_, 8), bytes);
+}
+
+TEST_P(DeviceMemory, AfterTheLossOfADevice_NewBuffersWork) {
+  OpenDevices devices({ROCEGW_FAKE_CUDA, ROCEGW_FAKE_HIP});
+  auto lost = devices.Open(WishFor(Uuid(), PlaceOf(address_, kLength)));
   ASSERT_TRUE(lost.ok());
   space_->Add(*lost);
   std::vector<uint8_t> bytes = Pattern(8, 4);
@@ -267,7 +392,7 @@ TEST_F(DeviceMemory, AfterTheLossOfADevice_NewBuffersWork) {
   Call<void(int)>("FakeCudaLose")(1);
   EXPECT_EQ(Execute(ops), 0u);
   Call<void(int)>("FakeCudaLose")(0);
-  auto again = devices.Open(Uuid(), PlaceOf(address_, kLength));
+  auto again = devices.Open(WishFor(Uuid(), PlaceOf(address_, kLength)));
   ASSERT_TRUE(again.ok());
   space_->Add(*again);
   EXPECT_EQ(Execute(ops), 1u) << "the buffer that was added last serves the address";
@@ -276,11 +401,145 @@ TEST_F(DeviceMemory, AfterTheLossOfADevice_NewBuffersWork) {
   EXPECT_EQ(Execute(ops), 0u) << "and the earlier one after it";
 }
 
-TEST_F(DeviceMemory, EndOfTheProcess_IsThatOfItsOrdinaryMemory) {
+TEST_P(DeviceMemory, EndOfTheProcess_IsThatOfItsOrdinaryMemory) {
   EXPECT_FALSE(space_->Gone());
   host_->gone = true;
   EXPECT_TRUE(space_->Gone());
 }
+
+// Memory of cuMemCreate, which is handed over by a descriptor.
+class SharedByDescriptor : public DeviceMemory {
+ protected:
+  static constexpr uint64_t kShared = uint64_t{4} << 20;
+  void SetUp() override {
+    DeviceMemory::SetUp();
+    struct {
+      int type = 1, handle_types = 1, location_type = 1, location = 0;
+    } properties;
+    ASSERT_EQ(Call<int(CuAllocation*, size_t, void*, unsigned long long)>(
+                  Name("cuMemCreate", "hipMemCreate"))(&allocation_, kShared, &properties, 0),
+              0);
+    ASSERT_EQ(driver_->reserve(&shared_, kShared, 0, 0, 0), 0);
+    ASSERT_EQ(driver_->map(shared_, kShared, 0, allocation_, 0), 0);
+    const CuAccess access{1, 0, 3};
+    ASSERT_EQ(driver_->set_access(shared_, kShared, &access, 1), 0);
+  }
+  void TearDown() override {
+    driver_->unmap(shared_, kShared);
+    driver_->free_reserved(shared_, kShared);
+    driver_->release(allocation_);
+    DeviceMemory::TearDown();
+  }
+  DeviceBuffer::Place Exported(uint64_t length = kShared) {
+    int descriptor = -1;
+    EXPECT_EQ(Call<int(void*, uint64_t, int, unsigned long long)>(
+                  Name("cuMemExportToShareableHandle", "hipMemExportToShareableHandle"))(
+                  &descriptor, allocation_, 1, 0),
+              0);
+    DeviceBuffer::Place place{.by = DeviceBuffer::Place::By::kDescriptor};
+    place.descriptor = std::make_shared<UniqueFd>(descriptor);
+    place.address = shared_;
+    place.length = length;
+    return place;
+  }
+
+  CuAllocation allocation_ = 0;
+  CuPointer shared_ = 0;
+};
+
+TEST_P(SharedByDescriptor, CopiesReachIt_AndTheEndClosesIt) {
+  const int opened = Counts().opened;
+  {
+    auto buffer = DeviceBuffer::Open(Engine(), Exported());
+    ASSERT_TRUE(buffer.ok()) << buffer.status().text();
+    space_->Add(*buffer);
+    std::vector<uint8_t> bytes = Pattern(100, 7);
+    std::vector<MemoryOp> ops = {Op(OpKind::kWrite, shared_ + kShared - 100, bytes)};
+    EXPECT_EQ(Execute(ops), 1u);
+    EXPECT_EQ(Read(shared_ + kShared - 100, 100), bytes);
+    EXPECT_EQ(Counts().opened, opened + 1);
+    space_->Remove(buffer->get());
+  }
+  EXPECT_EQ(Counts().opened, opened);
+}
+
+TEST_P(SharedByDescriptor, OtherDescriptorsAndLengths_AreRefused) {
+  const int opened = Counts().opened;
+  const auto engine = Engine();
+  EXPECT_EQ(DeviceBuffer::Open(engine, Exported(2 * kShared)).status().error(), EINVAL)
+      << "longer than the allocation";
+  EXPECT_EQ(DeviceBuffer::Open(engine, Exported(kShared - 1)).status().error(), EINVAL);
+  EXPECT_EQ(DeviceBuffer::Open(engine, Exported(0)).status().error(), EINVAL);
+  DeviceBuffer::Place other = Exported();
+  other.descriptor = std::make_shared<UniqueFd>(::memfd_create("another", MFD_CLOEXEC));
+  EXPECT_EQ(DeviceBuffer::Open(engine, other).status().error(), EINVAL) << "of no allocation";
+  EXPECT_EQ(Counts().opened, opened) << "nothing stays open";
+}
+
+// A gateway in the program's own process: the program's addresses and context.
+class OwnMemoryOfTheProcess : public DeviceMemory {
+ protected:
+  OpenDevices::Wish Own(CuPointer address, uint64_t length) {
+    OpenDevices::Wish wish = WishFor(Uuid(), {.by = DeviceBuffer::Place::By::kOwnAddress});
+    wish.place.address = address;
+    wish.place.length = length;
+    return wish;
+  }
+};
+
+TEST_P(OwnMemoryOfTheProcess, IsReachedInItsContext_WhereDriversMayBeCalled) {
+  const FakeCudaCounts before = Counts();
+  int calls = 0;
+  {
+    OpenDevices devices({ROCEGW_FAKE_CUDA, ROCEGW_FAKE_HIP},
+                        [&calls](const std::function<void()>& call) {
+                          ++calls;
+                          call();
+                        });
+    auto buffer = devices.Open(Own(address_, kLength));
+    ASSERT_TRUE(buffer.ok()) << buffer.status().text();
+    EXPECT_EQ(Counts().contexts, before.contexts) << "no context of the gateway's";
+    EXPECT_EQ(calls, 1);
+    space_->Add(*buffer);
+    std::vector<uint8_t> bytes = Pattern(100, 7);
+    std::vector<MemoryOp> ops = {Op(OpKind::kWrite, address_ + 9, bytes)};
+    EXPECT_EQ(Execute(ops), 1u);
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(Read(address_ + 9, 100), bytes);
+    EXPECT_EQ(devices.Open(Own(address_, kLength + 1)).status().error(), EINVAL);
+    EXPECT_EQ(devices.Open(Own(0x1000, 1)).status().error(), EINVAL);
+    space_->Remove(buffer->get());
+  }
+  EXPECT_EQ(Counts().pinned, before.pinned);
+  EXPECT_EQ(Counts().opened, before.opened);
+}
+
+TEST_P(OwnMemoryOfTheProcess, EndOfTheProgramsContext_IsALostDevice) {
+  CuContext context = nullptr;
+  ASSERT_EQ(driver_->create_context(&context, 0, 0), kCuSuccess);
+  const CuPointer other = Allocate(4096);
+  allocated_.pop_back();  // ends with its context
+  CuContext popped = nullptr;
+  driver_->pop_context(&popped);
+  OpenDevices devices({ROCEGW_FAKE_CUDA, ROCEGW_FAKE_HIP});
+  auto buffer = devices.Open(Own(other, 4096));
+  ASSERT_TRUE(buffer.ok()) << buffer.status().text();
+  space_->Add(*buffer);
+  ASSERT_EQ(driver_->destroy_context(context), kCuSuccess);
+  std::vector<uint8_t> bytes(8);
+  std::vector<MemoryOp> ops = {Op(OpKind::kRead, other, bytes)};
+  EXPECT_EQ(Execute(ops), 0u);
+  EXPECT_TRUE((*buffer)->engine().lost());
+  auto again = devices.Open(Own(address_, kLength));
+  EXPECT_TRUE(again.ok()) << "another context of the program works";
+  space_->Remove(buffer->get());
+}
+
+const auto kKinds = ::testing::Values(DriverKind::kCuda, DriverKind::kHip);
+const auto kNameOfKind = [](const auto& test) { return std::string(NameOf(test.param)); };
+INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemory, kKinds, kNameOfKind);
+INSTANTIATE_TEST_SUITE_P(Drivers, SharedByDescriptor, kKinds, kNameOfKind);
+INSTANTIATE_TEST_SUITE_P(Drivers, OwnMemoryOfTheProcess, kKinds, kNameOfKind);
 
 }  // namespace
 }  // namespace rocegw::device_memory

@@ -2,12 +2,16 @@
 // Registered memory of GPUs, on a fake CUDA (tests/support/fake_cuda): keys, charges, access by a
 // copier, and refusals.
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "gateway/abi/greeting.h"
 #include "gateway/memory/copier.h"
+#include "gateway/session/objects/session_costs.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
 #include "tests/unit/session/objects/objects_fixture.h"
 
@@ -24,21 +28,28 @@ class DeviceRegions : public ::testing::Test {
       : host(2, options), client(host) {}
   static session::Options FakeCuda() {
     session::Options options;
-    options.cuda_library = ROCEGW_FAKE_CUDA;
+    options.drivers = {ROCEGW_FAKE_CUDA, ROCEGW_FAKE_CUDA};
     return options;
   }
   void SetUp() override {
     library = ::dlopen(ROCEGW_FAKE_CUDA, RTLD_NOW);
     ASSERT_NE(library, nullptr) << ::dlerror();
     void* context = nullptr;
+    ASSERT_EQ(Call<int(unsigned)>("cuInit")(0), 0);
     ASSERT_EQ(Call<int(void**, unsigned, int)>("cuCtxCreate_v2")(&context, 0, 0), 0);
     ASSERT_EQ(Call<int(uint64_t*, size_t)>("cuMemAlloc_v2")(&address, kAllocation), 0);
+    Call<void(int)>("FakeCudaLose")(0);
+    Call<void(int)>("FakeCudaWaits")(3);
+    // A device that never answered keeps a context of an earlier test.
+    Call<void()>("FakeCudaEndOthers")();
+    pinned_before = Counts().pinned;
     ASSERT_TRUE(client.Hello());
     pd = client.AllocPd(client.OpenContext());
     client.AnswersTakeTime();  // another thread opens the allocation
   }
   void TearDown() override {
     EXPECT_EQ(host.BrokenRules(), std::vector<std::string>());
+    Call<void(int)>("FakeCudaWaits")(0);
     Call<int(uint64_t)>("cuMemFree_v2")(address);
   }
   template <typename Function>
@@ -73,6 +84,18 @@ class DeviceRegions : public ::testing::Test {
     reg.region_offset = offset;
     return client.Call<rocegw_mr_reply>(reg);
   }
+  // Writes six bytes by the session's copier.
+  std::unique_ptr<memory::Batch> Write() {
+    auto batch = std::make_unique<memory::Batch>();
+    batch->staging.assign(6, 'x');
+    memory::MemoryOp op{.kind = memory::OpKind::kWrite, .length = 6, .address = address + 100};
+    op.buffer = batch->staging.data();
+    batch->ops.push_back(op);
+    EXPECT_TRUE(On(0).link.copier->Submit(0, batch));
+    while ((batch = On(0).link.copier->Collect(0)) == nullptr) host.Settle();
+    return batch;
+  }
+  bool WriteFails() { return !Write()->failed.empty(); }
   uint64_t Used(session::Resource what) {
     return host.server->services().pools.gateway().used(what);
   }
@@ -83,6 +106,7 @@ class DeviceRegions : public ::testing::Test {
   void* library = nullptr;
   uint64_t address = 0;
   uint32_t pd = 0;
+  int pinned_before = 0;
 };
 
 TEST_F(DeviceRegions, Key_IsOfNoMappedMemory_AndGrantsNoAtomics) {
@@ -134,13 +158,7 @@ TEST_F(DeviceRegions, WithQueuePairsAndNoCopier_IsTooLate) {
 TEST_F(DeviceRegions, Copier_ReachesTheAllocation) {
   Register(Import(), 0, kAllocation);
   ASSERT_EQ(client.error(), 0);
-  auto batch = std::make_unique<memory::Batch>();
-  batch->staging.assign(6, 'x');
-  memory::MemoryOp op{.kind = memory::OpKind::kWrite, .length = 6, .address = address + 100};
-  op.buffer = batch->staging.data();
-  batch->ops.push_back(op);
-  ASSERT_TRUE(On(0).link.copier->Submit(0, batch));
-  while ((batch = On(0).link.copier->Collect(0)) == nullptr) host.Settle();
+  const auto batch = Write();
   EXPECT_TRUE(batch->failed.empty());
   EXPECT_EQ(batch->counts.device_bytes, 6u);
   char read[8] = {};
@@ -185,7 +203,7 @@ TEST_F(DeviceRegions, WrongPlaces_AreRefused_AndNothingStaysChargedOrOpen) {
   place.address = UINT64_MAX - 10;
   client.Call<rocegw_object_reply>(place);
   EXPECT_EQ(client.error(), EINVAL) << "beyond the address space";
-  for (const uint32_t kind : {0u, 2u, 7u}) {
+  for (const uint32_t kind : {0u, 5u, 7u}) {
     place = Place();
     place.kind = kind;
     client.Call<rocegw_object_reply>(place);
@@ -223,6 +241,57 @@ TEST_F(DeviceRegions, StagingMemoryAndBytesAreCharged_AndReturn) {
   EXPECT_EQ(Used(session::Resource::kRegisteredBytes), 0u);
 }
 
+TEST_F(DeviceRegions, ContextOfADevice_IsChargedOnce_AndReturnsWithItsLastRegion) {
+  const uint64_t heap = Used(session::Resource::kHeapBytes);
+  const uint64_t descriptors = Used(session::Resource::kDescriptors);
+  const uint32_t first = Import();
+  const uint64_t of_first = Used(session::Resource::kHeapBytes) - heap;
+  EXPECT_GE(of_first, session::kHeapOfDeviceContext + device_memory::kStagingBytes);
+  EXPECT_EQ(Used(session::Resource::kDescriptors) - descriptors, session::kDescriptorsOfDevice);
+  const uint32_t second = Import();
+  AwaitCalls();
+  EXPECT_LT(Used(session::Resource::kHeapBytes) - heap, of_first + device_memory::kStagingBytes);
+  EXPECT_EQ(Used(session::Resource::kDescriptors) - descriptors, session::kDescriptorsOfDevice);
+  client.Object(ROCEGW_MSG_DESTROY_REGION, first);
+  AwaitCalls();
+  EXPECT_EQ(Used(session::Resource::kDescriptors) - descriptors, session::kDescriptorsOfDevice);
+  client.Object(ROCEGW_MSG_DESTROY_REGION, second);
+  AwaitCalls();
+  EXPECT_EQ(Used(session::Resource::kDescriptors), descriptors);
+  EXPECT_LT(Used(session::Resource::kHeapBytes) - heap, session::kHeapOfDeviceContext)
+      << "the copier's heap stays";
+}
+
+TEST_F(DeviceRegions, DeviceThatIsLost_StaysWithItsProgram_AndTheNextRegistrationWorks) {
+  const uint32_t region = Import();
+  Register(region, 0, kAllocation);
+  Call<void(int)>("FakeCudaLose")(1);
+  EXPECT_TRUE(WriteFails());
+  Call<void(int)>("FakeCudaLose")(0);
+  const uint32_t again = Import();
+  ASSERT_EQ(client.error(), 0);
+  Register(again, 0, kAllocation);
+  EXPECT_FALSE(WriteFails());
+  EXPECT_EQ(Counts().pinned, pinned_before + 1) << "the lost context gave its memory back";
+}
+
+// The pool of a program pays for what a GPU may use for good.
+TEST_F(DeviceRegions, DeviceThatNeverAnswers_KeepsItsChargesBeyondTheProgram) {
+  Register(Import(), 0, kAllocation);
+  Call<void(int)>("FakeCudaWaits")(-1);
+  EXPECT_TRUE(WriteFails());
+  host.blocked_calls = 1;  // the session stays, for its charges
+  client.Disconnect();
+  host.Settle();
+  AwaitCalls();
+  while (memory::Copier::LiveThreads() != 0) host.Settle();
+  AwaitCalls();
+  EXPECT_EQ(Counts().pinned, pinned_before + 1);
+  EXPECT_GE(Used(session::Resource::kHeapBytes),
+            session::kHeapOfDeviceContext + device_memory::kStagingBytes);
+  EXPECT_GE(Used(session::Resource::kDescriptors), session::kDescriptorsOfDevice);
+}
+
 TEST_F(DeviceRegions, EndOfTheProgram_ClosesEverything) {
   const FakeCudaCounts before = Counts();
   Register(Import(), 0, kAllocation);
@@ -258,12 +327,59 @@ TEST_F(UntrustedPool, HandlesAreRefused_SinceTheyCanBeAnyones) {
   EXPECT_EQ(Counts().opened, opened);
 }
 
+// A descriptor is of the program that passes it.
+TEST_F(UntrustedPool, DescriptorsAreTaken_AndOtherFilesAreNot) {
+  constexpr uint64_t kShared = 2 << 20;
+  struct {
+    int type = 1, handle_types = 1, location_type = 1, location = 0;
+  } properties;
+  uint64_t handle = 0;
+  int exported = -1;
+  ASSERT_EQ((Call<int(uint64_t*, size_t, void*, unsigned long long)>("cuMemCreate")(
+                &handle, kShared, &properties, 0)),
+            0);
+  ASSERT_EQ((Call<int(void*, uint64_t, int, unsigned long long)>("cuMemExportToShareableHandle")(
+                &exported, handle, 1, 0)),
+            0);
+  const UniqueFd shared(exported);
+  const FakeCudaCounts before = Counts();
+  const uint64_t heap = Used(session::Resource::kHeapBytes);
+  const uint64_t descriptors = Used(session::Resource::kDescriptors);
+  auto place = Place();
+  place.kind = ROCEGW_DEVICE_CUDA_DESCRIPTOR;
+  place.length = kShared;
+  const UniqueFd zero(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  client.Call<rocegw_object_reply>(place, zero.get());
+  EXPECT_EQ(client.error(), EINVAL) << "another character device";
+  const UniqueFd memory(::memfd_create("memory", MFD_CLOEXEC));
+  client.Call<rocegw_object_reply>(place, memory.get());
+  EXPECT_EQ(client.error(), EINVAL) << "memory of no GPU";
+  client.Call<rocegw_object_reply>(place);
+  EXPECT_EQ(client.error(), EBADF) << "no descriptor";
+  place.length = 2 * kShared;
+  client.Call<rocegw_object_reply>(place, shared.get());
+  EXPECT_EQ(client.error(), EINVAL) << "longer than the allocation";
+  AwaitCalls();
+  EXPECT_EQ(Used(session::Resource::kHeapBytes), heap);
+  EXPECT_EQ(Used(session::Resource::kDescriptors), descriptors);
+  EXPECT_EQ(Counts().contexts, before.contexts);
+  place.length = kShared;
+  const uint32_t region = client.Call<rocegw_object_reply>(place, shared.get()).handle;
+  ASSERT_EQ(client.error(), 0);
+  Register(region, 0, kAllocation);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_FALSE(WriteFails());
+  char written[6] = {};
+  ASSERT_EQ(::pread(shared.get(), written, 6, 100), 6);
+  EXPECT_EQ(std::string(written, 6), "xxxxxx");
+}
+
 class NoCuda : public DeviceRegions {
  protected:
   NoCuda() : DeviceRegions(Nothing()) {}
   static session::Options Nothing() {
     session::Options options;
-    options.cuda_library = "libcuda_of_nobody.so.1";
+    options.drivers.cuda = "libcuda_of_nobody.so.1";
     return options;
   }
 };
