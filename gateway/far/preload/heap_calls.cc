@@ -52,12 +52,54 @@ size_t SizeOf(FarMemory& memory, const void* block) {
   return memory.SizeOf(block);
 }
 
-void* Resize(void* block, size_t old_bytes, size_t bytes) {
-  void* moved = std::malloc(bytes);
+// The calls below pass on which code called them. A call of one by another would look like one of
+// this library, which never gets remote memory.
+void* AllocateAnywhere(size_t bytes, const void* caller) {
+  if (void* block = Allocate(bytes, caller); block != nullptr) return block;
+  return Next().malloc(bytes);
+}
+
+void* AllocateAligned(size_t alignment, size_t bytes, const void* caller) {
+  // Blocks of the window begin at pages.
+  void* block = alignment <= FarMemory::kPage ? Allocate(bytes, caller) : nullptr;
+  return block != nullptr ? block : Next().memalign(alignment, bytes);
+}
+
+void Free(void* block) {
+  if (block == nullptr || g_early.Contains(block)) return;
+  if (FarMemory* memory = Owner(block); memory != nullptr) {
+    const Inside inside;
+    return memory->Free(block);
+  }
+  Next().free(block);
+}
+
+void* Move(void* block, size_t old_bytes, size_t bytes, const void* caller) {
+  void* moved = AllocateAnywhere(bytes, caller);
   if (moved == nullptr) return nullptr;
   std::memcpy(moved, block, std::min(old_bytes, bytes));
-  std::free(block);
+  Free(block);
   return moved;
+}
+
+void* Resize(void* block, size_t bytes, const void* caller) {
+  if (block == nullptr) return AllocateAnywhere(bytes, caller);
+  if (FarMemory* memory = Owner(block); memory != nullptr) {
+    const size_t old_bytes = SizeOf(*memory, block);
+    if (bytes == 0) {
+      Free(block);
+      return nullptr;
+    }
+    if (bytes <= old_bytes && bytes > old_bytes / 2) return block;
+    return Move(block, old_bytes, bytes, caller);
+  }
+  if (g_early.Contains(block)) return Move(block, g_early.Behind(block), bytes, caller);
+  if (ForMapping(bytes, caller) != nullptr) {
+    // A block that grows to a large one moves to remote memory.
+    const size_t old_bytes = Next().malloc_usable_size(block);
+    if (old_bytes < bytes) return Move(block, old_bytes, bytes, caller);
+  }
+  return Next().realloc(block, bytes);
 }
 
 }  // namespace
@@ -69,20 +111,10 @@ extern "C" {
 
 [[gnu::visibility("default")]] void* malloc(size_t bytes) noexcept {
   if (rocegw::far::IsLookingUp()) return rocegw::far::g_early.Allocate(bytes);
-  if (void* block = rocegw::far::Allocate(bytes, __builtin_return_address(0)); block != nullptr)
-    return block;
-  return Next().malloc(bytes);
+  return rocegw::far::AllocateAnywhere(bytes, __builtin_return_address(0));
 }
 
-[[gnu::visibility("default")]] void free(void* block) noexcept {
-  if (block == nullptr || rocegw::far::g_early.Contains(block)) return;
-  if (rocegw::far::FarMemory* memory = rocegw::far::Owner(block); memory != nullptr) {
-    const rocegw::far::Inside inside;
-    memory->Free(block);
-    return;
-  }
-  Next().free(block);
-}
+[[gnu::visibility("default")]] void free(void* block) noexcept { rocegw::far::Free(block); }
 
 [[gnu::visibility("default")]] void* calloc(size_t count, size_t size) noexcept {
   // Mappings are zero, and so is the early memory.
@@ -97,30 +129,14 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] void* realloc(void* block, size_t bytes) noexcept {
-  if (block == nullptr) return malloc(bytes);
-  if (rocegw::far::FarMemory* memory = rocegw::far::Owner(block); memory != nullptr) {
-    const size_t old_bytes = rocegw::far::SizeOf(*memory, block);
-    if (bytes == 0) {
-      free(block);
-      return nullptr;
-    }
-    if (bytes <= old_bytes && bytes > old_bytes / 2) return block;
-    return rocegw::far::Resize(block, old_bytes, bytes);
-  }
-  if (rocegw::far::g_early.Contains(block)) {
-    return rocegw::far::Resize(block, rocegw::far::g_early.Behind(block), bytes);
-  }
-  if (rocegw::far::ForMapping(bytes, __builtin_return_address(0)) != nullptr) {
-    // A block that grows to a large one moves to remote memory.
-    const size_t old_bytes = Next().malloc_usable_size(block);
-    if (old_bytes < bytes) return rocegw::far::Resize(block, old_bytes, bytes);
-  }
-  return Next().realloc(block, bytes);
+  if (block == nullptr && rocegw::far::IsLookingUp()) return rocegw::far::g_early.Allocate(bytes);
+  return rocegw::far::Resize(block, bytes, __builtin_return_address(0));
 }
 
 [[gnu::visibility("default")]] void* reallocarray(void* block, size_t count, size_t size) noexcept {
   size_t bytes = 0;
-  if (!__builtin_mul_overflow(count, size, &bytes)) return realloc(block, bytes);
+  if (!__builtin_mul_overflow(count, size, &bytes))
+    return rocegw::far::Resize(block, bytes, __builtin_return_address(0));
   errno = ENOMEM;
   return nullptr;
 }
@@ -135,11 +151,7 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] void* memalign(size_t alignment, size_t bytes) noexcept {
-  if (alignment <= rocegw::far::FarMemory::kPage) {
-    if (void* block = rocegw::far::Allocate(bytes, __builtin_return_address(0)); block != nullptr)
-      return block;
-  }
-  return Next().memalign(alignment, bytes);
+  return rocegw::far::AllocateAligned(alignment, bytes, __builtin_return_address(0));
 }
 
 [[gnu::visibility("default")]] int posix_memalign(void** out, size_t alignment,
@@ -156,12 +168,14 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] void* valloc(size_t bytes) noexcept {
-  return memalign(rocegw::far::FarMemory::kPage, bytes);
+  return rocegw::far::AllocateAligned(rocegw::far::FarMemory::kPage, bytes,
+                                      __builtin_return_address(0));
 }
 
 [[gnu::visibility("default")]] void* pvalloc(size_t bytes) noexcept {
   const size_t page = rocegw::far::FarMemory::kPage;
-  return memalign(page, (bytes + page - 1) / page * page);
+  return rocegw::far::AllocateAligned(page, (bytes + page - 1) / page * page,
+                                      __builtin_return_address(0));
 }
 
 [[gnu::visibility("default")]] size_t malloc_usable_size(void* block) noexcept {

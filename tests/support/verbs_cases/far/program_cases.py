@@ -26,6 +26,18 @@ for each in range(0, 150000, 1009): digest.update(str((numbers[each], table.get(
 print(digest.hexdigest())
 """
 
+# Grows a byte array by small steps, each a realloc: no other block is large.
+_GROWING = """
+import hashlib
+data, at = bytearray(), 0
+while len(data) < 24 << 20:
+    data += at.to_bytes(8, "little") * 512
+    at += 7919
+digest = hashlib.sha256()
+for at in range(0, len(data), 65536): digest.update(data[at:at + 64])
+print(digest.hexdigest())
+"""
+
 
 def _start_far(host, donors, words, *options):
     command = ["env", f"ROCEGW_SOCKET={host.attach_socket}", host.launcher[0], "--far", "0.75", "--far-size", "96MiB", "--far-least", "512KiB", "--far-report"]
@@ -78,6 +90,17 @@ def _programs(pair):
     return "; ".join(notes)
 
 
+def _grows(pair):
+    """A block that realloc grows to a large one is remote, and holds what it held."""
+    alone = pair.left.run_plain([sys.executable, "-c", _GROWING])
+    with far_donors(pair.right, 1, mebibytes=128) as donors:
+        output, note = _run_far(pair.left, donors, [sys.executable, "-c", _GROWING])
+    expect(alone.strip() in output, f"python computes otherwise: {output}")
+    mapped = int(re.search(r": (\d+) MiB", note).group(1))
+    expect(mapped >= 24, f"the array is not remote: {note}")
+    return note
+
+
 def _donor_killed(pair):
     """With two replicas a program does not notice that a donor dies; without one it gets SIGBUS, and never a wrong byte."""
     script = _PYTHON.replace("numbers =", "print('filled', flush=True); import time; time.sleep(1); numbers =")
@@ -116,4 +139,4 @@ def _no_donor(pair):
 
 def far_program_cases():
     return [Case("far.program.calls", 4200, _calls), Case("far.program.programs", 4200, _programs),
-            Case("far.program.donor_killed", 4200, _donor_killed), Case("far.program.no_donor", 4200, _no_donor)]
+            Case("far.program.grows", 4200, _grows), Case("far.program.donor_killed", 4200, _donor_killed), Case("far.program.no_donor", 4200, _no_donor)]
