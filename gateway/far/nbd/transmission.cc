@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <linux/nbd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -15,13 +16,11 @@
 namespace rocegw::far {
 namespace {
 
-constexpr uint32_t kRequestMagic = 0x25609513;
-constexpr uint32_t kReplyMagic = 0x67446698;
 constexpr uint32_t kMostBytes = 32 << 20;
 constexpr uint64_t kMostInFlight = 32 << 20;
 constexpr uint64_t kPage = 4096;
-constexpr uint16_t kFua = 1;
-enum Kind : uint16_t { kRead = 0, kWrite = 1, kDisconnect = 2, kFlush = 3 };
+// The flag in the upper half of the type, which is a field of its own here.
+constexpr uint16_t kFua = NBD_CMD_FLAG_FUA >> 16;
 
 struct [[gnu::packed]] RequestHeader {
   uint32_t magic;
@@ -30,15 +29,18 @@ struct [[gnu::packed]] RequestHeader {
   uint64_t offset;
   uint32_t length;
 };
-static_assert(sizeof(RequestHeader) == 28);
+static_assert(sizeof(RequestHeader) == sizeof(nbd_request));
 
 struct [[gnu::packed]] ReplyHeader {
   uint32_t magic, error;
   uint64_t cookie;
 };
-static_assert(sizeof(ReplyHeader) == 16);
+static_assert(sizeof(ReplyHeader) == sizeof(nbd_reply));
 
 }  // namespace
+
+static_assert(Transmission::kFlags ==
+              (NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_FLUSH | NBD_FLAG_SEND_FUA));
 
 struct Transmission::Request {
   Transmission* owner = nullptr;
@@ -85,7 +87,7 @@ Status Transmission::Serve() {
     const int error = Read(&header, sizeof header);
     if (error == -ENOTCONN) return OkStatus();
     if (error != 0) return {-error, std::string("nbd socket: ") + std::strerror(-error)};
-    if (ntohl(header.magic) != kRequestMagic || ntohl(header.length) > kMostBytes) {
+    if (ntohl(header.magic) != NBD_REQUEST_MAGIC || ntohl(header.length) > kMostBytes) {
       return {EPROTO, "nbd socket: no request"};
     }
     auto request = std::make_unique<Request>();
@@ -95,8 +97,8 @@ Status Transmission::Serve() {
     request->cookie = header.cookie;
     request->offset = be64toh(header.offset);
     request->length = ntohl(header.length);
-    if (request->kind == kDisconnect) return OkStatus();
-    const bool transfers = request->kind == kRead || request->kind == kWrite;
+    if (request->kind == NBD_CMD_DISC) return OkStatus();
+    const bool transfers = request->kind == NBD_CMD_READ || request->kind == NBD_CMD_WRITE;
     {
       std::unique_lock lock(mutex_);
       if (!transfers) request->length = 0;
@@ -117,7 +119,7 @@ Status Transmission::Serve() {
         return {ENOMEM, "no memory"};
       }
     }
-    if (request->kind == kWrite) {
+    if (request->kind == NBD_CMD_WRITE) {
       if (const int failed = Read(request->buffer, request->length); failed != 0) {
         OnDone(request.release(), failed);
         return {-failed, std::string("nbd socket: ") + std::strerror(-failed)};
@@ -129,17 +131,17 @@ Status Transmission::Serve() {
 
 void Transmission::Start(Request* request) {
   int error = 0;
-  if (request->kind == kFlush) {
+  if (request->kind == NBD_CMD_FLUSH) {
     space_.Flush(&OnDone, request);
     return;
   }
-  if (request->kind != kRead && request->kind != kWrite) error = -EINVAL;
+  if (request->kind != NBD_CMD_READ && request->kind != NBD_CMD_WRITE) error = -EINVAL;
   if (request->offset > size_ || request->length > size_ - request->offset ||
       request->length == 0) {
     error = -EINVAL;
   }
   if (error == 0) {
-    error = space_.Submit(request->kind == kRead ? Direction::kRead : Direction::kWrite,
+    error = space_.Submit(request->kind == NBD_CMD_READ ? Direction::kRead : Direction::kWrite,
                           request->offset, request->buffer, request->length, &OnDone, request);
   }
   if (error != 0) OnDone(request, error);
@@ -148,7 +150,7 @@ void Transmission::Start(Request* request) {
 void Transmission::OnDone(void* argument, int status) {
   auto* request = static_cast<Request*>(argument);
   Transmission& owner = *request->owner;
-  if (status == 0 && request->kind == kWrite && request->fua) {
+  if (status == 0 && request->kind == NBD_CMD_WRITE && request->fua) {
     request->fua = false;
     owner.space_.Flush(&OnDone, request);
     return;
@@ -163,13 +165,13 @@ void Transmission::OnDone(void* argument, int status) {
   const std::lock_guard lock(owner.mutex_);
   Counts& counts = owner.counts_;
   if (status != 0) counts.failed++;
-  if (request->kind == kRead) {
+  if (request->kind == NBD_CMD_READ) {
     counts.reads++;
     counts.read_bytes += request->length;
-  } else if (request->kind == kWrite) {
+  } else if (request->kind == NBD_CMD_WRITE) {
     counts.writes++;
     counts.written_bytes += request->length;
-  } else if (request->kind == kFlush) {
+  } else if (request->kind == NBD_CMD_FLUSH) {
     counts.flushes++;
   }
   owner.in_flight_ -= request->length;
@@ -179,9 +181,9 @@ void Transmission::OnDone(void* argument, int status) {
 
 // A client that has gone gets no reply, which the reading thread notices.
 void Transmission::Reply(const Request& request, int status) {
-  ReplyHeader header{htonl(kReplyMagic), htonl(static_cast<uint32_t>(-status)), request.cookie};
+  ReplyHeader header{htonl(NBD_REPLY_MAGIC), htonl(static_cast<uint32_t>(-status)), request.cookie};
   iovec pieces[] = {{&header, sizeof header}, {request.buffer, request.length}};
-  const bool has_data = request.kind == kRead && status == 0;
+  const bool has_data = request.kind == NBD_CMD_READ && status == 0;
   const std::lock_guard lock(send_mutex_);
   msghdr message{};
   message.msg_iov = pieces;
