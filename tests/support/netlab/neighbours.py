@@ -39,7 +39,7 @@ class Program:
 
     def __init__(self, host, other, pool, kind, user=None):
         Program._port += 1
-        port = str(Program._port)
+        self.port = port = str(Program._port)
         for one in (host, other):
             one.attach_socket = pool_socket(one, pool)
         self.server = other.start([other.program("neighbour"), "serve", str(other.gid_index(other.address4)), port])
