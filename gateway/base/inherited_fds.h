@@ -32,6 +32,7 @@ enum class FdKind : uint16_t {
   kWake = 12,          // eventfd of a worker; name: session, worker
   kEvents = 13,        // end of an event channel; name: session, kind of channel, handle
   kRegion = 14,        // remapped memory; name: session, handle
+  kXrcFile = 15,       // file of an XRC domain, with O_PATH; name: number of the domain
 };
 
 struct OfferedFd {

@@ -93,6 +93,7 @@ class ClientSession {
   QpnAllocator& qpns() { return services_.qpns; }
   MulticastGroups& multicast_groups() { return services_.multicast; }
   XrcDomains& xrc_domains() { return services_.xrc; }
+  SlotShares& slots() { return services_.slots; }
   const port::SteeringTable& steering() const { return services_.steering; }
   tenant::Registry& pools() { return services_.pools; }
   CmBinding& cm() { return cm_; }

@@ -25,6 +25,7 @@
 #include "gateway/session/rules/device_table.h"
 #include "gateway/session/rules/pool_rules.h"
 #include "gateway/session/rules/reports.h"
+#include "gateway/session/rules/slot_shares.h"
 #include "gateway/session/rules/worker_choice.h"
 #include "gateway/session/state/event_log.h"
 #include "gateway/session/worker_requests.h"
@@ -65,6 +66,7 @@ struct Services {
   PoolRules rules;
   MulticastGroups multicast;
   XrcDomains xrc;
+  SlotShares slots;
   HeapReturn heap{loop, [this] { return pools.gateway().used(Resource::kHeapBytes); }};
 
  private:

@@ -80,6 +80,7 @@ Status JudgeFd(FdKind kind, const std::string& name, int fd) {
     return IsSealedMemory(fd) || memory::CheckDmaBuf(fd).ok() ? OkStatus() : wrong;
   if (kind == FdKind::kWake) return HasInfo(fd, "eventfd-count:") ? OkStatus() : wrong;
   if (kind == FdKind::kClientProcess) return HasInfo(fd, "Pid:") ? OkStatus() : wrong;
+  if (kind == FdKind::kXrcFile) return (::fcntl(fd, F_GETFL) & O_PATH) != 0 ? OkStatus() : wrong;
   // The session looks at it more closely.
   if (kind == FdKind::kClientMemory) return IsFile(fd) ? OkStatus() : wrong;
   for (const SocketRule& rule : kSocketRules) {

@@ -4,7 +4,6 @@
 // is sent then. Control thread.
 #pragma once
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <map>

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "gateway/base/invariant.h"
 #include "gateway/tenant/share.h"
@@ -24,14 +26,18 @@ struct SlotLimits {
 
 class SlotShare {
  public:
-  // `limits` has any.
-  SlotShare(Share& pool, const SlotLimits& limits)
-      : bytes(&pool.bytes, Share::kDataBurst), pool_(pool), limits_(limits) {
+  // `limits` has any. `path`: of the attach socket.
+  SlotShare(Share& pool, const SlotLimits& limits, std::string path)
+      : bytes(&pool.bytes, Share::kDataBurst),
+        pool_(pool),
+        limits_(limits),
+        path_(std::move(path)) {
     bytes.SetRates(0, limits.bytes_per_second == 0 ? kUnlimited : limits.bytes_per_second);
   }
 
   const Share& pool() const { return pool_; }
   const SlotLimits& limits() const { return limits_; }
+  const std::string& path() const { return path_; }
   uint64_t MostQps() const { return limits_.qps == 0 ? kUnlimited : limits_.qps; }
 
   // Takes queue pairs. Returns false, and takes none, if the limit is reached.
@@ -49,6 +55,7 @@ class SlotShare {
  private:
   const Share& pool_;
   const SlotLimits limits_;
+  const std::string path_;
   uint64_t qps_ = 0;
 };
 

@@ -19,6 +19,10 @@ enum class QpType : uint8_t {
   kXrcReceive = 10,
   kEndpoint = 255
 };
+constexpr bool IsQpType(QpType type) {
+  return (type >= QpType::kRc && type <= QpType::kUd) || type == QpType::kXrcSend ||
+         type == QpType::kXrcReceive || type == QpType::kEndpoint;
+}
 constexpr bool IsXrc(QpType type) {
   return type == QpType::kXrcSend || type == QpType::kXrcReceive;
 }

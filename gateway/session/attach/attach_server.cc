@@ -183,7 +183,7 @@ void AttachServer::StopListening(const std::string& path) {
   if (known == listeners_.end()) return;
   Close(path, *known->second);
   listeners_.erase(known);
-  slots_.erase(path);
+  services_.slots.Forget(path);
 }
 
 void AttachServer::StopListening() {
@@ -284,19 +284,6 @@ void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::stri
   Begin(std::move(socket), pool, path, std::move(*peer), {});
 }
 
-std::shared_ptr<tenant::SlotShare> AttachServer::SlotOf(tenant::Pool& pool, const std::string& path,
-                                                        const tenant::SlotLimits& limits) {
-  if (!limits.any()) return nullptr;
-  std::weak_ptr<tenant::SlotShare>& known = slots_[path];
-  auto slot = known.lock();
-  // Other limits are those of another claim: sessions of an earlier one are ending.
-  if (slot == nullptr || &slot->pool() != &pool.share() || slot->limits() != limits) {
-    slot = std::make_shared<tenant::SlotShare>(pool.share(), limits);
-    known = slot;
-  }
-  return slot;
-}
-
 void AttachServer::Begin(ProgramConnection socket, tenant::Pool& pool, const std::string& path,
                          Peer peer, const tenant::SlotLimits& limits) {
   int refused = services_.rules.CheckDrain(pool, "attach");
@@ -310,7 +297,7 @@ void AttachServer::Begin(ProgramConnection socket, tenant::Pool& pool, const std
     return Refuse(std::move(socket), refused, "");
   }
   Connection& added = Add(next_id_++, std::move(socket), pool, path, std::move(peer),
-                          SlotOf(pool, path, limits), std::move(charges));
+                          services_.slots.Of(pool, path, limits), std::move(charges));
   if (watching_) Watch(added);
 }
 

@@ -168,9 +168,6 @@ class AttachServer {
   void CloseUnaccepted();
   void Begin(ProgramConnection socket, tenant::Pool& pool, const std::string& path, Peer peer,
              const tenant::SlotLimits& limits);
-  // Returns the share of the sessions at the attach socket; nullptr: the pool's limits only.
-  std::shared_ptr<tenant::SlotShare> SlotOf(tenant::Pool& pool, const std::string& path,
-                                            const tenant::SlotLimits& limits);
   // `reason`: for the program's user; empty: the errno suffices.
   void Refuse(ProgramConnection socket, int error, const std::string& reason) const;
   void OnSocket(Connection& connection, uint32_t events);
@@ -199,8 +196,6 @@ class AttachServer {
   bool reading_ = true;
   bool watching_ = true;
   std::map<std::string, std::unique_ptr<Listener>> listeners_;  // by path
-  // Shares of attach sockets with limits of their own, by path; held by their sessions.
-  std::map<std::string, std::weak_ptr<tenant::SlotShare>> slots_;
   uint32_t next_id_ = 1;
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<uint32_t> ended_;

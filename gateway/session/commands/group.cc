@@ -39,10 +39,10 @@ void CreateGroup(ClientSession& session, Request& request) {
   group->number = taken->qpn;
   group->worker = taken->worker;
   group->key = asked.key;
+  group->dispatch = static_cast<verbs::Dispatch>(asked.dispatch);
   ++pd->users;
+  const worker::LinkGroup link{{session.id(), group->number, group->dispatch}};
   const uint32_t handle = session.objects().groups.Add(std::move(group));
-  const worker::LinkGroup link{
-      {session.id(), taken->qpn, static_cast<verbs::Dispatch>(asked.dispatch)}};
   session.workers().Send(
       taken->worker, link,
       [&session, handle, number = taken->qpn](const worker::ControlReply& linked) {

@@ -68,6 +68,27 @@ verbs::QpConfig QpConfigOf(ClientSession& session, uint32_t handle, const Qp& qp
   return config;
 }
 
+worker::LinkSession LinkOf(XrcDomain& domain) {
+  domain.linked = true;
+  return {.session = domain.id,
+          .line = &domain.line,
+          .share = &domain.pool->share(),
+          .slot = domain.slot.get(),
+          .xrc_domain = true};
+}
+
+verbs::QpConfig XrcTargetConfigOf(ClientSession& session, Qpn qpn, XrcDomain& domain,
+                                  XrcTarget& target) {
+  target.linked = true;
+  verbs::QpConfig config = QpConfigOn(session, domain.device);
+  config.type = verbs::QpType::kXrcReceive;
+  config.qpn = qpn;
+  config.session = domain.id;
+  config.control = &target.control;
+  config.status = &target.status;
+  return config;
+}
+
 verbs::CqConfig CqConfigOf(const ClientSession& session, uint32_t handle, const Cq& cq,
                            WorkerIndex worker) {
   const CompletionChannel* const channel = session.objects().channels.Find(cq.channel);

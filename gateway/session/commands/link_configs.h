@@ -7,6 +7,7 @@
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/mr_table.h"
 #include "gateway/verbs/qp_config.h"
+#include "gateway/worker/control/control_message.h"
 
 namespace rocegw::session {
 
@@ -20,6 +21,12 @@ inline constexpr uint32_t kDataPathAccess = verbs::kAccessLocalWrite | verbs::kA
 // Returns the part of a queue pair's configuration that follows from pool and port.
 verbs::QpConfig QpConfigOn(ClientSession& session, uint32_t device);
 verbs::QpConfig QpConfigOf(ClientSession& session, uint32_t handle, const Qp& qp);
+// Returns the message that makes the domain known to its worker, and takes note that it was sent.
+worker::LinkSession LinkOf(XrcDomain& domain);
+// Returns the configuration of a receiving queue pair of the domain, and takes note that it was
+// sent.
+verbs::QpConfig XrcTargetConfigOf(ClientSession& session, Qpn qpn, XrcDomain& domain,
+                                  XrcTarget& target);
 verbs::CqConfig CqConfigOf(const ClientSession& session, uint32_t handle, const Cq& cq,
                            WorkerIndex worker);
 verbs::SrqConfig SrqConfigOf(const ClientSession& session, uint32_t handle, const Srq& srq);

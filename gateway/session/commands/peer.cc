@@ -41,15 +41,14 @@ void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
   peer->context = pd->context;
   peer->pd = asked.pd;
   ++pd->users;
-  const uint32_t device = session.objects().contexts.Find(pd->context)->device;
+  peer->linked = {.device = session.objects().contexts.Find(pd->context)->device,
+                  .endpoint = attributes.dest_qpn,
+                  .key = asked.key,
+                  .path = attributes.path,
+                  .target = *path.channel};
+  const transport::Peer known = peer->linked;
   const uint32_t handle = session.objects().peers.Add(std::move(peer));
-  const worker::LinkPeer link{session.id(),
-                              handle,
-                              {.device = device,
-                               .endpoint = attributes.dest_qpn,
-                               .key = asked.key,
-                               .path = attributes.path,
-                               .target = *path.channel}};
+  const worker::LinkPeer link{session.id(), handle, known};
   session.workers().Broadcast(
       [&](WorkerIndex) { return link; },
       [&session, handle](const worker::ControlReply& linked) {

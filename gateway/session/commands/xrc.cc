@@ -14,17 +14,6 @@
 namespace rocegw::session {
 namespace {
 
-verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, XrcDomain& domain,
-                         XrcTarget& target) {
-  verbs::QpConfig config = QpConfigOn(session, domain.device);
-  config.type = verbs::QpType::kXrcReceive;
-  config.qpn = qp.qpn;
-  config.session = domain.id;
-  config.control = &target.control;
-  config.status = &target.status;
-  return config;
-}
-
 // Adds this session to the queue pair's openers and returns its handle.
 uint32_t AddOpener(ClientSession& session, uint32_t xrcd, Qpn qpn, uint64_t cookie) {
   Objects& objects = session.objects();
@@ -71,12 +60,7 @@ void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescripto
   XrcDomain& domain = *opened->domain;
   domain.slot = session.slot();
   session.workers().Send(
-      domain.worker,
-      worker::LinkSession{.session = domain.id,
-                          .line = &domain.line,
-                          .share = &session.pool().share(),
-                          .slot = domain.slot.get(),
-                          .xrc_domain = true},
+      domain.worker, LinkOf(domain),
       [&session, handle](const worker::ControlReply&) { session.ReplyObject(handle, 0); });
 }
 
@@ -127,7 +111,7 @@ void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
   // Before a worker knows the queue pair, so that a capture sees its first packet.
   session.captures().QpAdded(session.pool().name(), qp.qpn);
   session.workers().Send(
-      domain.worker, worker::LinkQp{ConfigOf(session, qp, domain, target)},
+      domain.worker, worker::LinkQp{XrcTargetConfigOf(session, qp.qpn, domain, target)},
       [&session, reply = Describe(qp, handle)](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);
         session.release().DropQp(reply.handle, [&session, error = linked.error](uint32_t) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/session/objects/xrc_domains.h"
 #include "gateway/session/reserve/key_generator.h"
 #include "gateway/session/reserve/qpn_allocator.h"
 
@@ -81,6 +82,15 @@ void KeyGenerator::HandOver(hand_over::StateStream& state) {
     state(name);
     if (state.reading()) windows.insert(name);
   }
+}
+
+void XrcDomains::HandOver(hand_over::StateStream& state) {
+  auto& [domains, numbers, next_id, next_number] = *this;
+  // Sessions have them.
+  (void)domains, (void)numbers;
+  next_id = state.Carry(next_id, ~kDomain);
+  next_number = state.Carry(next_number, kHighestNumber);
+  state.Require(next_number != 0, "number of a shared receive queue is impossible");
 }
 
 }  // namespace rocegw::session

@@ -7,6 +7,7 @@
 #include "gateway/cm/hand_over/values_state.h"
 #include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/state/captures.h"
+#include "gateway/wire/path_state.h"
 
 namespace rocegw::session {
 
@@ -18,6 +19,7 @@ namespace {
 constexpr uint32_t kMostHandles = 1u << 22;
 constexpr uint32_t kMostEntries = 1u << 24;
 constexpr uint64_t kMostBytes = uint64_t{1} << 47;
+constexpr uint32_t kMostText = 4096;
 constexpr const char* kMissing = "object of a session is missing";
 // The reason is a static text of the other gateway.
 constexpr const char* kChosenBefore = "chosen before the gateway was replaced";
@@ -39,6 +41,14 @@ class ObjectsInTransit {
     Each(objects_.channels, [&](uint32_t h, CompletionChannel& object) { One(h, object); });
     Each(objects_.regions, [&](uint32_t h, RemappedRegion& object) { One(h, object); });
     Each(objects_.cqs, [&](uint32_t, Cq& object) { One(object); });
+    if (version_ >= 3) {
+      Each(objects_.xrcds, [&](uint32_t, Xrcd& object) { One(object); });
+      Each(objects_.groups, [&](uint32_t, EndpointGroup& object) { One(object); });
+      Each(objects_.peers, [&](uint32_t, EndpointPeer& object) { One(object); });
+    }
+    state_.Require(version_ >= 3 ||
+                       objects_.xrcds.size() + objects_.groups.size() + objects_.peers.size() == 0,
+                   "an XRC domain, a group or a peer of endpoints");
     Each(objects_.srqs, [&](uint32_t, Srq& object) { One(object); });
     Each(objects_.qps, [&](uint32_t h, Qp& object) { One(h, object); });
     Each(objects_.mrs, [&](uint32_t, Mr& object) { One(object); });
@@ -151,15 +161,75 @@ class ObjectsInTransit {
     Block(shm::Writer::kDaemon, workers * entries * sizeof(rocegw_cqe), rings);
     Adopt(Resource::kCqs);
   }
+  void One(Xrcd& object) {
+    auto& [context, known, users, left, last] = object;
+    (void)users, (void)left, (void)last;  // a domain that is being closed has a request in progress
+    Use(objects_.contexts, context);
+    auto fresh = std::make_unique<XrcDomain>();
+    auto& [id, pool, slot, device, worker, openers, file, inode, line, targets, linked] =
+        state_.reading() ? *fresh : *known;
+    (void)openers;             // counted by sessions
+    (void)line, (void)linked;  // the worker's
+    (void)targets;             // queue pairs of sessions
+    auto& [file_device, number] = inode;
+    state_(id, device, file_device, number);
+    Worker(worker);
+    const bool is_named = state_.Carry(file.valid());
+    std::string path = slot == nullptr ? std::string() : slot->path();
+    tenant::SlotLimits limits = slot == nullptr ? tenant::SlotLimits() : slot->limits();
+    HandOverText(state_, path);
+    state_(limits.qps, limits.bytes_per_second);
+    state_.Require(device < session_.devices().size(), "device is missing");
+    Adopt(Resource::kPds);
+    if (!state_.reading() || !state_.ok()) return;
+    pool = &session_.pool();
+    slot = session_.slots().Of(*pool, path, limits);
+    if (is_named && session_.xrc_domains().Find(id) == nullptr)
+      file = ClientFd(Take(FdKind::kXrcFile, std::to_string(id.value)), session_.call_queue());
+    known = session_.xrc_domains().Adopt(std::move(fresh));
+    state_.Require(known != nullptr, "XRC domain differs");
+  }
+  void One(EndpointGroup& object) {
+    auto& [context, pd, number, worker, key, dispatch, users] = object;
+    (void)users;
+    Use(objects_.contexts, context);
+    Use(objects_.pds, pd);
+    state_(number, key);
+    Worker(worker);
+    state_.Enum(dispatch, verbs::Dispatch::kDepth);
+    CheckNumber(number, worker);
+    Adopt(Resource::kQps);
+  }
+  void One(EndpointPeer& object) {
+    auto& [context, pd, linked] = object;
+    auto& [device, endpoint, key, path, target] = linked;
+    auto& [gateway, acceptor, peer_worker, instance, features, window] = target;
+    Use(objects_.contexts, context);
+    Use(objects_.pds, pd);
+    state_(device, endpoint, key);
+    wire::HandOver(state_, path);
+    state_.Bytes(gateway.bytes);
+    state_(acceptor, peer_worker, instance, features, window);
+    state_.Require(device < session_.devices().size(), "device is missing");
+    Adopt(Resource::kAhs);
+  }
   void One(Srq& object) {
     auto& [context, pd, worker, cookie, xrcd, cq, number, entries, capacity, payload_slots, max_sge,
            payload_stride, control, order, slots, payload, heap, users] = object;
-    (void)users, (void)cq, (void)number;
-    state_.Require(xrcd == 0, "an XRC domain is open");
+    (void)users;
     Use(objects_.contexts, context);
     Use(objects_.pds, pd);
     Worker(worker);
     state_(cookie);
+    const Xrcd* const of = version_ >= 3 ? Use(objects_.xrcds, xrcd, true) : nullptr;
+    if (of != nullptr) {
+      Use(objects_.cqs, cq);
+      state_(number);
+      state_.Require(of->domain->worker == worker, "shared receive queue of another worker");
+      if (state_.reading() && state_.ok())
+        state_.Require(session_.xrc_domains().AdoptNumber(number),
+                       "number of a shared receive queue twice");
+    }
     for (uint32_t* const size : {&entries, &capacity, &payload_slots})
       *size = state_.Carry(*size, kMostEntries);
     max_sge = state_.Carry(max_sge, session_.options().device.max_sge);
@@ -180,47 +250,77 @@ class ObjectsInTransit {
            status, sq, sq_payload, rq, rq_payload, doorbell_page, doorbell_bit, heap, setting_up,
            now, ece_allowed, any_order, data_path, set_up, was_set_up, last] = object;
     (void)last;
-    state_.Require(group == 0 && xrcd == 0, "queue pair of a kind that is not handed over");
-    state_.Enum(type, verbs::QpType::kUd);
+    state_.Enum(type, version_ >= 3 ? verbs::QpType::kEndpoint : verbs::QpType::kUd);
     Use(objects_.contexts, context);
-    Use(objects_.pds, pd);
-    Use(objects_.cqs, send_cq);
-    Use(objects_.cqs, recv_cq);
-    const Srq* const shared = Use(objects_.srqs, srq, true);
-    state_(qpn, peer, cookie, doorbell_page, doorbell_bit);
+    const EndpointGroup* of = nullptr;
+    if (version_ >= 3) {
+      of = Use(objects_.groups, group, true);
+      Use(objects_.xrcds, xrcd, true);
+      const bool possible = verbs::IsQpType(type) &&
+                            (type == verbs::QpType::kXrcReceive) == (xrcd != 0) &&
+                            (of == nullptr || type == verbs::QpType::kEndpoint);
+      if (!state_.Require(possible, "queue pair is impossible")) return;
+    }
+    const Srq* shared = nullptr;
+    const bool has_queues = xrcd == 0;
+    if (has_queues) {
+      Use(objects_.pds, pd);
+      Use(objects_.cqs, send_cq);
+      Use(objects_.cqs, recv_cq);
+      shared = Use(objects_.srqs, srq, true);
+    }
+    state_(qpn, peer, cookie);
+    if (has_queues) state_(doorbell_page, doorbell_bit);
     Worker(worker);
-    const auto& bounds = session_.options().device;
-    sq_entries = state_.Carry(sq_entries, uint32_t{1} << 15);
-    rq_entries = state_.Carry(rq_entries, uint32_t{1} << 15);
-    max_send_sge = state_.Carry(max_send_sge, bounds.max_sge);
-    max_recv_sge = state_.Carry(max_recv_sge, bounds.max_sge);
-    max_inline = state_.Carry(max_inline, uint32_t{UINT16_MAX});
-    sq_payload_stride = state_.Carry(sq_payload_stride, uint32_t{UINT16_MAX});
-    rq_payload_stride = state_.Carry(rq_payload_stride, uint32_t{UINT16_MAX});
-    const bool possible = std::has_single_bit(sq_entries) &&
-                          (rq_entries == 0 || std::has_single_bit(rq_entries)) &&
-                          (shared == nullptr || (rq_entries == 0 && shared->worker == worker));
-    state_.Require(possible && qpn != kInvalidQpn &&
-                       session_.steering().WorkerOf(port::BucketOf(qpn)) == worker,
-                   "queue pair is impossible");
-    state_.Enum(service_mode, verbs::ServiceMode::kUnordered);
-    state_(give_up_ms, signal_all, any_completion_order);
-    Block(shm::Writer::kClient, sizeof(rocegw_qp_control), control);
-    Block(shm::Writer::kDaemon, sizeof(rocegw_qp_status), status);
-    Block(shm::Writer::kClient, uint64_t{sq_entries} * rocegw_sq_stride(max_send_sge), sq);
-    Block(shm::Writer::kClient, uint64_t{sq_entries} * sq_payload_stride, sq_payload);
-    Block(shm::Writer::kClient, uint64_t{rq_entries} * rocegw_rq_stride(max_recv_sge), rq);
-    Block(shm::Writer::kDaemon, uint64_t{rq_entries} * rq_payload_stride, rq_payload);
-    Charge(Resource::kHeapBytes, heap);
+    CheckNumber(qpn, worker);
+    if (has_queues) {
+      const auto& bounds = session_.options().device;
+      sq_entries = state_.Carry(sq_entries, uint32_t{1} << 15);
+      rq_entries = state_.Carry(rq_entries, uint32_t{1} << 15);
+      max_send_sge = state_.Carry(max_send_sge, bounds.max_sge);
+      max_recv_sge = state_.Carry(max_recv_sge, bounds.max_sge);
+      max_inline = state_.Carry(max_inline, uint32_t{UINT16_MAX});
+      sq_payload_stride = state_.Carry(sq_payload_stride, uint32_t{UINT16_MAX});
+      rq_payload_stride = state_.Carry(rq_payload_stride, uint32_t{UINT16_MAX});
+      const bool possible = std::has_single_bit(sq_entries) &&
+                            (rq_entries == 0 || std::has_single_bit(rq_entries)) &&
+                            (shared == nullptr || (rq_entries == 0 && shared->worker == worker)) &&
+                            (of == nullptr || of->worker == worker);
+      state_.Require(possible, "queue pair is impossible");
+      state_.Enum(service_mode, verbs::ServiceMode::kUnordered);
+      state_(give_up_ms, signal_all, any_completion_order);
+      Block(shm::Writer::kClient, sizeof(rocegw_qp_control), control);
+      Block(shm::Writer::kDaemon, sizeof(rocegw_qp_status), status);
+      Block(shm::Writer::kClient, uint64_t{sq_entries} * rocegw_sq_stride(max_send_sge), sq);
+      Block(shm::Writer::kClient, uint64_t{sq_entries} * sq_payload_stride, sq_payload);
+      Block(shm::Writer::kClient, uint64_t{rq_entries} * rocegw_rq_stride(max_recv_sge), rq);
+      Block(shm::Writer::kDaemon, uint64_t{rq_entries} * rq_payload_stride, rq_payload);
+      Charge(Resource::kHeapBytes, heap);
+    } else {
+      state_.Require(worker == objects_.xrcds.Find(xrcd)->domain->worker,
+                     "queue pair of another worker");
+    }
     state_.Enum(now, verbs::QpState::kError);
     state_(setting_up, ece_allowed, any_order, set_up, was_set_up);
     Adopt(Resource::kQps);
     if (!state_.reading() || !state_.ok()) return;
+    if (was_set_up) data_path = kChosenBefore;
+    const bool is_new = objects_.qp_by_number.Insert(qpn.value, handle);
+    if (xrcd != 0) return OpenTarget(handle, object);
+    state_.Require(is_new, "number of a queue pair twice");
     state_.Require(session_.links().doorbells().TakeAt(worker, {doorbell_page, doorbell_bit}),
                    "doorbell is taken");
-    state_.Require(objects_.qp_by_number.Insert(qpn.value, handle), "number of a queue pair twice");
-    if (was_set_up) data_path = kChosenBefore;
     session_.captures().QpAdded(session_.pool().name(), qpn);
+  }
+  // Makes a receiving queue pair of an XRC domain for its first session, and adds the session.
+  void OpenTarget(uint32_t handle, const Qp& qp) {
+    auto& targets = objects_.xrcds.Find(qp.xrcd)->domain->targets;
+    std::unique_ptr<XrcTarget>& target = targets[qp.qpn.value];
+    if (target == nullptr) {
+      target = std::make_unique<XrcTarget>();
+      session_.captures().QpAdded(session_.pool().name(), qp.qpn);
+    }
+    target->openers.push_back({session_.id(), handle, qp.cookie});
   }
   void One(Mr& object) {
     auto& [context, pd, key, address, length, iova, access, charged, region, kept, windows] =
@@ -298,6 +398,11 @@ class ObjectsInTransit {
          {id.listener, id.first_request, id.next_request, id.previous_request})
       state_.Require(named == 0 || objects_.cm_ids.Find(named) != nullptr, kMissing);
   }
+  void CheckNumber(Qpn qpn, WorkerIndex worker) {
+    state_.Require(qpn != kInvalidQpn && worker < session_.workers().worker_count() &&
+                       session_.steering().WorkerOf(port::BucketOf(qpn)) == worker,
+                   "queue pair is impossible");
+  }
   void Worker(WorkerIndex& worker) {
     state_(worker);
     state_.Require(worker < session_.workers().worker_count(), "worker is missing");
@@ -311,6 +416,11 @@ class ObjectsInTransit {
 };
 
 }  // namespace
+
+void HandOverText(StateStream& state, std::string& text) {
+  text.resize(state.Count(text.size(), kMostText));
+  state.Bytes({reinterpret_cast<uint8_t*>(text.data()), text.size()});
+}
 
 std::string FdName(SessionId session, uint32_t number) {
   return std::to_string(session.value) + "/" + std::to_string(number);
@@ -346,6 +456,11 @@ void OfferObjects(const ClientSession& session, OfferedFds& fds) {
   });
   objects.cm_channels.ForEach([&](uint32_t handle, const CmChannel& one) {
     fds.push_back({FdKind::kEvents, EventsName(id, kCmChannel, handle), one.events->fd()});
+  });
+  objects.xrcds.ForEach([&](uint32_t, const Xrcd& one) {
+    if (one.domain->file.valid())
+      fds.push_back(
+          {FdKind::kXrcFile, std::to_string(one.domain->id.value), one.domain->file.get()});
   });
   objects.regions.ForEach([&](uint32_t handle, const RemappedRegion& one) {
     // A session with memory of a device, which has none, is not handed over.

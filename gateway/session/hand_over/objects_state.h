@@ -16,6 +16,8 @@ namespace rocegw::session {
 std::string FdName(SessionId session, uint32_t number);
 std::string EventsName(SessionId session, char channel, uint32_t handle);
 
+void HandOverText(hand_over::StateStream& state, std::string& text);
+
 // Hands over the place of a block and takes it from the reader's segment. `bytes`: what its user
 // needs; 0: the block is not used.
 void HandOverBlock(hand_over::StateStream& state, shm::Segment& segment, shm::Writer writer,

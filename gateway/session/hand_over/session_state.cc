@@ -44,14 +44,9 @@ const char* ClientSession::Unsettled() const {
 const char* ClientSession::NotHandedOver() const {
   if (pool().leaving()) return "is of a pool that was removed";
   if (!segment_.segment().for_successor()) return "has shared memory that is sealed for ever";
-  if (objects_.xrcds.size() != 0) return "has an XRC domain";
-  if (objects_.groups.size() != 0) return "has a group of endpoints";
-  if (objects_.peers.size() != 0) return "has peers of endpoints";
   if (trusted_ && (memory_.copier() != nullptr || memory_.expects_devices()))
     return "has loaded CUDA, so its memory may be a GPU's";
-  bool endpoint = false;
-  objects_.qps.ForEach([&](uint32_t, const Qp& qp) { endpoint |= qp.type > verbs::QpType::kUd; });
-  return endpoint ? "has queue pairs of a kind that is not handed over" : nullptr;
+  return nullptr;
 }
 
 void ClientSession::Offer(OfferedFds& fds) const {
@@ -193,11 +188,30 @@ void ClientSession::LinkAgain() {
         },
         answered);
   });
+  objects_.xrcds.ForEach([&](uint32_t, Xrcd& xrcd) {
+    if (!xrcd.domain->linked) workers.Send(xrcd.domain->worker, LinkOf(*xrcd.domain), answered);
+  });
+  objects_.groups.ForEach([&](uint32_t, const EndpointGroup& group) {
+    workers.Send(group.worker, worker::LinkGroup{{id_, group.number, group.dispatch}}, answered);
+  });
+  objects_.peers.ForEach([&](uint32_t handle, const EndpointPeer& peer) {
+    workers.Broadcast(
+        [&](WorkerIndex) {
+          return worker::LinkPeer{id_, handle, peer.linked};
+        },
+        answered);
+  });
   objects_.srqs.ForEach([&](uint32_t handle, const Srq& srq) {
     workers.Send(srq.worker, worker::LinkSrq{SrqConfigOf(*this, handle, srq)}, answered);
   });
   objects_.qps.ForEach([&](uint32_t handle, const Qp& qp) {
-    workers.Send(qp.worker, worker::LinkQp{QpConfigOf(*this, handle, qp)}, answered);
+    if (qp.xrcd == 0)
+      return workers.Send(qp.worker, worker::LinkQp{QpConfigOf(*this, handle, qp)}, answered);
+    XrcDomain& domain = *objects_.xrcds.Find(qp.xrcd)->domain;
+    XrcTarget& target = *domain.targets.at(qp.qpn.value);
+    if (target.linked) return;
+    workers.Send(qp.worker, worker::LinkQp{XrcTargetConfigOf(*this, qp.qpn, domain, target)},
+                 answered);
   });
   objects_.mrs.ForEach([&](uint32_t handle, const Mr& mr) {
     const verbs::RegionConfig config = RegionConfigOf(*this, handle, mr);

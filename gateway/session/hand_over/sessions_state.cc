@@ -21,22 +21,16 @@ using hand_over::StateStream;
 namespace {
 
 constexpr uint32_t kMostSessions = 1u << 20;
-constexpr uint32_t kMostText = 4096;
 // The tries of one take-over take seconds.
 constexpr Duration kRestlessFor = Seconds(60);
 constexpr uint32_t kMostChannels = 1u << 16;
-
-void Text(StateStream& state, std::string& text) {
-  text.resize(state.Count(text.size(), kMostText));
-  state.Bytes({reinterpret_cast<uint8_t*>(text.data()), text.size()});
-}
 
 void HandOverPeer(StateStream& state, Peer& peer) {
   auto& [pid, uid, gid, start_time, comm, cgroup, process] = peer;
   (void)process;  // a descriptor
   state(pid, uid, gid, start_time);
-  Text(state, comm);
-  Text(state, cgroup);
+  HandOverText(state, comm);
+  HandOverText(state, cgroup);
 }
 
 }  // namespace
@@ -116,8 +110,8 @@ void AttachServer::HandOverSession(StateStream& state, uint32_t id, uint16_t ver
     peer = {known.pid, known.uid, known.gid, known.start_time, known.comm, known.cgroup, {}};
   }
   state(id);
-  Text(state, pool);
-  Text(state, path);
+  HandOverText(state, pool);
+  HandOverText(state, path);
   HandOverPeer(state, peer);
   tenant::SlotLimits limits;
   if (connection != nullptr && connection->session->slot() != nullptr)
@@ -139,8 +133,8 @@ void AttachServer::HandOverSession(StateStream& state, uint32_t id, uint16_t ver
     const bool possible = socket.valid() && id != 0 && id < next_id_ && !connections_.contains(id);
     if (!state.Require(possible, "session without a connection")) return;
     ProgramConnection program(std::move(socket), StrangersOf(*of), services_.ReceiverOf(*of));
-    connection = &Add(id, std::move(program), *of, path, std::move(peer), SlotOf(*of, path, limits),
-                      std::move(fresh));
+    connection = &Add(id, std::move(program), *of, path, std::move(peer),
+                      services_.slots.Of(*of, path, limits), std::move(fresh));
   }
   connection->session->HandOver(state, inherited_);
   if (state.reading() && state.ok()) connection->session->LinkAgain();
@@ -243,11 +237,18 @@ void SessionServer::HandOverSessions(StateStream& state) {
   const StateRecord record(state, StateKind::kSessions);
   attach_.HandOver(state, record.version());
   if (record.version() >= 2 && state.ok()) attach_.HandOverShared(state);
+  if (record.version() >= 3 && state.ok()) services_.xrc.HandOver(state);
   if (!state.reading() || !state.ok()) return;
   std::vector<Qpn> used;
   attach_.ForEach([&](const ClientSession& session) {
     session.objects().qps.ForEach([&](uint32_t, const Qp& qp) { used.push_back(qp.qpn); });
+    session.objects().groups.ForEach(
+        [&](uint32_t, const EndpointGroup& group) { used.push_back(group.number); });
   });
+  // Several sessions may have one queue pair of an XRC domain.
+  std::ranges::sort(used, {}, &Qpn::value);
+  const auto again = std::ranges::unique(used);
+  used.erase(again.begin(), again.end());
   for (const ChannelNumbers& numbers : channel_numbers_) {
     used.push_back(numbers.acceptor);
     used.insert(used.end(), numbers.numbers.begin(), numbers.numbers.end());

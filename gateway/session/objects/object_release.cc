@@ -47,7 +47,8 @@ void ObjectRelease::DropQp(uint32_t handle, std::function<void(uint32_t events)>
 }
 
 void ObjectRelease::LeaveXrcd(Xrcd& xrcd, std::function<void()> done) {
-  if (std::exchange(xrcd.left, true)) return done();
+  // A domain that could not be read has no session.
+  if (xrcd.domain == nullptr || std::exchange(xrcd.left, true)) return done();
   xrcd.last = to_.services.xrc.Close(*xrcd.domain);
   if (xrcd.last == nullptr) return done();
   to_.services.workers.Send(xrcd.domain->worker, worker::UnlinkSession{xrcd.domain->id},

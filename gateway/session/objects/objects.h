@@ -23,6 +23,7 @@
 #include "gateway/session/objects/xrc_domains.h"
 #include "gateway/shm/segment.h"
 #include "gateway/tenant/charge.h"
+#include "gateway/transport/endpoint/peer.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/memory_window.h"
 #include "gateway/verbs/types.h"
@@ -146,6 +147,7 @@ struct Qp {
 struct EndpointPeer {
   uint32_t context = 0;
   uint32_t pd = 0;
+  transport::Peer linked;  // as every worker knows the peer
 };
 
 // Endpoints that are addressed as one.
@@ -155,6 +157,7 @@ struct EndpointGroup {
   Qpn number;
   WorkerIndex worker = 0;  // also of its members
   uint32_t key = 0;
+  verbs::Dispatch dispatch = verbs::Dispatch::kHash;
   uint32_t users = 0;  // members
 };
 

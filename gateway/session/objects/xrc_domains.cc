@@ -36,6 +36,21 @@ StatusOr<XrcDomains::Opened> XrcDomains::Open(Wanted wanted, WorkerIndex worker)
   return Opened{made, true};
 }
 
+XrcDomain* XrcDomains::Adopt(std::unique_ptr<XrcDomain> same) {
+  if (!IsDomain(same->id)) return nullptr;
+  const auto [known, fresh] = domains_.try_emplace(same->id.value);
+  std::unique_ptr<XrcDomain>& domain = known->second;
+  if (fresh) {
+    domain = std::move(same);
+  } else if (!domain->file.valid() || domain->pool != same->pool ||
+             domain->device != same->device || domain->worker != same->worker ||
+             domain->inode != same->inode) {
+    return nullptr;
+  }
+  ++domain->openers;
+  return domain.get();
+}
+
 std::unique_ptr<XrcDomain> XrcDomains::Close(XrcDomain& domain) {
   if (--domain.openers != 0) return nullptr;
   const auto it = domains_.find(domain.id.value);
@@ -60,7 +75,7 @@ uint32_t XrcDomains::TakeNumber() {
   if (numbers_.size() >= kMostNumbers) return 0;
   for (;;) {
     const uint32_t number = next_number_;
-    next_number_ = next_number_ == 0xFFFFFF ? 1 : next_number_ + 1;
+    next_number_ = next_number_ == kHighestNumber ? 1 : next_number_ + 1;
     if (numbers_.insert(number).second) return number;
   }
 }

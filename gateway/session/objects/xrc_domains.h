@@ -17,6 +17,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/status.h"
+#include "gateway/hand_over/state_stream.h"
 #include "gateway/session/attach/client_call_queue.h"
 #include "gateway/tenant/registry.h"
 
@@ -29,11 +30,12 @@ struct XrcOpener {
   uint64_t cookie = 0;
 };
 
-// Receiving queue pair: it has no queues, and so no memory of a client.
+// Receiving queue pair: it has no queues, and so no memory of a client. `status` has no reader.
 struct XrcTarget {
   rocegw_qp_control control{};
   rocegw_qp_status status{};
   std::vector<XrcOpener> openers;
+  bool linked = false;  // was sent to its worker
 };
 
 struct XrcDomain {
@@ -48,6 +50,7 @@ struct XrcDomain {
   std::pair<uint64_t, uint64_t> inode;
   rocegw_worker_line line{};                                         // not mapped by any client
   std::unordered_map<uint32_t, std::unique_ptr<XrcTarget>> targets;  // by QPN
+  bool linked = false;                                               // was sent to its worker
 };
 
 class XrcDomains {
@@ -66,6 +69,9 @@ class XrcDomains {
     bool made = false;
   };
   StatusOr<Opened> Open(Wanted wanted, WorkerIndex worker);
+  // Adds an opener of a domain that the gateway before this one had; makes the domain for the first
+  // one. Returns nullptr if the domain of this id is not the same one.
+  XrcDomain* Adopt(std::unique_ptr<XrcDomain> same);
   // Removes an opener. After the last one, returns the domain, which cannot be found any more; the
   // caller keeps it until the worker has unlinked it. Else nullptr.
   std::unique_ptr<XrcDomain> Close(XrcDomain& domain);
@@ -80,11 +86,19 @@ class XrcDomains {
   // left.
   uint32_t TakeNumber();
   void GiveNumber(uint32_t number) { numbers_.erase(number); }
+  // Takes the number of a queue that the gateway before this one had. Returns false if it is none,
+  // or taken.
+  bool AdoptNumber(uint32_t number) {
+    return number != 0 && number <= kHighestNumber && numbers_.insert(number).second;
+  }
+  // Hands over which ids and numbers are next (hand_over/numbers_state.cc).
+  void HandOver(hand_over::StateStream& state);
 
  private:
   // Bit that distinguishes domains from clients' sessions.
   static constexpr uint32_t kDomain = 1u << 31;
   static constexpr uint32_t kMostNumbers = 1u << 20;
+  static constexpr uint32_t kHighestNumber = 0xFFFFFF;
 
   std::unordered_map<uint32_t, std::unique_ptr<XrcDomain>> domains_;  // by id
   std::unordered_set<uint32_t> numbers_;

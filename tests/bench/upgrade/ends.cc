@@ -71,7 +71,46 @@ void Ends::Open() {
   if (mr_ == nullptr) Fail("ibv_reg_mr");
 }
 
+// Each connection has a queue pair that sends and one that receives for the domain.
+void Ends::MakeXrc() {
+  ibv_xrcd_init_attr domain{};
+  domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  domain.fd = -1;
+  domain.oflags = O_CREAT;
+  ibv_xrcd* const xrcd = ibv_open_xrcd(context_, &domain);
+  if (xrcd == nullptr) Fail("ibv_open_xrcd");
+  ibv_srq_init_attr_ex shared{};
+  shared.attr = {shape_.queue_pairs * kReceives, 1, 0};
+  shared.comp_mask =
+      IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  shared.srq_type = IBV_SRQT_XRC;
+  shared.pd = pd_;
+  shared.xrcd = xrcd;
+  shared.cq = cq_;
+  srq_ = ibv_create_srq_ex(context_, &shared);
+  if (srq_ == nullptr) Fail("ibv_create_srq_ex");
+  for (uint32_t at = 0; at < shape_.queue_pairs; ++at) {
+    ibv_qp_init_attr_ex send{};
+    send.qp_type = IBV_QPT_XRC_SEND;
+    send.send_cq = cq_;
+    send.cap = {kWindow, 0, 1, 0, 0};
+    send.sq_sig_all = 1;
+    send.comp_mask = IBV_QP_INIT_ATTR_PD;
+    send.pd = pd_;
+    qps_.push_back(ibv_create_qp_ex(context_, &send));
+    ibv_qp_init_attr_ex receive{};
+    receive.qp_type = IBV_QPT_XRC_RECV;
+    receive.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+    receive.xrcd = xrcd;
+    targets_.push_back(ibv_create_qp_ex(context_, &receive));
+    if (qps_.back() == nullptr || targets_.back() == nullptr) Fail("ibv_create_qp_ex");
+    by_number_.emplace_back(targets_.back()->qp_num, at);
+  }
+  std::ranges::sort(by_number_);
+}
+
 void Ends::Make() {
+  if (shape_.xrc != 0) return MakeXrc();
   if (shape_.shared != 0) {
     ibv_srq_init_attr init{};
     init.attr = {shape_.queue_pairs * kReceives, 1, 0};
@@ -95,6 +134,8 @@ void Ends::Make() {
 void Ends::Introduce() {
   std::vector<uint32_t> mine;
   for (const ibv_qp* const qp : qps_) mine.push_back(qp->qp_num);
+  for (const ibv_qp* const qp : targets_) mine.push_back(qp->qp_num);
+  if (shape_.xrc != 0 && ibv_get_srq_num(srq_, &mine.emplace_back()) != 0) Fail("ibv_get_srq_num");
   ibv_gid gid{}, peer{};
   if (ibv_query_gid(context_, 1, gid_index_, &gid) != 0) Fail("ibv_query_gid");
   peers_.resize(mine.size());
@@ -111,10 +152,18 @@ void Ends::Introduce() {
     ah_ = ibv_create_ah(pd_, &attr);
     if (ah_ == nullptr) Fail("ibv_create_ah");
   }
-  for (uint32_t at = 0; at < qps_.size(); ++at) Connect(at, peers_[at], peer);
+  if (shape_.xrc != 0) {
+    peer_srq_ = peers_.back();
+    for (uint32_t at = 0; at < qps_.size(); ++at) {
+      ConnectXrc(qps_[at], peers_[qps_.size() + at], peer);
+      ConnectXrc(targets_[at], peers_[at], peer);
+    }
+  } else {
+    for (uint32_t at = 0; at < qps_.size(); ++at) Connect(at, peers_[at], peer);
+  }
   for (uint32_t at = 0; at < qps_.size(); ++at)
     for (uint32_t i = 0; i < kReceives; ++i) Receive(uint64_t{at} * kReceives + i);
-  if (srq_ != nullptr) SetLimit();
+  if (shape_.shared != 0) SetLimit();
   // Neither end sends before the other one can receive.
   char ready = 'R';
   Tell(socket_, &ready, 1);
@@ -139,6 +188,34 @@ void Ends::Connect(uint32_t at, uint32_t peer, const ibv_gid& gid) {
   if (ibv_modify_qp(qps_[at], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0) Fail("ibv_modify_qp");
 }
 
+void Ends::ConnectXrc(ibv_qp* qp, uint32_t peer, const ibv_gid& gid) const {
+  const bool sends = qp->qp_type == IBV_QPT_XRC_SEND;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  constexpr int kInit = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  if (ibv_modify_qp(qp, &attr, kInit) != 0) Fail("ibv_modify_qp INIT");
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = IBV_MTU_1024;
+  attr.dest_qp_num = peer;
+  attr.max_dest_rd_atomic = 1;
+  attr.min_rnr_timer = 1;
+  attr.ah_attr.is_global = attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.dgid = gid;
+  attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(gid_index_);
+  attr.ah_attr.grh.hop_limit = 64;
+  constexpr int kRtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  constexpr int kResponds = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (ibv_modify_qp(qp, &attr, sends ? kRtr : kRtr | kResponds) != 0) Fail("ibv_modify_qp RTR");
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = 14;
+  attr.retry_cnt = attr.rnr_retry = 7;
+  attr.max_rd_atomic = 1;
+  constexpr int kRts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN;
+  constexpr int kRequests = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  if (ibv_modify_qp(qp, &attr, sends ? kRts | kRequests : kRts) != 0) Fail("ibv_modify_qp RTS");
+}
+
 void Ends::Send(uint32_t at, uint32_t slot) {
   ibv_sge piece{reinterpret_cast<uint64_t>(SendSlot(at, slot)), shape_.length, mr_->lkey};
   ibv_send_wr request{};
@@ -146,6 +223,7 @@ void Ends::Send(uint32_t at, uint32_t slot) {
   request.sg_list = &piece;
   request.num_sge = 1;
   request.wr_id = uint64_t{at} * kWindow + slot;
+  if (shape_.xrc != 0) request.qp_type.xrc.remote_srqn = peer_srq_;
   if (shape_.ud != 0) request.wr.ud = {ah_, peers_[at], kNumberOfUd};
   ibv_send_wr* bad = nullptr;
   if (ibv_post_send(qps_[at], &request, &bad) != 0) Fail("ibv_post_send");

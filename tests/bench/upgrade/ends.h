@@ -19,6 +19,7 @@ struct Shape {
   uint32_t queue_pairs = 0;
   uint32_t ud = 0;      // 1: queue pairs of type UD instead of RC
   uint32_t shared = 0;  // 1: one shared receive queue, with a limit that raises events
+  uint32_t xrc = 0;     // 1: XRC, whose receives are those of one shared receive queue
   uint32_t length = 0;  // bytes of a message
   // Bytes of the memory that is registered in one piece. Much of it is private anonymous memory
   // that a gateway may remap.
@@ -59,8 +60,10 @@ class Ends {
  private:
   void Open();
   void Make();
+  void MakeXrc();
   void Introduce();
   void Connect(uint32_t at, uint32_t peer, const ibv_gid& gid);
+  void ConnectXrc(ibv_qp* qp, uint32_t peer, const ibv_gid& gid) const;
   void SetLimit();
   void TakeEvents();
 
@@ -77,8 +80,10 @@ class Ends {
   ibv_mr* mr_ = nullptr;
   uint8_t* memory_ = nullptr;
   uint8_t* receives_ = nullptr;
-  std::vector<ibv_qp*> qps_;
+  std::vector<ibv_qp*> qps_;      // that send
+  std::vector<ibv_qp*> targets_;  // that receive: of XRC
   std::vector<uint32_t> peers_;
+  uint32_t peer_srq_ = 0;  // XRC: number of the peer's shared receive queue
   std::vector<std::pair<uint32_t, uint32_t>> by_number_;  // sorted
   uint64_t limits_reached_ = 0;
   uint32_t until_limit_ = 0;  // 0: the limit is set

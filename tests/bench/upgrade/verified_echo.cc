@@ -6,7 +6,7 @@
 //
 //   verified_echo serve GID_INDEX PORT
 //   verified_echo ask GID_INDEX PORT ADDRESS QUEUE_PAIRS KIND [LENGTH [BYTES]]
-//     KIND: rc, srq (RC with a shared receive queue and events of its limit), ud
+//     KIND: rc, srq (RC with a shared receive queue and events of its limit), ud, xrc
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -273,6 +273,7 @@ int Main(int argc, char** argv) {
   shape.queue_pairs = static_cast<uint32_t>(std::atoi(argv[5]));
   shape.ud = kind == "ud" ? 1 : 0;
   shape.shared = kind == "srq" ? 1 : 0;
+  shape.xrc = kind == "xrc" ? 1 : 0;
   shape.length = argc > 7 ? static_cast<uint32_t>(std::atoi(argv[7])) : 1024;
   shape.bytes = argc > 8 ? std::strtoull(argv[8], nullptr, 10) : 0;
   Ends ends(server, gid_index, shape);

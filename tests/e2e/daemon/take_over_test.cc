@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -27,6 +28,7 @@
 
 #include "controlplane/cli/client/state_client.h"
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/base/descriptor_message.h"
 #include "tests/e2e/daemon/daemon_process.h"
 #include "tests/support/network/network_namespace.h"
 
@@ -41,7 +43,7 @@ constexpr int kExitRefused = 3;
 
 // Sends a greeting and returns the connection, or an invalid one if the daemon refused it or did
 // not answer in time.
-UniqueFd Attach(const std::string& path) {
+UniqueFd Attach(const std::string& path, uint32_t flags = 0) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const timeval patience{5, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -54,6 +56,7 @@ UniqueFd Attach(const std::string& path) {
   hello.magic = ROCEGW_ABI_MAGIC;
   hello.major = ROCEGW_ABI_MAJOR;
   hello.minor = ROCEGW_ABI_MINOR;
+  hello.flags = flags;
   if (send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) return {};
   rocegw_hello_reply reply{};
   do {
@@ -211,14 +214,29 @@ int AskForDevice(const UniqueFd& session) {
   return Ask(session, ROCEGW_MSG_QUERY_DEVICE, rocegw_query_device{}, reply);
 }
 
-// Opens an XRC domain, which is not handed over.
-void OpenDomain(const UniqueFd& session) {
+// Attaches a program that has loaded CUDA, which is not handed over.
+UniqueFd AttachWithDevices(const std::string& path) { return Attach(path, ROCEGW_HELLO_DEVICES); }
+
+// Opens the XRC domain of a file. Returns its handle; 0: refused.
+uint32_t OpenDomain(const UniqueFd& session, const UniqueFd& file) {
   rocegw_object_reply context;
-  ASSERT_EQ(Ask(session, ROCEGW_MSG_OPEN_CONTEXT, rocegw_open_context{}, context), 0);
+  if (Ask(session, ROCEGW_MSG_OPEN_CONTEXT, rocegw_open_context{}, context) != 0) return 0;
   rocegw_open_xrcd open{};
+  open.header = {ROCEGW_MSG_OPEN_XRCD, sizeof open, 7};
   open.context = context.handle;
+  open.flags = ROCEGW_XRCD_CREATE;
+  open.named = 1;
+  const int fd = file.get();
+  if (SendDescriptors(session.get(), {reinterpret_cast<const uint8_t*>(&open), sizeof open},
+                      {&fd, 1}, 0) != sizeof open)
+    return 0;
   rocegw_object_reply domain;
-  ASSERT_EQ(Ask(session, ROCEGW_MSG_OPEN_XRCD, open, domain), 0);
+  do {
+    domain = {};
+    if (recv(session.get(), &domain, sizeof domain, 0) < static_cast<ssize_t>(sizeof domain.header))
+      return 0;
+  } while (domain.header.type != ROCEGW_MSG_OPEN_XRCD);
+  return domain.header.error == 0 ? domain.handle : 0;
 }
 
 TEST_F(TakeOverTest, ProgramAttached_KeepsItsSession) {
@@ -233,6 +251,38 @@ TEST_F(TakeOverTest, ProgramAttached_KeepsItsSession) {
     EXPECT_EQ(AskForDevice(session), 0) << daemon_->Log();
   }
   EXPECT_TRUE(Attach(AttachPath()).valid());
+}
+
+// Programs in one XRC domain keep it, and a later program finds it by its file.
+TEST_F(TakeOverTest, XrcDomainOfSeveralPrograms_GoesOver) {
+  StartFirst();
+  const UniqueFd file(memfd_create("domain", MFD_CLOEXEC));
+  const UniqueFd first = Attach(AttachPath());
+  const UniqueFd second = Attach(AttachPath());
+  const uint32_t domain = OpenDomain(first, file);
+  ASSERT_NE(domain, 0u);
+  ASSERT_NE(OpenDomain(second, file), 0u);
+  rocegw_create_qp create{};
+  create.type = ROCEGW_QPT_XRC_RECV;
+  create.xrcd = domain;
+  rocegw_qp_reply target;
+  ASSERT_EQ(Ask(first, ROCEGW_MSG_CREATE_QP, create, target), 0);
+  for (int i = 0; i < 2; ++i) {
+    auto fresh = Start(config_, true);
+    EXPECT_EQ(daemon_->WaitExit(), 0) << daemon_->Log();
+    daemon_ = std::move(fresh);
+    ASSERT_TRUE(daemon_->WaitReady()) << daemon_->Log();
+  }
+  const UniqueFd late = Attach(AttachPath());
+  rocegw_open_qp open{};
+  open.xrcd = OpenDomain(late, file);
+  ASSERT_NE(open.xrcd, 0u);
+  open.qpn = target.qpn;
+  rocegw_qp_reply opened;
+  EXPECT_EQ(Ask(late, ROCEGW_MSG_OPEN_QP, open, opened), 0) << daemon_->Log();
+  const UniqueFd other(memfd_create("domain", MFD_CLOEXEC));
+  open.xrcd = OpenDomain(second, other);
+  EXPECT_EQ(Ask(second, ROCEGW_MSG_OPEN_QP, open, opened), EINVAL);
 }
 
 TEST_F(TakeOverTest, ProgramOfAPoolThatIsNotTrusted_KeepsItsSession) {
@@ -250,10 +300,9 @@ TEST_F(TakeOverTest, ProgramOfAPoolThatIsNotTrusted_KeepsItsSession) {
 TEST_F(TakeOverTest, ProgramThatIsNotCovered_IsRefused_AndAgainPossibleLater) {
   StartFirst();
   {
-    const UniqueFd session = Attach(AttachPath());
+    const UniqueFd session = AttachWithDevices(AttachPath());
     ASSERT_TRUE(session.valid());
-    OpenDomain(session);
-    ExpectRefused(config_, "an attached program cannot be handed over: ", "has an XRC domain");
+    ExpectRefused(config_, "an attached program cannot be handed over: ", "has loaded CUDA");
     EXPECT_EQ(AskForDevice(session), 0) << "the session ended";
   }
   auto fresh = Start(config_, true);
@@ -287,9 +336,8 @@ TEST_F(TakeOverTest, WhatDoesNotFit_IsRefusedByName) {
 TEST_F(TakeOverTest, Signal_StartsTheProgramAgain) {
   StartFirst();
   {
-    const UniqueFd session = Attach(AttachPath());
+    const UniqueFd session = AttachWithDevices(AttachPath());
     ASSERT_TRUE(session.valid());
-    OpenDomain(session);
     daemon_->Signal(SIGUSR2);
     EXPECT_TRUE(daemon_->Logs("take-over: not done: an attached program")) << daemon_->Log();
   }

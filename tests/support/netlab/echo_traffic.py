@@ -12,7 +12,7 @@ _NAMES = ("messages", "wrong", "open", "repeated", "pauses", "longest_ms", "limi
 
 
 class EchoTraffic:
-    """kind: rc, srq or ud. environment: words VARIABLE=VALUE for both programs. registered: bytes of one memory region."""
+    """kind: rc, srq, ud or xrc. environment: words VARIABLE=VALUE for both programs. registered: bytes of one memory region."""
 
     def __init__(self, server_host, client_host, kind, queue_pairs, length=1024, registered=0, environment=()):
         self.kind = kind

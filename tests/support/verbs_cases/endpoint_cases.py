@@ -19,7 +19,7 @@ _GIVEN_UP = 30    # seconds; an endpoint tries a message for five
 _LOST = r"^messages: \S+ {number} cannot be reached: {why}"
 
 
-class _Receiver:
+class Receiver:
     def __init__(self, host, count, group=None):
         """group: how many endpoints share the messages, and how."""
         mode = ["receive", str(count)] if group is None else ["group", str(count), *group]
@@ -41,7 +41,7 @@ class _Receiver:
         return members
 
 
-def _sender(host, count, receivers):
+def start_sender(host, count, receivers):
     words = [word for receiver in receivers for word in (receiver.address, receiver.number)]
     return host.start([host.program("example_messages"), "send", str(count), *words])
 
@@ -67,9 +67,9 @@ def _expect_all(text, count, what):
 def _many_peers(identifier, to_right):
     def run(pair):
         source, target = pair.roles(to_right)
-        receivers = [_Receiver(target, _SENDERS * (_MESSAGES + 1)) for _ in range(_RECEIVERS)]
+        receivers = [Receiver(target, _SENDERS * (_MESSAGES + 1)) for _ in range(_RECEIVERS)]
         with pair.counted(at_least=_SENDERS * _RECEIVERS * _MESSAGES // _IN_A_BUNDLE):
-            senders = [_sender(source, _MESSAGES, receivers) for _ in range(_SENDERS)]
+            senders = [start_sender(source, _MESSAGES, receivers) for _ in range(_SENDERS)]
             for job in senders + [receiver.job for receiver in receivers]:
                 status = job.wait(60)
                 expect(status == 0, f"{job.title} ended with {status}:\n{job.output[-2000:]}")
@@ -86,8 +86,8 @@ def _many_peers(identifier, to_right):
 def _group(dispatch):
     def run(pair):
         """Two senders, each of which sends more than a member has receives."""
-        receiver = _Receiver(pair.right, 2 * (_MESSAGES + 1), ("3", dispatch))
-        senders = [_sender(pair.left, _MESSAGES, (receiver,)) for _ in range(2)]
+        receiver = Receiver(pair.right, 2 * (_MESSAGES + 1), ("3", dispatch))
+        senders = [start_sender(pair.left, _MESSAGES, (receiver,)) for _ in range(2)]
         for job in senders + [receiver.job]:
             status = job.wait(60)
             expect(status == 0, f"{job.title} ended with {status}:\n{job.output[-2000:]}")
@@ -147,9 +147,9 @@ def _counters_gone(pair):
 
 def _receiver_killed(pair):
     """It is stopped first, so that it is in the middle of a message when it is killed: its receives are used up."""
-    victim, witness = _Receiver(pair.right, _ENDLESS), _Receiver(pair.right, _ENDLESS)
+    victim, witness = Receiver(pair.right, _ENDLESS), Receiver(pair.right, _ENDLESS)
     victim.job.signal(signal.SIGSTOP)
-    sender = _sender(pair.left, 300, (victim, witness))
+    sender = start_sender(pair.left, 300, (victim, witness))
     try:
         witness.job.expect(r"^from \d+: message 70 ", 30)
         victim.job.signal(signal.SIGKILL)
@@ -167,9 +167,9 @@ def _receiver_killed(pair):
 
 def _no_receives(pair):
     """A receiver that does not go on is told from one that is gone."""
-    stopped = _Receiver(pair.right, _ENDLESS)
+    stopped = Receiver(pair.right, _ENDLESS)
     stopped.job.signal(signal.SIGSTOP)
-    sender = _sender(pair.left, 100, (stopped,))
+    sender = start_sender(pair.left, 100, (stopped,))
     try:
         sender.expect(_LOST.format(number=stopped.number, why="RNR retry counter exceeded"), _GIVEN_UP)
         expect(sender.wait(10) == 1, "a message was lost, and the status does not say so")
@@ -179,12 +179,12 @@ def _no_receives(pair):
 
 
 def _sender_killed(pair):
-    receiver = _Receiver(pair.right, _ENDLESS)
-    victim = _sender(pair.left, _ENDLESS, (receiver,))
+    receiver = Receiver(pair.right, _ENDLESS)
+    victim = start_sender(pair.left, _ENDLESS, (receiver,))
     jobs = [victim, receiver.job]
     try:
         receiver.job.expect("^from ", 30)
-        witness = _sender(pair.left, 200, (receiver,))
+        witness = start_sender(pair.left, 200, (receiver,))
         jobs.append(witness)
         victim.signal(signal.SIGKILL)
         expect(witness.wait(60) == 0, f"the neighbour of a killed sender failed:\n{witness.output}")
@@ -200,10 +200,10 @@ def _sender_killed(pair):
 
 def _gone(pair):
     """An endpoint that has ended, and an address behind which there is no gateway."""
-    receiver = _Receiver(pair.right, 1)
-    sender = _sender(pair.left, 0, (receiver,))
+    receiver = Receiver(pair.right, 1)
+    sender = start_sender(pair.left, 0, (receiver,))
     expect((sender.wait(30), receiver.job.wait(10)) == (0, 0), f"a message did not arrive:\n{sender.output}")
-    late = _sender(pair.left, 0, (receiver,))
+    late = start_sender(pair.left, 0, (receiver,))
     late.expect(_LOST.format(number=receiver.number, why="transport retry counter exceeded"), _GIVEN_UP)
     expect(late.wait(10) == 1, "a message was lost, and the status does not say so")
     _end(pair)
@@ -221,16 +221,16 @@ def _no_gateway(pair):
 
 def _gateway_killed(pair):
     """The peer's gateway is killed and comes back: what was under way fails soon, what begins later finds the new one."""
-    receiver = _Receiver(pair.right, _ENDLESS)
+    receiver = Receiver(pair.right, _ENDLESS)
     receiver.job.signal(signal.SIGSTOP)
-    sender = _sender(pair.left, 1000, (receiver,))
+    sender = start_sender(pair.left, 1000, (receiver,))
     try:
         pair.right.daemon.signal(signal.SIGKILL)
         pair.right.daemon.wait(10)
         pair.right.start_gateway()
         sender.expect(_LOST.format(number=receiver.number, why="transport retry counter exceeded"), _GIVEN_UP)
-        again = _Receiver(pair.right, 1)
-        late = _sender(pair.left, 0, (again,))
+        again = Receiver(pair.right, 1)
+        late = start_sender(pair.left, 0, (again,))
         expect(late.wait(30) == 0, f"the new gateway is not found:\n{late.output}")
     except LabError as error:
         raise CaseFailure(f"after the end of a gateway:\n{error}") from error

@@ -12,11 +12,13 @@ from netlab.job import LabError
 from netlab.take_over_kills import NEW_OLD_GOES_ON, OLD_HANDED_OVER, TakeOverKills
 
 from .case import Case, CaseFailure, expect
+from .endpoint_cases import Receiver, start_sender
 
 # The queue pairs give up (8 time-outs), the ids are told, and both programs try again every 100 ms.
 RECOVERY = 30
 _TAKE_OVERS = 10
 _KILLS = 16
+_ENDPOINT_MESSAGES = 20000  # of each sender: they take longer than four take-overs
 _REMAPPED = 64 << 20
 
 
@@ -129,6 +131,37 @@ def _verified(kind, environment=(), registered=0):
     return run
 
 
+def _endpoints(pair):
+    """Gateways of both hosts are replaced under endpoints that send to a group: each message comes once, whole."""
+    receiver = Receiver(pair.right, 2 * (_ENDPOINT_MESSAGES + 1), ("3", "depth"))
+    senders = [start_sender(pair.left, _ENDPOINT_MESSAGES, (receiver,)) for _ in range(2)]
+    jobs = senders + [receiver.job]
+    try:
+        take_overs = 0
+        while take_overs < 4 or all(job.running for job in jobs):
+            for host in (pair.left, pair.right):
+                host.take_over()
+            take_overs += 2
+            if take_overs <= 4:
+                expect(all(job.running for job in jobs), "the messages were too few, or a program failed:\n" +
+                       "\n".join(job.output[-1000:] for job in jobs))
+        for job in jobs:
+            status = job.wait(120)
+            expect(status == 0, f"{job.title} ended with {status}:\n{job.output[-2000:]}")
+        got = receiver.got()
+        expect(len(got) == 2, f"messages from {len(got)} senders, not 2")
+        wanted = sorted([f"message {number}" for number in range(_ENDPOINT_MESSAGES)] + ["that was all"])
+        for texts in got.values():
+            expect(sorted(texts) == wanted, "not each message came once")
+    finally:
+        for job in jobs:
+            job.signal(signal.SIGKILL)
+            job.wait(10)
+    for host in (pair.left, pair.right):
+        host.expect_idle()
+    return f"{take_overs} take-overs, {2 * _ENDPOINT_MESSAGES} messages"
+
+
 def _untrusted(pair):
     """The same for programs of pools that are not trusted, to which threads of their own copy."""
     with contextlib.ExitStack() as changed:
@@ -172,6 +205,8 @@ def restart_cases():
             Case("restart.take_over.rc", 1500, _verified("rc"), "kernel_sockets"),
             Case("restart.take_over.ud", 1500, _verified("ud"), "kernel_sockets"),
             Case("restart.take_over.srq", 1500, _verified("srq"), "kernel_sockets"),
+            Case("restart.take_over.xrc", 1500, _verified("xrc"), "kernel_sockets"),
+            Case("restart.take_over.endpoints", 1500, _endpoints, "kernel_sockets"),
             Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "kernel_sockets"),
             Case("restart.take_over.untrusted", 1500, _untrusted, "kernel_sockets"),
             Case("restart.take_over.kills", 1500, _kills, "kernel_sockets"),

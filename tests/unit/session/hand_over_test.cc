@@ -2,6 +2,7 @@
 // Hand-over of sessions to another session server, as between two processes: the successor has
 // copies of the descriptors and reads the state. The program keeps its connection and its memory.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -175,13 +176,212 @@ TEST_F(SessionHandOver, WhatIsNotCovered_IsNamed_AndNotWritten) {
   TestClient& client = *attached;
   ASSERT_TRUE(client.Hello());
   const uint32_t context = client.OpenContext();
+  ASSERT_NE(context, 0u);
   EXPECT_EQ(old_.server->attach().NotHandedOver(), "");
-  auto request = TestClient::Request<rocegw_open_xrcd>(ROCEGW_MSG_OPEN_XRCD);
-  request.context = context;
-  client.Call<rocegw_object_reply>(request);
-  ASSERT_EQ(client.error(), 0);
-  EXPECT_NE(old_.server->attach().NotHandedOver().find("has an XRC domain"), std::string::npos);
+  old_.server->attach().Find(SessionId{1})->memory().ExpectDevices();
+  EXPECT_NE(old_.server->attach().NotHandedOver().find("has loaded CUDA"), std::string::npos);
   EXPECT_EQ(HandOver(), "session is not at rest");
+}
+
+// Program in an XRC domain.
+struct XrcProgram {
+  XrcProgram(TestClient& the_client, int file) : client(the_client) {
+    EXPECT_TRUE(client.Hello());
+    const uint32_t context = client.OpenContext();
+    pd = client.AllocPd(context);
+    cq = client.CreateCq(context, 64, 0).handle;
+    auto request = TestClient::Request<rocegw_open_xrcd>(ROCEGW_MSG_OPEN_XRCD);
+    request.context = context;
+    request.flags = ROCEGW_XRCD_CREATE;
+    request.named = file >= 0 ? 1 : 0;
+    xrcd = client.Call<rocegw_object_reply>(request, file).handle;
+    EXPECT_EQ(client.error(), 0);
+  }
+  rocegw_srq_reply CreateSrq() const {
+    auto request = TestClient::Request<rocegw_create_srq>(ROCEGW_MSG_CREATE_SRQ);
+    request.pd = pd;
+    request.max_wr = 8;
+    request.max_sge = 1;
+    request.xrcd = xrcd;
+    request.cq = cq;
+    return client.Call<rocegw_srq_reply>(request);
+  }
+  rocegw_qp_reply CreateTarget() const {
+    auto request = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+    request.type = ROCEGW_QPT_XRC_RECV;
+    request.xrcd = xrcd;
+    return client.Call<rocegw_qp_reply>(request);
+  }
+  rocegw_qp_reply OpenTarget(uint32_t qpn) const {
+    auto request = TestClient::Request<rocegw_open_qp>(ROCEGW_MSG_OPEN_QP);
+    request.xrcd = xrcd;
+    request.qpn = qpn;
+    return client.Call<rocegw_qp_reply>(request);
+  }
+  int Do(uint32_t type, uint32_t handle) const {
+    client.Object(type, handle);
+    return client.error();
+  }
+
+  TestClient& client;
+  uint32_t pd = 0;
+  uint32_t cq = 0;
+  uint32_t xrcd = 0;
+};
+
+TEST_F(SessionHandOver, XrcDomains_AreSharedAsBefore) {
+  const UniqueFd file(::memfd_create("xrc", MFD_CLOEXEC));
+  const UniqueFd other_file(::memfd_create("xrc", MFD_CLOEXEC));
+  const auto first = AttachToOld();
+  const auto second = AttachToOld();
+  const auto third = AttachToOld();
+  const XrcProgram one(*first, file.get());
+  const XrcProgram two(*second, file.get());
+  const XrcProgram lone(*third, -1);
+  const rocegw_srq_reply srq = one.CreateSrq();
+  const rocegw_srq_reply others = two.CreateSrq();
+  const rocegw_qp_reply target = one.CreateTarget();
+  const rocegw_qp_reply opened = two.OpenTarget(target.qpn);
+  const rocegw_qp_reply send = two.client.CreateQp(two.pd, two.cq, ROCEGW_QPT_XRC_SEND);
+  ASSERT_EQ(two.client.error(), 0);
+  const rocegw_srq_reply of_lone = lone.CreateSrq();
+  ASSERT_EQ(lone.client.error(), 0);
+  const size_t linked = old_.LinkedObjects();
+  // The domain goes over with a session ahead, and its second session at last.
+  looks_ = true;
+  between_looks_ = [&] { two.client.AllocPd(1); };
+  ASSERT_EQ(HandOver(), "");
+
+  EXPECT_EQ(fresh_->LinkedObjects(), linked);
+  const tenant::Pool& pool = *fresh_->server->services().pools.FindPool(session::kDefaultPool);
+  EXPECT_EQ(pool.used(session::Resource::kQps), 3u);
+  EXPECT_EQ(pool.used(session::Resource::kSrqs), 3u);
+  const session::XrcDomains& domains = fresh_->server->services().xrc;
+  const session::XrcDomain* const domain =
+      fresh_->server->attach().Find(SessionId{1})->objects().xrcds.Find(one.xrcd)->domain;
+  EXPECT_EQ(domains.FindTarget(domain->id, Qpn{target.qpn})->openers.size(), 2u);
+  // A program that shows the same file finds the domain, and its queue pair.
+  TestClient late([this] { fresh_->Settle(); }, ConnectTo(*fresh_));
+  const XrcProgram later(late, file.get());
+  const rocegw_qp_reply again = later.OpenTarget(target.qpn);
+  EXPECT_EQ(late.error(), 0);
+  const rocegw_srq_reply next = later.CreateSrq();
+  for (const rocegw_srq_reply& known : {srq, others, of_lone}) EXPECT_NE(next.number, known.number);
+  TestClient stranger([this] { fresh_->Settle(); }, ConnectTo(*fresh_));
+  const XrcProgram foreign(stranger, other_file.get());
+  foreign.OpenTarget(target.qpn);
+  EXPECT_EQ(stranger.error(), EINVAL);
+
+  EXPECT_EQ(one.Do(ROCEGW_MSG_CLOSE_XRCD, one.xrcd), EBUSY);
+  EXPECT_EQ(one.Do(ROCEGW_MSG_DESTROY_QP, target.handle), 0);
+  EXPECT_NE(domains.FindTarget(domain->id, Qpn{target.qpn}), nullptr);
+  EXPECT_EQ(two.Do(ROCEGW_MSG_DESTROY_QP, opened.handle), 0);
+  EXPECT_EQ(later.Do(ROCEGW_MSG_DESTROY_QP, again.handle), 0);
+  EXPECT_EQ(domains.FindTarget(domain->id, Qpn{target.qpn}), nullptr);
+  EXPECT_EQ(two.Do(ROCEGW_MSG_DESTROY_QP, send.handle), 0);
+  EXPECT_EQ(one.Do(ROCEGW_MSG_DESTROY_SRQ, srq.handle), 0);
+  EXPECT_EQ(two.Do(ROCEGW_MSG_DESTROY_SRQ, others.handle), 0);
+  EXPECT_EQ(later.Do(ROCEGW_MSG_DESTROY_SRQ, next.handle), 0);
+  for (const XrcProgram* const program : {&one, &two, &later})
+    EXPECT_EQ(program->Do(ROCEGW_MSG_CLOSE_XRCD, program->xrcd), 0);
+  EXPECT_EQ(lone.Do(ROCEGW_MSG_DESTROY_SRQ, of_lone.handle), 0);
+  EXPECT_EQ(lone.Do(ROCEGW_MSG_CLOSE_XRCD, lone.xrcd), 0);
+  EXPECT_EQ(pool.used(session::Resource::kQps), 0u);
+  EXPECT_EQ(pool.used(session::Resource::kSrqs), 0u);
+  EXPECT_EQ(fresh_->BrokenRules(), std::vector<std::string>{});
+}
+
+TEST_F(SessionHandOver, AFileOfAnXrcDomainThatIsMissing_IsRefused) {
+  const UniqueFd file(::memfd_create("xrc", MFD_CLOEXEC));
+  const auto attached = AttachToOld();
+  const XrcProgram program(*attached, file.get());
+  drop_descriptor_ = FdKind::kXrcFile;
+  EXPECT_EQ(HandOver(), "descriptor of a session is missing");
+}
+
+TEST_F(SessionHandOver, EndpointsTheirGroupsAndPeers_GoOver) {
+  for (const bool ahead : {false, true}) {
+    SCOPED_TRACE(ahead);
+    looks_ = ahead;
+    fresh_.reset();
+    const auto attached = AttachToOld();
+    TestClient& client = *attached;
+    ASSERT_TRUE(client.Hello());
+    const uint32_t context = client.OpenContext();
+    const uint32_t pd = client.AllocPd(context);
+    const rocegw_cq_reply cq = client.CreateCq(context, 64, 0);
+    auto make = TestClient::Request<rocegw_create_group>(ROCEGW_MSG_CREATE_GROUP);
+    make.pd = pd;
+    make.key = 99;
+    make.dispatch = ROCEGW_DISPATCH_DEPTH;
+    const auto group = client.Call<rocegw_group_reply>(make);
+    ASSERT_EQ(client.error(), 0);
+    auto create = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+    create.type = ROCEGW_QPT_ENDPOINT;
+    create.service_mode = ROCEGW_SERVICE_UNORDERED;
+    create.pd = pd;
+    create.send_cq = create.recv_cq = cq.handle;
+    create.group = group.handle;
+    create.max_send_wr = create.max_recv_wr = 4;
+    create.max_send_sge = create.max_recv_sge = 1;
+    const auto member = client.Call<rocegw_qp_reply>(create);
+    ASSERT_EQ(client.error(), 0);
+    create.group = 0;
+    const auto single = client.Call<rocegw_qp_reply>(create);
+    ASSERT_EQ(client.error(), 0);
+    // Discovery of a peer needs a network, so the peer is put where the command puts it.
+    session::ClientSession* found = nullptr;
+    old_.server->attach().ForEach([&](session::ClientSession& one) { found = &one; });
+    session::ClientSession& before = *found;
+    auto peer = std::make_unique<session::EndpointPeer>();
+    peer->context = context;
+    peer->pd = pd;
+    peer->linked.endpoint = Qpn{0x123456};
+    peer->linked.key = 7;
+    peer->linked.path.destination = wire::Gid::FromV4(0x0A000002);
+    peer->linked.target = {.peer = wire::Gid::FromV4(0x0A000002),
+                           .acceptor = Qpn{77},
+                           .peer_worker = 1,
+                           .instance = 5,
+                           .features = 3,
+                           .window = 65536};
+    ++before.objects().pds.Find(pd)->users;
+    ASSERT_EQ(before.Take(session::Resource::kAhs), 0);
+    const uint32_t handle = before.objects().peers.Add(std::move(peer));
+    ASSERT_EQ(HandOver(), "");
+
+    const tenant::Pool& pool = *fresh_->server->services().pools.FindPool(session::kDefaultPool);
+    EXPECT_EQ(pool.used(session::Resource::kQps), 3u);
+    EXPECT_EQ(pool.used(session::Resource::kAhs), 1u);
+    size_t groups = 0;
+    for (const auto& worker : fresh_->workers) {
+      const FakeWorker::Session& session = worker->sessions.begin()->second;
+      groups += session.groups.size();
+      const transport::Peer& linked = session.peers.at(handle);
+      EXPECT_EQ(linked.endpoint, Qpn{0x123456});
+      EXPECT_EQ(linked.key, 7u);
+      EXPECT_EQ(linked.target.window, 65536u);
+      EXPECT_EQ(linked.path.destination, wire::Gid::FromV4(0x0A000002));
+    }
+    EXPECT_EQ(groups, 1u);
+    client.Object(ROCEGW_MSG_DESTROY_GROUP, group.handle);
+    EXPECT_EQ(client.error(), EBUSY);
+    for (const uint32_t qp : {member.handle, single.handle}) {
+      client.Object(ROCEGW_MSG_DESTROY_QP, qp);
+      EXPECT_EQ(client.error(), 0);
+    }
+    client.Object(ROCEGW_MSG_DESTROY_GROUP, group.handle);
+    EXPECT_EQ(client.error(), 0);
+    client.Object(ROCEGW_MSG_DESTROY_PEER, handle);
+    EXPECT_EQ(client.error(), 0);
+    client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+    EXPECT_EQ(client.error(), 0);
+    EXPECT_EQ(pool.used(session::Resource::kQps), 0u);
+    EXPECT_EQ(fresh_->BrokenRules(), std::vector<std::string>{});
+    old_.server->attach().EndAll("the next round has its own");
+    old_.server->attach().SetWatching(true);
+    old_.Settle();
+  }
 }
 
 TEST_F(SessionHandOver, SessionThatRests_IsHandedOverAhead) {

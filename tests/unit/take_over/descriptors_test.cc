@@ -38,12 +38,14 @@ TEST(JudgeFd, KnowsDescriptorsOfPrograms) {
   const UniqueFd memory(memfd_create("test", MFD_ALLOW_SEALING));
   EXPECT_FALSE(JudgeFd(FdKind::kChunk, "1/0", memory.get()).ok()) << "it could become shorter";
   ASSERT_EQ(fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  const UniqueFd path(open("/dev/null", O_PATH));
   const struct {
     FdKind kind;
     int fd;
-  } right[] = {{FdKind::kClientSocket, ours.get()}, {FdKind::kEvents, ours.get()},
-               {FdKind::kWake, wake.get()},         {FdKind::kClientProcess, process.get()},
-               {FdKind::kChunk, memory.get()},      {FdKind::kRegion, memory.get()}};
+  } right[] = {{FdKind::kXrcFile, path.get()},          {FdKind::kClientSocket, ours.get()},
+               {FdKind::kEvents, ours.get()},           {FdKind::kWake, wake.get()},
+               {FdKind::kClientProcess, process.get()}, {FdKind::kChunk, memory.get()},
+               {FdKind::kRegion, memory.get()}};
   for (const auto& one : right) {
     EXPECT_TRUE(JudgeFd(one.kind, "1", one.fd).ok()) << static_cast<int>(one.kind);
     for (const auto& other : right) {

@@ -2,6 +2,7 @@
 // Descriptors that a successor has already are not sent again; those that came or changed are.
 #include "gateway/take_over/sent_descriptors.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -31,6 +32,15 @@ TEST(SentDescriptors, AnotherFileOfThatName_IsSent) {
   ASSERT_EQ(missing.size(), 1u);
   EXPECT_EQ(missing[0].fd, second.get());
   EXPECT_TRUE(sent.Missing({{FdKind::kRegion, "1/1", second.get()}}).empty());
+}
+
+TEST(SentDescriptors, FileOpenedAsAPath_IsSentOnce) {
+  const UniqueFd first(::open("/dev/null", O_PATH | O_CLOEXEC));
+  const UniqueFd second(::open("/dev/zero", O_PATH | O_CLOEXEC));
+  SentDescriptors sent;
+  EXPECT_EQ(sent.Missing({{FdKind::kXrcFile, "1", first.get()}}).size(), 1u);
+  EXPECT_TRUE(sent.Missing({{FdKind::kXrcFile, "1", first.get()}}).empty());
+  EXPECT_EQ(sent.Missing({{FdKind::kXrcFile, "1", second.get()}}).size(), 1u);
 }
 
 // A connection that is being closed has none, and one that cannot be sent would stop all others.
