@@ -12,7 +12,7 @@ import signal
 import statistics
 import sys
 
-import bench_e2e
+import e2e
 from bench_e2e import BANDWIDTH, LATENCY, Bench, gateway_pair_in, machine, start_gateways, stop_gateways
 from line_plot import Curve, plot
 from netlab.job import LabError, run
@@ -122,10 +122,10 @@ def draw(rows, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binaries", default=os.path.join(bench_e2e.ROOT, "build", "release", "bin"))
+    parser.add_argument("--binaries", default=os.path.join(e2e.ROOT, "build", "release", "bin"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=2, help="of each bandwidth measurement")
-    parser.add_argument("--mode", choices=("udp", "af_packet", "af_xdp", bench_e2e.IN_PROCESS), default="udp")
+    parser.add_argument("--mode", choices=("udp", "af_packet", "af_xdp", e2e.IN_PROCESS), default="udp")
     parser.add_argument("--size", action="append", type=int, help="only these")
     parser.add_argument("--plots", metavar="DIR")
     parser.add_argument("--json", metavar="FILE")

@@ -2,7 +2,7 @@
 // A program of a benchmark that shares a gateway with another one, until SIGTERM.
 //
 //   neighbour serve GID_INDEX PORT            the other end, of one client
-//   neighbour victim GID_INDEX PORT ADDRESS   4 queue pairs with 8 WRITEs of 4 KiB under way each;
+//   neighbour VICTIM GID_INDEX PORT ADDRESS   a program that behaves (kVictims);
 //                                             set_up_us=T of attaching and connecting both ends,
 //                                             then messages=N seconds=S p50_us=A p99_us=B
 //   neighbour KIND GID_INDEX PORT ADDRESS     noise (noises.cc)
@@ -24,25 +24,47 @@
 namespace rocegw::bench {
 namespace {
 
-constexpr size_t kQueuePairs = 4;
-constexpr uint32_t kUnderWay = 8;
-constexpr uint32_t kLength = 4096;
+struct Victim {
+  const char* name;
+  ibv_wr_opcode opcode;
+  size_t queue_pairs;
+  uint32_t under_way;  // requests of a queue pair
+  uint32_t length;
+};
+constexpr Victim kVictims[] = {
+    {"victim", IBV_WR_RDMA_WRITE, 4, 8, 4096},
+    {"victim_pings", IBV_WR_RDMA_WRITE, 1, 1, 64},
+    {"victim_reads", IBV_WR_RDMA_READ, 4, 4, 4096},
+    {"victim_atomics", IBV_WR_ATOMIC_FETCH_AND_ADD, 4, 2, 8},
+    {"victim_bulk", IBV_WR_RDMA_WRITE, 2, 4, 256 << 10},
+    {"victim_many_qps", IBV_WR_RDMA_WRITE, 64, 1, 1024},
+};
 
 std::atomic<bool> ended{false};
 
-void BehaveWell(const Server& server) {
+const Victim* FindVictim(const char* name) {
+  const auto found = std::ranges::find_if(
+      kVictims, [name](const Victim& one) { return std::strcmp(one.name, name) == 0; });
+  return found == std::end(kVictims) ? nullptr : found;
+}
+
+void BehaveWell(const Victim& victim, const Server& server) {
   const Clock::time_point began = Clock::now();
-  const Talk talk(server, kQueuePairs, kUnderWay, kLength);
+  const Talk talk(server, victim.queue_pairs, victim.under_way, std::max(victim.length, 4096u));
   const std::chrono::duration<double, std::micro> set_up = Clock::now() - began;
   std::printf("set_up_us=%.0f\n", set_up.count());
   std::fflush(stdout);
-  std::vector<Clock::time_point> posted(kQueuePairs * kUnderWay);
+  std::vector<Clock::time_point> posted(victim.queue_pairs * victim.under_way);
   std::vector<float> took_us;
   const auto post = [&](uint64_t id) {
-    ibv_send_wr request = talk.Request(IBV_WR_RDMA_WRITE, kLength);
+    ibv_send_wr request = talk.Request(victim.opcode, victim.length);
+    if (victim.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+      const auto target = request.wr.rdma;
+      request.wr.atomic = {target.remote_addr, 1, 0, target.rkey};
+    }
     request.wr_id = id;
     posted[id] = Clock::now();
-    talk.Post(id / kUnderWay, request, talk.Piece(kLength));
+    talk.Post(id / victim.under_way, request, talk.Piece(victim.length));
   };
   const Clock::time_point from = Clock::now();
   for (uint64_t id = 0; id < posted.size(); ++id) post(id);
@@ -94,7 +116,7 @@ int main(int argc, char** argv) {
   if (argc != 5 && !serves) {
     std::fprintf(stderr,
                  "usage: neighbour serve GID_INDEX PORT\n"
-                 "       neighbour victim|KIND GID_INDEX PORT ADDRESS\n");
+                 "       neighbour VICTIM|KIND GID_INDEX PORT ADDRESS\n");
     return 2;
   }
   std::signal(SIGTERM, [](int) { ended.store(true); });
@@ -105,8 +127,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   const Server server{argv[4], port, gid_index};
-  if (std::strcmp(argv[1], "victim") == 0) {
-    BehaveWell(server);
+  if (const Victim* const victim = FindVictim(argv[1])) {
+    BehaveWell(*victim, server);
   } else if (!MakeNoise(argv[1], server)) {
     std::fprintf(stderr, "neighbour: there is no kind of noise named %s\n", argv[1]);
     return 2;

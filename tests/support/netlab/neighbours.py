@@ -8,6 +8,10 @@ from .job import LabError
 
 NOISES = ("many_qps", "tiny_writes", "bulk_writes", "error_storm", "doorbell_spam", "rnr_storm", "atomics_one_line",
           "read_amplification", "control_storm", "blocked_memory")
+# Attackers of the isolation matrix.
+ATTACKERS = (*NOISES, "changing_memory", "unread_events")
+# Programs that behave: WRITEs of 4 KiB, one small WRITE at a time, READs, atomics, long WRITEs, many queue pairs.
+VICTIMS = ("victim", "victim_pings", "victim_reads", "victim_atomics", "victim_bulk", "victim_many_qps")
 # The noise's socket is for the user that attackers run as, too.
 POOLS = """static:
   tenants: [{name: tenants/red}, {name: tenants/blue}]
