@@ -185,8 +185,9 @@ class ClientSession {
   // Returns why the session cannot be handed over now, a static text; nullptr: no request is in
   // progress.
   const char* Unsettled() const;
-  // Returns what of the session cannot be handed over, a static text; nullptr: all can.
-  const char* NotHandedOver() const;
+  // Returns what of the session cannot be handed over, a static text; nullptr: all can. `version`:
+  // of the newest record of a session that the other gateway reads.
+  const char* NotHandedOver(uint16_t version) const;
   void Offer(OfferedFds& fds) const;
   // Writes the state, or reads it into a new session, with descriptors of `inherited`.
   void HandOver(hand_over::StateStream& state, InheritedFds* inherited);

@@ -88,7 +88,8 @@ std::optional<Refuse> Gateway::Judge(const take_over::Hello& hello) {
     return Refuse{Refusal::kConfiguration, "the new process has " + missing(own, theirs) +
                                                ", the running gateway " + missing(theirs, own)};
   }
-  if (const std::string held = sessions()->attach().NotHandedOver(); !held.empty())
+  // An older gateway that lacks a feature in use is refused before anything stops.
+  if (const std::string held = sessions()->attach().NotHandedOver(hello.versions); !held.empty())
     return Refuse{Refusal::kSessions, held};
   return std::nullopt;
 }

@@ -62,8 +62,9 @@ class AttachServer {
   void SetWatching(bool watching);
   // Returns why the sessions cannot be handed over now; empty: nothing is in progress.
   std::string Unsettled() const;
-  // Returns why a session can never be handed over; empty: all can.
-  std::string NotHandedOver() const;
+  // Returns why a session can never be handed over to a gateway that reads these versions; empty:
+  // all can.
+  std::string NotHandedOver(const hand_over::StateVersions& reader = {}) const;
   void OfferSessions(OfferedFds& fds) const;
   // Writes all sessions, or reads them into a server that has none and does not watch. The reader
   // has sent their objects to the workers then; see linked.

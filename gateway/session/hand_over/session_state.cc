@@ -41,12 +41,17 @@ const char* ClientSession::Unsettled() const {
   return call_queue_->held() != 0 ? "has a call in progress" : nullptr;
 }
 
-const char* ClientSession::NotHandedOver() const {
+const char* ClientSession::NotHandedOver(uint16_t version) const {
   if (pool().leaving()) return "is of a pool that was removed";
   if (!segment_.segment().for_successor()) return "has shared memory that is sealed for ever";
   if (trusted_ && (memory_.copier() != nullptr || memory_.expects_devices()))
     return "has loaded CUDA, so its memory may be a GPU's";
-  return nullptr;
+  if (version >= 3) return nullptr;
+  if (objects_.xrcds.size() != 0) return "has an XRC domain, which the new version does not know";
+  bool more = objects_.groups.size() + objects_.peers.size() != 0;
+  objects_.qps.ForEach([&](uint32_t, const Qp& qp) { more |= qp.type > verbs::QpType::kUd; });
+  return more ? "has endpoints or queue pairs of XRC, which the new version does not know"
+              : nullptr;
 }
 
 void ClientSession::Offer(OfferedFds& fds) const {
@@ -75,7 +80,8 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   (void)segment, (void)event_backlog, (void)objects, (void)client_memory;
   if (!state.reading()) {
     const char* const unsettled = Unsettled();
-    state.Require(unsettled == nullptr && NotHandedOver() == nullptr, "session is not at rest");
+    state.Require(unsettled == nullptr && NotHandedOver(record.version()) == nullptr,
+                  "session is not at rest");
   }
   state(attached_ns, library_minor);
   state.Require(state.Carry(trusted) == trusted, "trust in a pool changed");

@@ -46,9 +46,10 @@ std::string AttachServer::Unsettled() const {
   return "";
 }
 
-std::string AttachServer::NotHandedOver() const {
+std::string AttachServer::NotHandedOver(const hand_over::StateVersions& reader) const {
+  const uint16_t version = reader.Of(StateKind::kSession);
   for (const auto& [id, connection] : connections_) {
-    if (const char* const reason = connection->session->NotHandedOver()) {
+    if (const char* const reason = connection->session->NotHandedOver(version)) {
       const Peer& peer = connection->session->peer();
       return peer.comm + " (pid " + std::to_string(peer.pid) + ") " + reason;
     }
@@ -143,7 +144,8 @@ void AttachServer::HandOverSession(StateStream& state, uint32_t id, uint16_t ver
 std::vector<uint8_t> AttachServer::StateOf(uint32_t id, const hand_over::StateVersions& reader) {
   std::vector<uint8_t> bytes;
   const ClientSession& session = *connections_.at(id)->session;
-  if (session.Unsettled() != nullptr || session.NotHandedOver() != nullptr) return bytes;
+  const uint16_t version = reader.Of(StateKind::kSession);
+  if (session.Unsettled() != nullptr || session.NotHandedOver(version) != nullptr) return bytes;
   StateStream stream(bytes, TimePoint{}, reader);
   // The newest version has all fields.
   HandOverSession(stream, id, UINT16_MAX);

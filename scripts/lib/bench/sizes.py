@@ -13,7 +13,7 @@ import statistics
 import sys
 
 import e2e
-from bench_e2e import BANDWIDTH, LATENCY, Bench, gateway_pair_in, machine, start_gateways, stop_gateways
+from e2e import BANDWIDTH, LATENCY, Bench, gateway_pair_in, machine, start_gateways, stop_gateways
 from line_plot import Curve, plot
 from netlab.job import LabError, run
 from netlab.lab import Lab

@@ -246,6 +246,10 @@ TEST_F(SessionHandOver, XrcDomains_AreSharedAsBefore) {
   ASSERT_EQ(two.client.error(), 0);
   const rocegw_srq_reply of_lone = lone.CreateSrq();
   ASSERT_EQ(lone.client.error(), 0);
+  hand_over::StateVersions older;
+  older.Set(hand_over::StateKind::kSession, 2);
+  EXPECT_NE(old_.server->attach().NotHandedOver(older).find("XRC domain"), std::string::npos);
+  EXPECT_EQ(old_.server->attach().NotHandedOver(), "");
   const size_t linked = old_.LinkedObjects();
   // The domain goes over with a session ahead, and its second session at last.
   looks_ = true;
