@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controlplane/api/calls/audit_note.h"
+#include "controlplane/migrations/order_call.h"
 
 namespace rocegw::migrations {
 namespace {
@@ -37,10 +38,7 @@ void DeleteCall::OnRows(const StatusOr<store::RangeResult>& rows) {
         "NOT_ENDED", name_ + " is " + std::string(WordOf(stored_.record.state)) +
                          ": only one that is FINALIZED, ROLLED_BACK or ABORTED is deleted"));
   }
-  if (!problem.empty()) {
-    return Refuse(
-        {grpc::StatusCode::DATA_LOSS, "MIGRATION_UNREADABLE", name_ + ": " + problem, {}, {}});
-  }
+  if (!problem.empty()) return Refuse(Unreadable(name_, problem));
   DeleteEvents();
 }
 

@@ -132,15 +132,19 @@ void DrivenMigration::LookAtNodes(int64_t now) {
 void DrivenMigration::Ask(uint32_t node, fleet::v1::MigrationCall call, Purpose purpose,
                           uint64_t number, int64_t limit) {
   *call.mutable_time_limit() = TimeUtil::SecondsToDuration(limit);
-  context_.nodes.Call(
-      stored_.plan.nodes[node].name, call, std::chrono::seconds(limit),
-      [inbox = context_.inbox, id = stored_.id, purpose, node, number](NodeAnswer answer) {
-        inbox->Put({.migration = id,
-                    .purpose = purpose,
-                    .node = node,
-                    .number = number,
-                    .answer = std::move(answer)});
-      });
+  context_.nodes.Call(stored_.plan.nodes[node].name, call, std::chrono::seconds(limit),
+                      ToInbox(node, purpose, number));
+}
+
+std::function<void(NodeAnswer)> DrivenMigration::ToInbox(uint32_t node, Purpose purpose,
+                                                         uint64_t number) const {
+  return [inbox = context_.inbox, id = stored_.id, purpose, node, number](NodeAnswer answer) {
+    inbox->Put({.migration = id,
+                .purpose = purpose,
+                .node = node,
+                .number = number,
+                .answer = std::move(answer)});
+  };
 }
 
 void DrivenMigration::SendCommands(int64_t now) {
@@ -279,59 +283,36 @@ void DrivenMigration::RunPreflight(int64_t now) {
     preflight_.emplace(stored_.plan);
     ++questions_;
   }
-  while (const auto question = preflight_->Next()) {
-    if (question->purpose == Purpose::kPreflightGate) {
-      EvaluateGates(Purpose::kPreflightGate, questions_);
-      continue;
-    }
-    if (!record.nodes[question->node].reachable) {
-      preflight_->OnUnreachable(question->node);
-      continue;
-    }
-    if (question->purpose == Purpose::kHello) {
-      const std::string problem = context_.nodes.Problem(stored_.plan.nodes[question->node].name);
-      if (!problem.empty()) preflight_->OnProblem(question->node, problem);
-    }
-    if (question->purpose == Purpose::kPath) {
-      TestPath(question->node, question->peer);
-      continue;
-    }
-    if (question->purpose == Purpose::kQuota) {
-      ReadQuota(question->node);
-      continue;
-    }
-    const char* call = "inventory";
-    if (question->purpose == Purpose::kHello) call = "hello";
-    if (question->purpose == Purpose::kPreflightHealth) call = "health";
-    Ask(question->node, CallFor(stored_, question->node, call), question->purpose, questions_,
-        kQuestionLimit);
-  }
+  while (const auto question = preflight_->Next()) AskForPreflight(*question);
   if (const auto result = preflight_->Result(); result.has_value() && Apply(*result, now))
     preflight_.reset();
 }
 
-void DrivenMigration::TestPath(uint32_t from, uint32_t to) {
-  context_.nodes.TestPath(
-      stored_.plan.nodes[from].name, stored_.plan.nodes[to].name, kPathLimit,
-      [inbox = context_.inbox, id = stored_.id, from, number = questions_](NodeAnswer answer) {
-        inbox->Put({.migration = id,
-                    .purpose = Purpose::kPath,
-                    .node = from,
-                    .number = number,
-                    .answer = std::move(answer)});
-      });
-}
-
-void DrivenMigration::ReadQuota(uint32_t node) {
-  context_.nodes.ReadQuota(
-      stored_.plan.nodes[node].name, kPathLimit,
-      [inbox = context_.inbox, id = stored_.id, node, number = questions_](NodeAnswer answer) {
-        inbox->Put({.migration = id,
-                    .purpose = Purpose::kQuota,
-                    .node = node,
-                    .number = number,
-                    .answer = std::move(answer)});
-      });
+void DrivenMigration::AskForPreflight(const Preflight::Question& question) {
+  const uint32_t node = question.node;
+  const Purpose purpose = question.purpose;
+  if (purpose == Purpose::kPreflightGate) return EvaluateGates(purpose, questions_);
+  if (!stored_.record.nodes[node].reachable) return preflight_->OnUnreachable(node);
+  const std::string& name = stored_.plan.nodes[node].name;
+  const char* call = "inventory";
+  switch (purpose) {
+    case Purpose::kPath:
+      return context_.nodes.TestPath(name, stored_.plan.nodes[question.peer].name, kPathLimit,
+                                     ToInbox(node, purpose, questions_));
+    case Purpose::kQuota:
+      return context_.nodes.ReadQuota(name, kPathLimit, ToInbox(node, purpose, questions_));
+    case Purpose::kHello:
+      call = "hello";
+      if (const std::string problem = context_.nodes.Problem(name); !problem.empty())
+        preflight_->OnProblem(node, problem);
+      break;
+    case Purpose::kPreflightHealth:
+      call = "health";
+      break;
+    default:  // the inventory
+      break;
+  }
+  Ask(node, CallFor(stored_, node, call), purpose, questions_, kQuestionLimit);
 }
 
 void DrivenMigration::LookForDrift(int64_t now) {

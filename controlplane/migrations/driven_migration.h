@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,8 +61,10 @@ class DrivenMigration {
   void RunPreflight(int64_t now);
   void LookForDrift(int64_t now);
   void OnInventory(const Arrived& arrived, int64_t now);
-  void TestPath(uint32_t from, uint32_t to);
-  void ReadQuota(uint32_t node);
+  // Asks one question of the preflight, or notes why the node cannot be asked.
+  void AskForPreflight(const Preflight::Question& question);
+  // Returns what takes the answer of a node to the inbox.
+  std::function<void(NodeAnswer)> ToInbox(uint32_t node, Purpose purpose, uint64_t number) const;
   void Ask(uint32_t node, fleet::v1::MigrationCall call, Purpose purpose, uint64_t number,
            int64_t limit);
 

@@ -100,9 +100,9 @@ grpc::ServerUnaryReactor* MigrationsService::Give(
     std::function<OrderOrError(const StoredMigration&)> order) {
   return api::WhenAdmitted(context, request, backend_.follower,
                            [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
-                             std::make_shared<OrderCall>(backend_.store, request.name(),
-                                                         api::CallOf(admitted, request),
-                                                         std::move(order), reactor, response)
+                             std::make_shared<OrderCall>(
+                                 backend_.store, request.name(), api::CallOf(admitted, request),
+                                 std::move(order), upgraded_, reactor, response)
                                  ->Start();
                            });
 }
@@ -129,7 +129,7 @@ grpc::ServerUnaryReactor* MigrationsService::CreateMigration(
     noted.clear_plan();
     noted.set_plan_hash(wanted.record.plan_hash);
     std::make_shared<CreateCall>(backend_.store, std::move(wanted), api::CallOf(admitted, noted),
-                                 kMost, reactor, response)
+                                 kMost, upgraded_, reactor, response)
         ->Start();
   };
   return api::WhenAdmitted(*context, *request, backend_.follower, serve);
@@ -145,10 +145,7 @@ grpc::ServerUnaryReactor* MigrationsService::GetMigration(
       if (rows.value().entries.empty()) return reactor->Finish(api::ToStatus(api::NotFound(name)));
       std::string problem;
       const StoredMigration stored = ReadMigration(IdOf(name), rows.value().entries, problem);
-      if (!problem.empty()) {
-        return reactor->Finish(api::ToStatus(
-            {grpc::StatusCode::DATA_LOSS, "MIGRATION_UNREADABLE", name + ": " + problem, {}, {}}));
-      }
+      if (!problem.empty()) return reactor->Finish(api::ToStatus(Unreadable(name, problem)));
       *response = MessageOf(stored, Detail::kWhole, model::SecondsNow());
       reactor->Finish(grpc::Status::OK);
     };

@@ -21,8 +21,9 @@ class MigrationsService final : public admin::v1::Migrations::CallbackService {
   static constexpr size_t kMost = 64;
 
   // `nodes` outlives the service.
-  MigrationsService(const api::Backend& backend, const GateSource& gates, NodeAccess& nodes)
-      : backend_(backend), gates_(gates), nodes_(nodes) {}
+  MigrationsService(const api::Backend& backend, const GateSource& gates, NodeAccess& nodes,
+                    Upgraded upgraded)
+      : backend_(backend), gates_(gates), nodes_(nodes), upgraded_(std::move(upgraded)) {}
 
   grpc::ServerUnaryReactor* CreateMigration(grpc::CallbackServerContext* context,
                                             const admin::v1::CreateMigrationRequest* request,
@@ -61,6 +62,7 @@ class MigrationsService final : public admin::v1::Migrations::CallbackService {
   const api::Backend& backend_;
   const GateSource& gates_;
   NodeAccess& nodes_;
+  const Upgraded upgraded_;
   Verifications verifications_;
 };
 

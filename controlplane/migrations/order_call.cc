@@ -5,6 +5,7 @@
 
 #include "controlplane/api/calls/audit_note.h"
 #include "controlplane/api/calls/request_record.h"
+#include "controlplane/api/driving/gateway_orders.h"
 #include "controlplane/migrations/migration_message.h"
 #include "controlplane/migrations/transition_audit.h"
 #include "controlplane/model/timestamp.h"
@@ -16,10 +17,6 @@ using model::SecondsNow;
 
 constexpr int kMostTries = 8;
 
-api::ApiError Unreadable(const std::string& name, const std::string& problem) {
-  return {grpc::StatusCode::DATA_LOSS, "MIGRATION_UNREADABLE", name + ": " + problem, {}, {}};
-}
-
 // Adds the audit records of the call and of what follows from it, and the record of its request_id.
 void AddRecords(const api::Call& call, const std::string& id,
                 const migration::Transition& transition, store::Transaction& transaction) {
@@ -30,14 +27,34 @@ void AddRecords(const api::Call& call, const std::string& id,
 
 }  // namespace
 
+std::optional<api::ApiError> WhyNotBesideUpgrade(const migration::Plan& plan,
+                                                 const Upgraded& upgraded,
+                                                 const std::vector<store::Entry>& entries) {
+  const std::map<std::string, std::string> upgrades = upgraded.read(entries);
+  for (const migration::PlannedNode& node : plan.nodes) {
+    const auto found = upgrades.find("gateways/" + node.name);
+    if (found == upgrades.end()) continue;
+    return api::FailedPrecondition(
+        "UPGRADE_IN_PROGRESS", found->first + " is in " + found->second +
+                                   ", which has not ended and changes the gateway's version: wait "
+                                   "for its end, or abort it");
+  }
+  return std::nullopt;
+}
+
+api::ApiError Unreadable(const std::string& name, const std::string& problem) {
+  return {grpc::StatusCode::DATA_LOSS, "MIGRATION_UNREADABLE", name + ": " + problem, {}, {}};
+}
+
 OrderCall::OrderCall(store::Store& store, std::string name, api::Call call,
-                     std::function<OrderOrError(const StoredMigration&)> order,
+                     std::function<OrderOrError(const StoredMigration&)> order, Upgraded upgraded,
                      grpc::ServerUnaryReactor* reactor, admin::v1::Migration* response)
     : store_(store),
       name_(std::move(name)),
       id_(name_.substr(name_.find('/') + 1)),
       call_(std::move(call)),
       order_(std::move(order)),
+      upgraded_(std::move(upgraded)),
       reactor_(reactor),
       response_(response) {}
 
@@ -59,10 +76,10 @@ void OrderCall::OnRows(const StatusOr<store::RangeResult>& rows) {
   std::string problem;
   StoredMigration stored = ReadMigration(id_, rows.value().entries, problem);
   if (!problem.empty()) return Refuse(Unreadable(name_, problem));
-  Write(std::move(stored));
+  Decide(std::move(stored));
 }
 
-void OrderCall::Write(StoredMigration stored) {
+void OrderCall::Decide(StoredMigration stored) {
   if (carried_out_) return Answer(stored);
   OrderOrError made = order_(stored);
   if (const auto* error = std::get_if<api::ApiError>(&made)) return Refuse(*error);
@@ -72,9 +89,39 @@ void OrderCall::Write(StoredMigration stored) {
   StoredStep step = StepAfter(stored, order, SecondsNow());
   if (!step.transition.refusal.empty()) return RefuseOrAnswer(stored, step.transition.refusal);
   const bool revives = HasEnded(stored.record) && !HasEnded(step.after);
-  store::Transaction transaction = std::move(step.transaction);
+  if ((order.verb == migration::Verb::kStart || revives) && upgraded_.read)
+    return LookForUpgrades(std::move(stored), std::move(step), revives);
+  Write(std::move(stored), step, revives, nullptr);
+}
+
+void OrderCall::LookForUpgrades(StoredMigration stored, StoredStep step, bool revives) {
+  const auto shared =
+      std::make_shared<std::pair<StoredMigration, StoredStep>>(std::move(stored), std::move(step));
+  store::Transaction read;
+  read.then = {store::Operation::Get(api::kGatewayOrdersKey)};
+  store_.TxnAsync(std::move(read), [self = shared_from_this(), shared, revives](
+                                       const StatusOr<store::TransactionResult>& result) {
+    if (!result.ok()) return self->Refuse(api::FromStore(result.status()));
+    const auto orders = std::make_shared<const NewestOrder>(result.value().results.at(0).entry);
+    self->store_.RangeAsync(
+        {.range = store::KeyRange::Prefix(self->upgraded_.prefix)},
+        [self, shared, revives, orders](const StatusOr<store::RangeResult>& rows) {
+          if (!rows.ok()) return self->Refuse(api::FromStore(rows.status()));
+          auto& [stored, step] = *shared;
+          if (const auto error =
+                  WhyNotBesideUpgrade(stored.plan, self->upgraded_, rows.value().entries))
+            return self->Refuse(*error);
+          self->Write(std::move(stored), step, revives, orders.get());
+        });
+  });
+}
+
+void OrderCall::Write(StoredMigration stored, const StoredStep& step, bool revives,
+                      const NewestOrder* orders) {
+  store::Transaction transaction = step.transaction;
+  if (orders != nullptr) api::ExcludeOrdersSince(*orders, name_, transaction);
   AddRecords(call_, id_, step.transition, transaction);
-  stored.record = std::move(step.after);
+  stored.record = step.after;
   transaction.otherwise = {store::Operation::Get(api::RequestKey(call_))};
   const auto shared = std::make_shared<StoredMigration>(std::move(stored));
   store_.TxnAsync(std::move(transaction),
@@ -115,11 +162,13 @@ void OrderCall::RefuseOrAnswer(const StoredMigration& stored, const std::string&
 }
 
 CreateCall::CreateCall(store::Store& store, StoredMigration wanted, api::Call call, size_t most,
-                       grpc::ServerUnaryReactor* reactor, admin::v1::Migration* response)
+                       Upgraded upgraded, grpc::ServerUnaryReactor* reactor,
+                       admin::v1::Migration* response)
     : store_(store),
       wanted_(std::move(wanted)),
       call_(std::move(call)),
       most_(most),
+      upgraded_(std::move(upgraded)),
       reactor_(reactor),
       response_(response) {}
 
@@ -151,7 +200,8 @@ void CreateCall::OnKeys(const StatusOr<store::RangeResult>& keys) {
                    {}});
   }
   store::Transaction read;
-  read.then = {store::Operation::Get(ClusterKey(wanted_.plan.cluster))};
+  read.then = {store::Operation::Get(ClusterKey(wanted_.plan.cluster)),
+               store::Operation::Get(api::kGatewayOrdersKey)};
   store_.TxnAsync(std::move(read),
                   [self = shared_from_this()](const auto& result) { self->OnCluster(result); });
 }
@@ -170,7 +220,8 @@ void CreateCall::OnExisting(const StatusOr<store::RangeResult>& rows) {
 void CreateCall::OnCluster(const StatusOr<store::TransactionResult>& result) {
   if (!result.ok()) return Refuse(api::FromStore(result.status()));
   const auto& entry = result.value().results[0].entry;
-  if (!entry.has_value()) return Write();
+  orders_ = result.value().results[1].entry;
+  if (!entry.has_value()) return LookForUpgrades();
   cluster_revision_ = entry->mod_revision;
   store_.RangeAsync({.range = store::KeyRange::Prefix(PrefixOf(entry->value))},
                     [self = shared_from_this(), other = entry->value](const auto& rows) {
@@ -183,10 +234,22 @@ void CreateCall::OnOther(const StatusOr<store::RangeResult>& rows, const std::st
   std::string problem;
   const StoredMigration stored = ReadMigration(other, rows.value().entries, problem);
   const bool ended = rows.value().entries.empty() || (problem.empty() && HasEnded(stored.record));
-  if (ended) return Write();
+  if (ended) return LookForUpgrades();
   Refuse(api::FailedPrecondition("CLUSTER_IN_MIGRATION",
                                  "cluster " + wanted_.plan.cluster + " is in migrations/" + other +
                                      " (" + std::string(WordOf(stored.record.state)) + ")"));
+}
+
+void CreateCall::LookForUpgrades() {
+  if (!upgraded_.read) return Write();
+  store_.RangeAsync({.range = store::KeyRange::Prefix(upgraded_.prefix)},
+                    [self = shared_from_this()](const StatusOr<store::RangeResult>& rows) {
+                      if (!rows.ok()) return self->Refuse(api::FromStore(rows.status()));
+                      if (const auto error = WhyNotBesideUpgrade(
+                              self->wanted_.plan, self->upgraded_, rows.value().entries))
+                        return self->Refuse(*error);
+                      self->Write();
+                    });
 }
 
 void CreateCall::Write() {
@@ -197,6 +260,7 @@ void CreateCall::Write() {
       migration::Handle(stored.plan, stored.record, order, SecondsNow());
   store::Transaction transaction = CreationOf(stored, transition, cluster_revision_);
   AddRecords(call_, stored.id, transition, transaction);
+  if (upgraded_.read) api::ExcludeOrdersSince(orders_, "migrations/" + stored.id, transaction);
   const auto shared = std::make_shared<StoredMigration>(std::move(stored));
   store_.TxnAsync(std::move(transaction), [self = shared_from_this(), shared](const auto& written) {
     if (!written.ok()) return self->Refuse(api::FromStore(written.status()));

@@ -6,6 +6,7 @@
 
 #include "controlplane/migrations/nodes/node_answers.h"
 #include "controlplane/migrations/nodes/node_call.h"
+#include "controlplane/migrations/order_call.h"
 #include "gateway/base/foreign_text.h"
 
 namespace rocegw::migrations {
@@ -58,13 +59,7 @@ void VerifyCall::Read(Then then) {
     if (rows.value().entries.empty()) return self->Refuse(api::NotFound(self->request_.name()));
     std::string problem;
     StoredMigration stored = ReadMigration(self->id_, rows.value().entries, problem);
-    if (!problem.empty()) {
-      return self->Refuse({grpc::StatusCode::DATA_LOSS,
-                           "MIGRATION_UNREADABLE",
-                           self->request_.name() + ": " + problem,
-                           {},
-                           {}});
-    }
+    if (!problem.empty()) return self->Refuse(Unreadable(self->request_.name(), problem));
     (self.get()->*then)(std::move(stored));
   };
   store_.RangeAsync({.range = store::KeyRange::Prefix(PrefixOf(id_))}, on_rows);

@@ -30,8 +30,6 @@ uint32_t Preflight::paths() const {
   return static_cast<uint32_t>(plan_.nodes.size());
 }
 
-uint32_t Preflight::quotas() const { return paths(); }
-
 std::optional<Preflight::Question> Preflight::Next() {
   if (next_ < plan_.nodes.size()) {
     if (in_flight_ >= kMostInFlight) return std::nullopt;
@@ -44,7 +42,7 @@ std::optional<Preflight::Question> Preflight::Next() {
     ++in_flight_;
     return Question{Purpose::kPreflightHealth, next_health_++};
   }
-  if (next_quota_ < quotas()) {
+  if (next_quota_ < paths()) {
     if (in_flight_ >= kMostInFlight) return std::nullopt;
     ++in_flight_;
     return Question{Purpose::kQuota, next_quota_++};
@@ -70,7 +68,7 @@ std::optional<Preflight::Question> Preflight::Next() {
 void Preflight::Add(migration::Finding finding) {
   const bool blocks = finding.kind == migration::Finding::Class::kBlocks;
   if (!blocks) ++warnings_;
-  if (blocks && problems_++ == 0) first_problem_ = finding.subject + ": " + finding.text;
+  if (blocks) ++problems_;
   // The worst first: a finding that blocks is kept whatever was found before.
   const auto at =
       std::ranges::find(findings_, migration::Finding::Class::kWarns, &migration::Finding::kind);
@@ -173,7 +171,7 @@ std::optional<migration::PreflightResult> Preflight::Result() const {
   if (problems_ != 0) {
     return migration::PreflightResult{
         .passed = false,
-        .text = first_problem_ +
+        .text = findings_.front().subject + ": " + findings_.front().text +
                 (problems_ == 1 ? "" : ", and " + std::to_string(problems_ - 1) + " more problems"),
         .findings = findings_};
   }

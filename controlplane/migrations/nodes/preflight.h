@@ -47,9 +47,8 @@ class Preflight {
   void OnHealth(const Arrived& arrived);
   void OnPath(const Arrived& arrived);
   void OnQuota(const Arrived& arrived);
-  // Returns the number of nodes whose quotas are read.
-  uint32_t quotas() const;
-  // Returns the number of paths: each node to the next one, the last one to the first.
+  // Returns the number of paths: each node to the next one, the last one to the first. The quotas
+  // of as many nodes are read.
   uint32_t paths() const;
 
   const migration::Plan& plan_;
@@ -69,7 +68,6 @@ class Preflight {
   bool inventory_read_ = false;
   size_t problems_ = 0;
   size_t warnings_ = 0;
-  std::string first_problem_;
   std::vector<migration::Finding> findings_;
 };
 

@@ -13,15 +13,14 @@ import argparse
 import json
 import os
 import re
-import socket
 import sys
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
+from netlab.guest_adapter import Bridge, install_adapters, put  # noqa: E402
 from netlab.job import LabError, LocalJob  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from netlab.rxe_guest import RxeGuest, prepare_image  # noqa: E402
@@ -30,7 +29,6 @@ from netlab.steps import run_steps  # noqa: E402
 NQN = "nqn.2026-11.com.example:disks"
 HOST_NQN = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
 TARGET, HOST = "10.77.0.1", "10.77.0.2"
-ADAPTERS = os.path.join(ROOT, "agent", "migration", "adapters")
 MODULES = ("nvmet", "nvmet-tcp", "nvmet-rdma", "nvme-tcp", "nvme-rdma", "tcp_diag")
 DESCRIPTION = {
     "subsystem": NQN, "target": "linux",
@@ -58,46 +56,6 @@ exit "$(printf '%s\\n' "$output" | sed -n '$s/^status //p')"
 FORWARD = ("health", "backup", "ok-to-stop", "add-path", "verify-path", "switch", "drain", "verify")
 
 
-class Bridge:
-    """A socket on this machine whose lines an adapter in the guest answers: what the conformance test starts connects to it."""
-
-    def __init__(self, lab, guest):
-        self.guest = guest
-        self.path = lab.path("bridge")
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(self.path)
-        self.listener.listen()
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        while True:
-            connection, _ = self.listener.accept()
-            with connection:
-                line = connection.makefile().readline()
-                status, output = self.ask(line)
-                connection.sendall(f"{status}\n{output}".encode())
-
-    def ask(self, line):
-        quoted = line.replace("'", "'\\''")
-        job = self.guest.start_plain(f"printf '%s' '{quoted}' | ROCEGW_NVMEOF_DIR=/tmp ROCEGW_NVMEOF_STATE=/tmp/state "
-                                     "/bin/adapters/nvmeof.py 2>/tmp/adapter.err")
-        return job.wait(120), job.output
-
-    def words(self):
-        return [sys.executable, os.path.abspath(__file__), "--ask", self.path]
-
-
-def ask_bridge(path):
-    """What the conformance test runs as the adapter."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(path)
-    connection.sendall(sys.stdin.readline().encode() or b"\n")
-    connection.shutdown(socket.SHUT_WR)
-    status, _, output = connection.makefile().read().partition("\n")
-    sys.stdout.write(output)
-    return int(status)
-
-
 class Scene:
     """Both guests, the disk and the canary workload."""
 
@@ -117,24 +75,15 @@ class Scene:
         self.host = RxeGuest(lab, "host", namespace, "tap1", (HOST, "fd77::2"), image)
         for guest in (self.target, self.host):
             guest.wait_ready()
-        self.bridge = Bridge(lab, self.target)
+        self.bridge = Bridge(lab, self.target, "ROCEGW_NVMEOF_DIR=/tmp ROCEGW_NVMEOF_STATE=/tmp/state /bin/adapters/nvmeof.py")
         self._install()
         self.journal = None
 
-    @staticmethod
-    def put(guest, path, text, mode="644"):
-        quoted = text.replace("'", "'\\''")
-        guest.run_plain(f"mkdir -p $(dirname {path}) && printf '%s' '{quoted}' > {path} && chmod {mode} {path}")
-
     def _install(self):
-        for folder in ("", "rocegw_adapter"):
-            for name in sorted(os.listdir(os.path.join(ADAPTERS, folder))):
-                if name.endswith(".py"):
-                    with open(os.path.join(ADAPTERS, folder, name), encoding="utf-8") as file:
-                        self.put(self.target, os.path.join("/bin/adapters", folder, name), file.read(), "755")
-        self.put(self.target, "/tmp/disks.json", json.dumps(DESCRIPTION))
-        self.put(self.target, "/bin/on-host", ON_HOST, "755")
-        self.put(self.host, "/bin/serve", SERVE, "755")
+        install_adapters(self.target)
+        put(self.target, "/tmp/disks.json", json.dumps(DESCRIPTION))
+        put(self.target, "/bin/on-host", ON_HOST, "755")
+        put(self.host, "/bin/serve", SERVE, "755")
         self.host.start_plain("nc -ll -p 7777 -e /bin/serve")
         self.target.run_plain(f"until nc -w 1 {HOST} 7777 < /dev/null > /dev/null; do usleep 50000; done")
 
@@ -160,17 +109,10 @@ class Scene:
         return f"{job.output.count('ok ')} checks in {time.monotonic() - began:.0f} s"
 
     def call(self, name):
-        request = {"protocol": 1, "id": "1", "call": name, "cluster": "disks", "node": "target", "from": "tcp", "to": "rnic",
-                   "deadline_seconds": 30}
-        for _ in range(20):
-            status, output = self.bridge.ask(json.dumps(request) + "\n")
-            answer = json.loads(output) if status == 0 else {}
-            if answer.get("outcome") != "not-yet":
-                break
-            time.sleep(0.2)
-        if answer.get("outcome") != "done":
-            raise LabError(f"{name}: {output}\n{self.state()}")
-        return answer
+        try:
+            return self.bridge.call({"call": name, "cluster": "disks", "node": "target", "from": "tcp", "to": "rnic"})
+        except LabError as error:
+            raise LabError(f"{error}\n{self.state()}") from error
 
     def killed(self):
         """An adapter that is killed while it makes the port is no trouble: the next one finishes the port."""
@@ -233,12 +175,9 @@ class Scene:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binaries", help="the bin folder of a build")
+    parser.add_argument("--binaries", required=True, help="the bin folder of a build")
     parser.add_argument("--record", help="a folder for what the tools print")
-    parser.add_argument("--ask", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.ask:
-        return ask_bridge(arguments.ask)
     with Lab() as lab:
         began = time.monotonic()
         scene = Scene(lab, os.path.abspath(arguments.binaries), arguments.record)
