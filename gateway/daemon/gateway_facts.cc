@@ -90,7 +90,12 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
     facts.huge_pages = config.dpdk.huge_pages;
     dpdk_memory = uint64_t{config.dpdk.memory_mb} << 20;
   };
-  if (config.copy_engine.mode != CopyEngineMode::kOff) expect_dpdk();
+  if (config.copy_engine.mode != CopyEngineMode::kOff) {
+    expect_dpdk();
+    facts.copy_engine = true;
+    for (const session::WorkerRow& row : snapshot.workers)
+      facts.engine_minimums.push_back(row.engine_minimum);
+  }
   for (const session::PortRow& row : snapshot.ports) {
     const auto known = std::ranges::find(config.ports, row.name, &PortConfig::name);
     if (known == config.ports.end()) continue;

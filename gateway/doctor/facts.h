@@ -50,8 +50,10 @@ struct SocketFile {
 struct GatewayFacts {
   std::string gateway;  // "gateways/G"
   std::string version;
-  std::vector<Duration> workers;   // per worker: how long it has owed an answer
-  uint64_t sessions = 0;           // limit; UINT64_MAX: none
+  std::vector<Duration> workers;          // per worker: how long it has owed an answer
+  bool copy_engine = false;               // the configuration allows one
+  std::vector<uint32_t> engine_minimums;  // per worker: shortest payload for the engine; 0: none
+  uint64_t sessions = 0;                  // limit; UINT64_MAX: none
   uint64_t chargeable_memory = 0;  // bytes that all programs together may cause; UINT64_MAX: any
   bool remap_allowed = false;
   std::vector<std::string> pools;          // names

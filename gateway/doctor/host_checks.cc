@@ -118,10 +118,26 @@ Diagnosis CheckProcessors(const Facts& facts) {
                                    ", or give the service more processors");
 }
 
+namespace {
+
+// Returns which workers use a copy engine, behind what is said of them; empty: none is configured.
+std::string EnginesOf(const GatewayFacts& gateway) {
+  if (!gateway.copy_engine) return "";
+  std::string used;
+  for (size_t i = 0; i < gateway.engine_minimums.size(); ++i) {
+    if (gateway.engine_minimums[i] == 0) continue;
+    used += (used.empty() ? "worker " : ", worker ") + std::to_string(i) + " from " +
+            std::to_string(gateway.engine_minimums[i]) + " bytes on";
+  }
+  return used.empty() ? "; none uses a copy engine" : "; by copy engine copy " + used;
+}
+
+}  // namespace
+
 Diagnosis CheckWorkers(const Facts& facts) {
   Check check("workers", facts.gateway.gateway);
   const std::string found = SilentWorker(facts.gateway.workers, kSlowAnswer);
-  if (found.empty()) return std::move(check).Ok("all of them answer");
+  if (found.empty()) return std::move(check).Ok("all of them answer" + EnginesOf(facts.gateway));
   return std::move(check).Fail(
       found, "its queue pairs stand still, and what only it knows cannot be shown",
       "free its processor or give the service more; where that does not help: gdb -p the process, "

@@ -20,6 +20,7 @@
 
 #include "gateway/base/descriptor_message.h"
 #include "gateway/inprocess/own_descriptors.h"
+#include "gateway/inprocess/program_thread.h"
 #include "gateway/loop/control_loop.h"
 
 namespace rocegw::inprocess {
@@ -32,6 +33,8 @@ constexpr Duration kSessionsEndWithin = Seconds(2);
 constexpr Duration kFarewell = Milliseconds(200);
 // Programs expect their descriptors below this number (select, dup2 to small numbers).
 constexpr int kLowestOwnDescriptor = 100;
+// In the place of a library's name, for the message about it.
+constexpr char kTooLate[] = "library of a GPU that was loaded after the first use of verbs";
 
 // Scope with all signals blocked, so that handlers run on the program's threads. The C library's
 // sigset leaves out the signals with which it sets user ids on all threads of a process.
@@ -97,6 +100,11 @@ Status Engine::Start() {
   process_ = ::getpid();
   try {
     const AllSignalsBlocked blocked;
+    if (device_memory::IsLoaded({})) {
+      auto started = ProgramThread::Start();
+      if (!started.ok()) return started.status();
+      program_thread_ = *started;
+    }
     thread_ = std::thread(&Engine::Run, this, engine_end.get());
     if (config_.guest_rounds)
       (void)engine_end.Release();  // same table, so the descriptor is the engine's
@@ -142,6 +150,14 @@ void Engine::Serve(int orders) {
   session::Options options;
   options.version = ROCEGW_VERSION;
   options.memory_way = session::MemoryWay::kOwn;
+  if (program_thread_ != nullptr) {
+    options.call_driver = [thread = program_thread_](const std::function<void()>& call) {
+      thread->Run(call);
+    };
+  } else {
+    // No thread here has the program's descriptors any more.
+    options.drivers = {kTooLate, kTooLate};
+  }
   path.StartSessions(std::move(options));
 
   bool stop = false;

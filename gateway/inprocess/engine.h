@@ -12,6 +12,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -24,6 +25,8 @@
 #include "gateway/session/state/log_limiter.h"
 
 namespace rocegw::inprocess {
+
+class ProgramThread;
 
 class Engine {
  public:
@@ -72,6 +75,7 @@ class Engine {
   const datapath::Config config_;
   const session::Log log_;
   const bool keep_stderr_;
+  std::shared_ptr<ProgramThread> program_thread_;  // nullptr: the program uses no GPU
   pid_t process_ = 0;
   // The program's end of the order socket. A program that closes all descriptors closes it too and
   // may reuse its number: compared before use.

@@ -98,7 +98,17 @@ file(WRITE ${made}/changelog.text "rocegw (${package_version}) bookworm; urgency
 rocegw-doc.\n\n -- rocegw maintainers <maintainers@rocegw.io>  Thu, 26 Nov 2026 00:00:00 +0000\n")
 execute_process(COMMAND ${GZIP} -9nc ${made}/changelog.text OUTPUT_FILE ${made}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
 
-rocegw_debian_package(gateway "" "rocegw-client, rocegw-ctl" "RDMA gateway: RoCEv2 for hosts without RDMA hardware
+# DPDK loads its drivers at run time, so that dpkg-shlibdeps sees no need of them. The name of the package of the driver for
+# DSA has the number of DPDK's interface.
+set(gateway_recommends "rocegw-client, rocegw-ctl")
+if(ROCEGW_WITH_DPDK)
+  file(GLOB dsa_driver LIST_DIRECTORIES false ${DPDK_LIBRARY_DIRS}/librte_dma_idxd.so.?? /usr/lib/*/librte_dma_idxd.so.??)
+  if(dsa_driver MATCHES "librte_dma_idxd[.]so[.]([0-9]+)")
+    string(APPEND gateway_recommends ", librte-dma-idxd${CMAKE_MATCH_1}")
+    set(CPACK_DEBIAN_GATEWAY_PACKAGE_SUGGESTS "librte-dma-skeleton${CMAKE_MATCH_1}")
+  endif()
+endif()
+rocegw_debian_package(gateway "" "${gateway_recommends}" "RDMA gateway: RoCEv2 for hosts without RDMA hardware
 The daemon rocegwd terminates RoCEv2 in user space, over kernel UDP sockets or
 DPDK, for programs that were written for libibverbs and librdmacm.")
 rocegw_debian_package(client "" "" "runs verbs programs on an RDMA gateway

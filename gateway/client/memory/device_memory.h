@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of GPUs in this process, through CUDA's driver library if the program has loaded it. The
-// library loads nothing itself and links nothing. Control path, and small receives; any thread.
+// Memory of GPUs in this process, through the driver's library (CUDA, HIP) if the program has
+// loaded one. Loads nothing itself and links nothing. Control path, and small receives; any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,22 @@
 
 namespace rocegw::client {
 
-// Returns true if the program has loaded CUDA.
+// Returns true if the program has loaded a driver's library.
 bool HasDeviceLibrary();
 
 // Result of a look at an address.
 enum class MemoryPlace : uint8_t {
   kHost,
   kDevice,
-  kUnreachable,  // device memory that cannot be handed to another process
+  kUnreachable,  // memory that cannot be handed to another process, or that moves (managed memory)
 };
-// Fills in all of the request but its header if the address is of device memory.
-MemoryPlace FindDeviceMemory(uint64_t address, rocegw_import_device* request);
+// Fills in all of the request but its header if the address is of device memory. *descriptor: the
+// descriptor that must come with the request, which the caller closes with CloseDeviceDescriptor;
+// -1: none.
+MemoryPlace FindDeviceMemory(uint64_t address, rocegw_import_device* request, int* descriptor);
+void CloseDeviceDescriptor(int descriptor);
 
-// Copies to or from device memory with the program's own CUDA. Returns false if CUDA refuses.
+// Copies to device memory with the program's own driver. Returns false if the driver refuses.
 bool CopyToDevice(uint8_t* to, const uint8_t* from, uint32_t length);
 
 }  // namespace rocegw::client

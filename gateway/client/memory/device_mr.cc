@@ -13,29 +13,29 @@ namespace {
 
 // The gateway grants no atomics, which programs ask for with everything else: a peer's atomic ends
 // with a remote access error.
-constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-constexpr uint32_t kDataAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | kNeedLocalWrite;
 constexpr uint32_t kIgnoredAccess =
     uint32_t{IBV_ACCESS_HUGETLB} | uint32_t{IBV_ACCESS_OPTIONAL_RANGE};
 
 int Check(const MrWish& wish, const rocegw_import_device& allocation) {
   if ((wish.access & ~(kDataAccess | kIgnoredAccess)) != 0) return EOPNOTSUPP;
-  if ((wish.access & kNeedLocalWrite) != 0 && (wish.access & IBV_ACCESS_LOCAL_WRITE) == 0) {
+  if (!DataAccessIsValid(wish.access) || wish.length == 0 || wish.iova > UINT64_MAX - wish.length) {
     return EINVAL;
   }
-  if (wish.length == 0 || wish.iova > UINT64_MAX - wish.length) return EINVAL;
   const uint64_t offset = wish.start - allocation.address;
   return offset <= allocation.length && wish.length <= allocation.length - offset ? 0 : EFAULT;
 }
 
 }  // namespace
 
-int RegisterDevice(const MrWish& wish, rocegw_import_device* allocation, Mr* mr) {
+int RegisterDevice(const MrWish& wish, rocegw_import_device* allocation, int descriptor, Mr* mr) {
   int error = Check(wish, *allocation);
-  if (error != 0) return error;
   Session* const session = SessionOf(wish.pd->context);
   rocegw_object_reply reply;
-  error = OfAnyDaemon(session->Call(ROCEGW_MSG_IMPORT_DEVICE, allocation, &reply));
+  if (error == 0) {
+    error = OfAnyDaemon(
+        session->Call(ROCEGW_MSG_IMPORT_DEVICE, allocation, &reply, nullptr, descriptor));
+  }
+  CloseDeviceDescriptor(descriptor);
   if (error != 0) {
     Debug("the gateway does not open the GPU's memory at %#llx: %s",
           static_cast<unsigned long long>(wish.start), strerror(error));

@@ -9,8 +9,8 @@
 
 namespace rocegw::client {
 
-// Registers a part of the allocation that FindDeviceMemory described. Returns 0, or an errno value
-// with nothing registered.
-int RegisterDevice(const MrWish& wish, rocegw_import_device* allocation, Mr* mr);
+// Registers a part of the allocation that FindDeviceMemory described, and closes its descriptor.
+// Returns 0, or an errno value with nothing registered.
+int RegisterDevice(const MrWish& wish, rocegw_import_device* allocation, int descriptor, Mr* mr);
 
 }  // namespace rocegw::client

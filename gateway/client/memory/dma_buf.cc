@@ -19,10 +19,8 @@ namespace rocegw::client {
 
 namespace {
 
-// Flags that the kernel accepts for dma-bufs, too.
-constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-constexpr uint32_t kDataAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | kNeedLocalWrite;
 constexpr long kMaxErrno = 4095;
+// Flags that the kernel accepts for dma-bufs, too.
 constexpr uint32_t kKnownAccess = kDataAccess | IBV_ACCESS_RELAXED_ORDERING;
 
 // Requested region: bytes [offset, offset + length) of the buffer.
@@ -37,10 +35,7 @@ struct Wish {
 
 // Returns 0 or an errno value, as the kernel's drivers do.
 int Check(const Wish& wish, uint64_t page) {
-  if ((wish.access & ~kKnownAccess) != 0) return EINVAL;
-  if ((wish.access & kNeedLocalWrite) != 0 && (wish.access & IBV_ACCESS_LOCAL_WRITE) == 0) {
-    return EINVAL;
-  }
+  if ((wish.access & ~kKnownAccess) != 0 || !DataAccessIsValid(wish.access)) return EINVAL;
   const uint64_t most = UINT64_MAX - page;
   if (wish.length == 0 || wish.length > most || wish.offset > most - wish.length ||
       wish.iova > UINT64_MAX - wish.length) {
@@ -93,10 +88,11 @@ int Make(const Wish& wish, Mr* mr) {
   // Programs register the exported memory of a GPU with its own address as iova. Such a buffer has
   // no mapping for processors; the allocation behind the address has an IPC handle.
   rocegw_import_device allocation = {};
-  if (error != 0 && FindDeviceMemory(wish.iova, &allocation) == MemoryPlace::kDevice) {
+  int descriptor = -1;
+  if (error != 0 && FindDeviceMemory(wish.iova, &allocation, &descriptor) == MemoryPlace::kDevice) {
     region.start = wish.iova;
     region.access &= ~uint32_t{IBV_ACCESS_RELAXED_ORDERING};
-    return RegisterDevice(region, &allocation, mr);
+    return RegisterDevice(region, &allocation, descriptor, mr);
   }
   if (error != 0) return error;
   error = Import(session, wish.fd, &mr->dma_buf);

@@ -28,12 +28,11 @@ constexpr uint32_t kKnownAccess = kWriting | IBV_ACCESS_REMOTE_READ | IBV_ACCESS
 // Zero-based concerns the region's start address, which only the library uses.
 constexpr uint32_t kIgnoredAccess = IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING |
                                     IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_ZERO_BASED;
-constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 int CheckAccess(ibv_context* context, uint32_t access) {
   if (FromIbv(context)->placement) access &= ~kAccessFlushGlobal;
   if ((access & ~(kKnownAccess | kIgnoredAccess)) != 0) return refusal::ibv_reg_mr;
-  if ((access & kNeedLocalWrite) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
+  if (!DataAccessIsValid(access)) return EINVAL;
   return 0;
 }
 
@@ -116,11 +115,12 @@ void Fill(const Wish& wish, const rocegw_mr_reply& reply, Registration* registra
 // Returns 0, or errno without a registration.
 int Make(const Wish& wish, Mr* mr) {
   rocegw_import_device allocation = {};
-  switch (FindDeviceMemory(wish.start(), &allocation)) {
+  int descriptor = -1;
+  switch (FindDeviceMemory(wish.start(), &allocation, &descriptor)) {
     case MemoryPlace::kHost:
       break;
     case MemoryPlace::kDevice:
-      return RegisterDevice(wish.of_program(), &allocation, mr);
+      return RegisterDevice(wish.of_program(), &allocation, descriptor, mr);
     case MemoryPlace::kUnreachable:
       return EOPNOTSUPP;
   }

@@ -21,6 +21,14 @@ struct MrWish {
   uint32_t access;
 };
 
+// Access to data in regions of the daemon, and whether a combination is one that drivers accept.
+inline constexpr uint32_t kDataAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+                                        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr bool DataAccessIsValid(uint32_t access) {
+  constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  return (access & kNeedLocalWrite) == 0 || (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+}
+
 // Fills in what every memory region has.
 void FillMr(const MrWish& wish, const rocegw_mr_reply& reply, Mr* mr);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/interop/rdma_check/foreign_memory.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "tests/interop/rdma_check/arena.h"
+#include "tests/interop/rdma_check/device_memory.h"
 #include "tests/interop/rdma_check/failure.h"
 
 namespace rocegw::interop {
@@ -92,60 +92,6 @@ void WithSystemV(uint64_t seed, const std::function<void(ForeignMemory&)>& use) 
   Use(static_cast<uint8_t*>(start), seed, use);
 }
 
-// CUDA's driver library without its header. The library stays loaded, as in other programs.
-class Cuda {
- public:
-  Cuda() : library_(dlopen("libcuda.so.1", RTLD_NOW)) {
-    Check(library_ != nullptr, "libcuda.so.1: ", dlerror());
-    Do<unsigned>("cuInit", 0);
-    Do<void**, unsigned, int>("cuCtxCreate_v2", &context_, 0, 0);
-    Do<unsigned long long*, size_t>("cuMemAlloc_v2", &memory_, kForeignLength);
-  }
-  ~Cuda() {
-    Call<unsigned long long>("cuMemFree_v2", memory_);
-    Call<void*>("cuCtxDestroy_v2", context_);
-  }
-  Cuda(const Cuda&) = delete;
-  Cuda& operator=(const Cuda&) = delete;
-
-  uint8_t* memory() const { return reinterpret_cast<uint8_t*>(memory_); }
-  void Write(const uint8_t* from, size_t length) {
-    Do<unsigned long long, const void*, size_t>("cuMemcpyHtoD_v2", memory_, from, length);
-  }
-  void Read(size_t offset, uint8_t* to, size_t length) {
-    Do<void*, unsigned long long, size_t>("cuMemcpyDtoH_v2", to, memory_ + offset, length);
-  }
-
- private:
-  template <typename... Arguments>
-  int Call(const char* name, Arguments... arguments) {
-    auto* const function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, name));
-    Check(function != nullptr, "libcuda.so.1 lacks ", name);
-    return function(arguments...);
-  }
-  template <typename... Arguments>
-  void Do(const char* name, Arguments... arguments) {
-    const int result = Call<Arguments...>(name, arguments...);
-    Check(result == 0, name, " gives ", result);
-  }
-
-  void* const library_;
-  void* context_ = nullptr;
-  unsigned long long memory_ = 0;
-};
-
-void WithDevice(uint64_t seed, const std::function<void(ForeignMemory&)>& use) {
-  Cuda cuda;
-  std::vector<uint8_t> bytes(kForeignLength);
-  FillPattern(seed, 0, bytes.data(), bytes.size());
-  cuda.Write(bytes.data(), bytes.size());
-  ForeignMemory memory{
-      cuda.memory(), kForeignLength,
-      [&cuda](size_t offset, uint8_t* out, size_t length) { cuda.Read(offset, out, length); },
-      true};
-  use(memory);
-}
-
 void WithStack(uint64_t seed, const std::function<void(ForeignMemory&)>& use) {
   uint8_t bytes[kForeignLength];
   Use(bytes, seed, use);
@@ -177,12 +123,12 @@ const char* Name(MemoryKind kind) {
       return "huge_pages";
     case MemoryKind::kDevice:
       return "device";
+    case MemoryKind::kDeviceShared:
+      return "device_shared";
+    case MemoryKind::kDeviceHip:
+      return "device_hip";
   }
   return "?";
-}
-
-void LoadDeviceLibrary() {
-  Check(dlopen("libcuda.so.1", RTLD_NOW) != nullptr, "libcuda.so.1: ", dlerror());
 }
 
 void WithMemory(MemoryKind kind, uint64_t seed, const std::function<void(ForeignMemory&)>& use) {
@@ -213,7 +159,9 @@ void WithMemory(MemoryKind kind, uint64_t seed, const std::function<void(Foreign
     case MemoryKind::kHugePages:
       return WithAnonymous(MAP_PRIVATE | MAP_HUGETLB, kHugePage, seed, use);
     case MemoryKind::kDevice:
-      return WithDevice(seed, use);
+    case MemoryKind::kDeviceShared:
+    case MemoryKind::kDeviceHip:
+      return WithDevice(kind, seed, use);
   }
 }
 

@@ -20,7 +20,9 @@ enum class MemoryKind {
   kHeap,
   kStack,
   kHugePages,
-  kDevice,  // of a GPU, by CUDA
+  kDevice,        // of a GPU, by CUDA
+  kDeviceShared,  // the same, of cuMemCreate
+  kDeviceHip,
 };
 
 const char* Name(MemoryKind kind);
@@ -31,10 +33,9 @@ struct ForeignMemory {
   // What the file behind it holds at an offset, where there is one that can be asked.
   std::function<void(size_t offset, uint8_t* out, size_t length)> read_file;
   bool on_device = false;  // no processor can touch it; read_file reads it
+  // Frees it ahead of time, where that is possible.
+  std::function<void()> free = {};
 };
-
-// Loads CUDA. Throws Failure where there is none.
-void LoadDeviceLibrary();
 
 constexpr size_t kForeignLength = size_t{256} << 10;
 

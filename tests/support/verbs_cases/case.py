@@ -6,8 +6,8 @@ import contextlib
 import os
 
 # run(pair) returns a note for the report, or raises LabError or CaseFailure. mtu: of the link. needs: "gateway" (at the
-# left), "workers" (several), "dpdk", "xdp" or "kernel_sockets" (as its port), "channels" (between both ends) or "in_process" (daemons of
-# the default kind beside it), for cases that make no sense otherwise.
+# left), "workers" (several), "dpdk", "xdp" or "kernel_sockets" (as its port), "channels" (between both ends), "gpu"
+# (scripts/check-gpu) or "in_process" (daemons of the default kind beside it), for cases that make no sense otherwise.
 Case = collections.namedtuple("Case", "id mtu run needs", defaults=(None,))
 
 

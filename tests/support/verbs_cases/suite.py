@@ -48,6 +48,9 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
     # What a gateway inside of a program is made from depends on neither the daemons' port mode nor their workers.
     if left_is_gateway and arguments.port == "udp" and arguments.workers == 1:
         offered.add("in_process")
+    # Said by scripts/check-gpu, which has looked for one.
+    if left_is_gateway and os.environ.get("ROCEGW_GPU") == "1":
+        offered.add("gpu")
     cases = runner.select([case for case in cases if case.needs in offered], arguments.case)
     if arguments.list:
         print("\n".join(case.id for case in cases))

@@ -114,6 +114,62 @@ TEST_F(DeviceMemoryTest, ImpossibleRequests_AreRefused) {
   EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_DESTROY_REGION).size()) << "nothing stays";
 }
 
+TEST_F(DeviceMemoryTest, ManagedMemory_IsRefused) {
+  uint64_t managed = 0;
+  ASSERT_EQ(0, Cuda<int(uint64_t*, size_t, unsigned)>("cuMemAllocManaged")(&managed, 8192, 1));
+  errno = 0;
+  EXPECT_EQ(nullptr, ibv_reg_mr(pd_, reinterpret_cast<void*>(managed), 8192, kDeviceAccess));
+  EXPECT_EQ(EOPNOTSUPP, errno);
+  EXPECT_EQ(0u, daemon_->Requests(ROCEGW_MSG_IMPORT_DEVICE).size());
+}
+
+// Memory of cuMemCreate, for `handle_types` of which 1 means a descriptor.
+uint64_t CreateShared(void* library, int handle_types) {
+  const auto call = [&](const char* name) { return dlsym(library, name); };
+  struct {
+    int type = 1, handle_types, location_type = 1, location = 0;
+  } properties;
+  properties.handle_types = handle_types;
+  struct {
+    int location_type = 1, location = 0, rights = 3;
+  } access;
+  constexpr size_t kLength = 2 << 20;
+  uint64_t handle = 0;
+  uint64_t address = 0;
+  using Create = int(uint64_t*, size_t, const void*, unsigned long long);
+  using Reserve = int(uint64_t*, size_t, size_t, uint64_t, unsigned long long);
+  using Map = int(uint64_t, size_t, size_t, uint64_t, unsigned long long);
+  using Set = int(uint64_t, size_t, const void*, size_t);
+  EXPECT_EQ(0, reinterpret_cast<Create*>(call("cuMemCreate"))(&handle, kLength, &properties, 0));
+  EXPECT_EQ(0, reinterpret_cast<Reserve*>(call("cuMemAddressReserve"))(&address, kLength, 0, 0, 0));
+  EXPECT_EQ(0, reinterpret_cast<Map*>(call("cuMemMap"))(address, kLength, 0, handle, 0));
+  EXPECT_EQ(0, reinterpret_cast<Set*>(call("cuMemSetAccess"))(address, kLength, &access, 1));
+  return address;
+}
+
+TEST_F(DeviceMemoryTest, MemoryOfCuMemCreate_GoesByDescriptor_WhichIsClosed) {
+  const uint64_t shared = CreateShared(library_, 1);
+  const int lowest = eventfd(0, EFD_CLOEXEC);
+  ASSERT_EQ(0, close(lowest));
+  ibv_mr* const mr = ibv_reg_mr(pd_, reinterpret_cast<void*>(shared + 64), 8192, kDeviceAccess);
+  ASSERT_NE(nullptr, mr) << strerror(errno);
+  const auto import = daemon_->Last(ROCEGW_MSG_IMPORT_DEVICE).As<rocegw_import_device>();
+  EXPECT_EQ(static_cast<uint32_t>(ROCEGW_DEVICE_CUDA_DESCRIPTOR), import.kind);
+  EXPECT_EQ(shared, import.address);
+  EXPECT_EQ(size_t{2} << 20, import.length);
+  const int again = eventfd(0, EFD_CLOEXEC);
+  EXPECT_EQ(lowest, again) << "the library keeps no descriptor";
+  close(again);
+  EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+TEST_F(DeviceMemoryTest, MemoryOfCuMemCreate_ThatIsNotExportable_IsRefused) {
+  const uint64_t shared = CreateShared(library_, 0);
+  errno = 0;
+  EXPECT_EQ(nullptr, ibv_reg_mr(pd_, reinterpret_cast<void*>(shared), 8192, kDeviceAccess));
+  EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
 TEST_F(DeviceMemoryTest, DmaBufOfAGpu_IsRegisteredByItsAddress) {
   // An exported buffer of a GPU has no mapping for processors. Event files have none, either.
   const int unmappable = eventfd(0, EFD_CLOEXEC);

@@ -96,6 +96,14 @@ TEST_F(HostChecks, Workers_WhoHasNotAnsweredForASecond_Fails) {
   Expect(CheckWorkers(facts), FAIL, "worker 1 has not answered for 12 s", "restart rocegwd");
 }
 
+TEST_F(HostChecks, Workers_SayWhatTheyGiveToACopyEngine) {
+  facts.gateway.copy_engine = true;
+  Expect(CheckWorkers(facts), OK, "all of them answer; none uses a copy engine");
+  facts.gateway.engine_minimums = {2048, 0, 4096};
+  Expect(CheckWorkers(facts), OK,
+         "by copy engine copy worker 0 from 2048 bytes on, worker 2 from 4096 bytes on");
+}
+
 TEST_F(HostChecks, Egress_OpenToOtherUsers_WarnsWithTheRemedy) {
   facts.host.egress = EgressGuard::kGuarded;
   Expect(CheckEgress(facts), OK, "cannot send");

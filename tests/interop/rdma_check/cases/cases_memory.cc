@@ -10,6 +10,7 @@
 
 #include "tests/interop/rdma_check/cases/cases.h"
 #include "tests/interop/rdma_check/connection.h"
+#include "tests/interop/rdma_check/device_memory.h"
 #include "tests/interop/rdma_check/failure.h"
 #include "tests/interop/rdma_check/foreign_memory.h"
 #include "tests/interop/rdma_check/place.h"
@@ -183,18 +184,63 @@ void OfKind(Session& session, MemoryKind kind, bool by_client) {
   c.Close(session, by_client);
 }
 
-void OnDevice(Session& session, bool by_client) {
+void OnDevice(Session& session, MemoryKind kind, bool by_client) {
   // Before verbs are used, as programs of GPUs do.
-  if (session.is_client != by_client) LoadDeviceLibrary();
+  if (session.is_client != by_client) LoadDeviceLibrary(kind);
   Connection c(session, {});
   if (session.is_client == by_client) {
     Visit(session, c, true);
     VisitSmall(session, c);
   } else {
-    WithMemory(MemoryKind::kDevice, session.settings.seed, [&](ForeignMemory& memory) {
+    WithMemory(kind, session.settings.seed, [&](ForeignMemory& memory) {
       Own(session, c, memory, kAllAccess, reinterpret_cast<uint64_t>(memory.start));
     });
   }
+}
+
+// The allocation is freed while the peer writes to it: the peer's queue pair fails, another one of
+// the same program goes on, and a new allocation works.
+void FreedOnDevice(Session& session, bool by_client) {
+  const bool owns = session.is_client != by_client;
+  if (owns) LoadDeviceLibrary(MemoryKind::kDevice);
+  Connection first(session, {});
+  Connection other(session, {});
+  const auto of_host = Place{other.arena().address(0), other.mr()->rkey};
+  const auto sge = [](Connection& c) { return ibv_sge{c.arena().address(8192), 64, c.mr()->lkey}; };
+  const auto write = [&](Connection& c, const Place& to) {
+    return Transfer(c, IBV_WR_RDMA_WRITE, sge(c), to);
+  };
+  if (!owns) {
+    const Place device = Tell(session, {});
+    ExpectDone(write(first, device), "a WRITE");
+    session.control.Sync("written");
+    session.control.Sync("freed");
+    const ibv_wc wc = write(first, device);
+    Check(wc.status == IBV_WC_REM_ACCESS_ERR, "a WRITE to freed memory ended with ",
+          ibv_wc_status_str(wc.status));
+    ExpectDone(write(other, Tell(session, of_host)), "a WRITE to other memory of the program");
+    ExpectDone(write(other, Tell(session, {})), "a WRITE to a new allocation");
+    session.control.Sync("all there");
+    return;
+  }
+  const auto registered = [](Connection& c, const ForeignMemory& memory) {
+    Owned<ibv_mr> mr(ibv_reg_mr(c.pd(), memory.start, memory.length, kAllAccess));
+    Check(mr != nullptr, "ibv_reg_mr: ", strerror(errno));
+    return mr;
+  };
+  WithMemory(MemoryKind::kDevice, session.settings.seed, [&](ForeignMemory& memory) {
+    const Owned<ibv_mr> mr = registered(first, memory);
+    Tell(session, {reinterpret_cast<uint64_t>(memory.start), mr->rkey});
+    session.control.Sync("written");
+    memory.free();
+    session.control.Sync("freed");
+    Tell(session, of_host);
+    WithMemory(MemoryKind::kDevice, session.settings.seed, [&](ForeignMemory& next) {
+      const Owned<ibv_mr> again = registered(other, next);
+      Tell(session, {reinterpret_cast<uint64_t>(next.start), again->rkey});
+      session.control.Sync("all there");
+    });
+  });
 }
 
 void ZeroBased(Session& session, bool by_client) {
@@ -308,7 +354,13 @@ std::vector<Case> MemoryCases() {
 std::vector<Case> LargeMemoryCases() {
   return {{"large.huge_pages", true, Needs::kAnything,
            [](Session& s, bool by_client) { OfKind(s, MemoryKind::kHugePages, by_client); }},
-          {"large.device", true, Needs::kAnything, OnDevice},
+          {"large.device", true, Needs::kAnything,
+           [](Session& s, bool by_client) { OnDevice(s, MemoryKind::kDevice, by_client); }},
+          {"large.device_shared", true, Needs::kAnything,
+           [](Session& s, bool by_client) { OnDevice(s, MemoryKind::kDeviceShared, by_client); }},
+          {"large.device_hip", true, Needs::kAnything,
+           [](Session& s, bool by_client) { OnDevice(s, MemoryKind::kDeviceHip, by_client); }},
+          {"large.device_freed", true, Needs::kAnything, FreedOnDevice},
           {"large.zero_based", true, Needs::kAnything, ZeroBased},
           {"large.longest", true, Needs::kAnything, Longest}};
 }
