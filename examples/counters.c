@@ -11,6 +11,9 @@
  *                                            the lock there, reads the table and counts the reads,
  *                                            and gives the lock back
  *
+ * With LOCK=swap in the environment of all that count, the lock is taken by a swap and given back
+ * by a store, and who holds it tries the other atomics of rocegwdv.h on the word `marks`.
+ *
  * Run it with rocegw-run, or with librocegw-verbs.so in LD_PRELOAD. DEVICE names a device other
  * than the first, SGID the index of the address to send from (default: of IPv4).
  */
@@ -30,6 +33,7 @@ struct memory {
   uint64_t counter;
   uint64_t lock; /* 0: free; else whose it is */
   uint64_t reads;
+  uint64_t marks; /* 0 while no program holds the lock */
   uint8_t table[TABLE];
 };
 
@@ -168,6 +172,16 @@ static int post_swap(struct side *side, const struct there *there, uint64_t from
   return post(side, there, &wr, &side->results[0], sizeof(uint64_t));
 }
 
+/* An atomic of rocegwdv_wr_opcode on the word at the offset. */
+static int post_operation(struct side *side, const struct there *there, int opcode, uint64_t offset,
+                          uint64_t operand) {
+  struct rocegwdv_send_wr wr = {.wr = {.opcode = (enum ibv_wr_opcode)opcode}};
+  wr.wr.wr.atomic.remote_addr = there->base + offset;
+  wr.wr.wr.atomic.rkey = there->rkey;
+  wr.wr.wr.atomic.compare_add = operand;
+  return post(side, there, &wr, &side->results[0], sizeof(uint64_t));
+}
+
 /* So many requests end. */
 static int await(struct side *side, uint64_t count) {
   while (count != 0) {
@@ -193,12 +207,55 @@ static int add(struct side *side, const struct there *there, uint64_t count) {
   return 0;
 }
 
-/* Under the lock of those who read: one of them at a time counts with a READ and a WRITE. */
-static int read_table(struct side *side, const struct there *there) {
+static int locks_by_swap(void) {
+  const char *lock = getenv("LOCK");
+  return lock != NULL && strcmp(lock, "swap") == 0;
+}
+
+static int take_lock(struct side *side, const struct there *there) {
   const uint64_t me = side->endpoint->qp_num;
   do {
-    if (post_swap(side, there, 0, me) != 0 || await(side, 1) != 0) return 1;
+    const int failed = locks_by_swap() ? post_operation(side, there, ROCEGWDV_WR_ATOMIC_SWAP,
+                                                        offsetof(struct memory, lock), 1)
+                                       : post_swap(side, there, 0, me);
+    if (failed || await(side, 1) != 0) return 1;
   } while (side->results[0] != 0);
+  return 0;
+}
+
+/* Ends in strong order behind what was done under the lock. */
+static int post_unlock(struct side *side, const struct there *there) {
+  if (!locks_by_swap()) return post_swap(side, there, side->endpoint->qp_num, 0);
+  return post_operation(side, there, ROCEGWDV_WR_ATOMIC_STORE, offsetof(struct memory, lock), 0);
+}
+
+/* Under the lock, each operation finds what the one before has left; the last one leaves 0. */
+static int mark(struct side *side, const struct there *there) {
+  static const struct {
+    int opcode;
+    uint64_t operand, before;
+  } steps[] = {{ROCEGWDV_WR_ATOMIC_FETCH_OR, 0x0F, 0},
+               {ROCEGWDV_WR_ATOMIC_LOAD, 0, 0x0F},
+               {ROCEGWDV_WR_ATOMIC_FETCH_AND, 0x3C, 0x0F},
+               {ROCEGWDV_WR_ATOMIC_FETCH_XOR, 0xFF, 0x0C},
+               {ROCEGWDV_WR_ATOMIC_FETCH_SUB, 0xF3, 0xF3}};
+  for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); ++i) {
+    if (post_operation(side, there, steps[i].opcode, offsetof(struct memory, marks),
+                       steps[i].operand) != 0 ||
+        await(side, 1) != 0)
+      return 1;
+    if (side->results[0] == steps[i].before) continue;
+    fprintf(stderr, "counters: operation %d has found 0x%" PRIx64 "\n", steps[i].opcode,
+            side->results[0]);
+    return 1;
+  }
+  return 0;
+}
+
+/* Under the lock of those who read: one of them at a time counts with a READ and a WRITE. */
+static int read_table(struct side *side, const struct there *there) {
+  if (take_lock(side, there) != 0) return 1;
+  if (locks_by_swap() && mark(side, there) != 0) return 1;
   struct rocegwdv_send_wr read = {.wr = {.opcode = IBV_WR_RDMA_READ}};
   read.wr.wr.rdma.remote_addr = there->base;
   read.wr.wr.rdma.rkey = there->rkey;
@@ -215,8 +272,8 @@ static int read_table(struct side *side, const struct there *there) {
   write.wr.wr.rdma.rkey = there->rkey;
   /* In strong order: the lock is free when the count is there. */
   if (post(side, there, &write, &side->memory.reads, sizeof(uint64_t)) != 0) return 1;
-  if (post_swap(side, there, me, 0) != 0 || await(side, 2) != 0) return 1;
-  return side->results[0] == me ? 0 : 1;
+  if (post_unlock(side, there) != 0 || await(side, 2) != 0) return 1;
+  return side->results[0] == (locks_by_swap() ? 1 : side->endpoint->qp_num) ? 0 : 1;
 }
 
 static int count_there(struct side *side, uint64_t count, char **words) {

@@ -231,6 +231,9 @@ struct rocegw_query_qp_reply {
   uint32_t max_recv_sge;
   uint32_t max_inline;
   uint32_t path; /* enum rocegw_qp_path; 0 before minor 1 */
+  /* Since minor 16: not 0: the peer takes ROCEGW_WR_ATOMIC_SWAP and those behind it. */
+  uint32_t fetch_operate;
+  uint32_t reserved;
 };
 /* A datagram QP gets what is sent to the group, and no longer. A QP is not destroyed before
  * (EBUSY). Attaching twice is attaching once. */

@@ -45,6 +45,15 @@ enum rocegw_wqe_opcode { /* values of enum ibv_wr_opcode */
                          /* Since minor 10; of RC, on devices that have ROCEGW_DEVICE_PLACEMENT. */
                          ROCEGW_WR_FLUSH = 14,
                          ROCEGW_WR_ATOMIC_WRITE = 15,
+                         /* Since minor 16; of RC and endpoints, towards gateways that have them.
+                            The operand is u.rdma.compare_add; not looked at by LOAD. */
+                         ROCEGW_WR_ATOMIC_SWAP = 16,
+                         ROCEGW_WR_ATOMIC_LOAD = 17,
+                         ROCEGW_WR_ATOMIC_STORE = 18,
+                         ROCEGW_WR_ATOMIC_FETCH_AND = 19,
+                         ROCEGW_WR_ATOMIC_FETCH_OR = 20,
+                         ROCEGW_WR_ATOMIC_FETCH_XOR = 21,
+                         ROCEGW_WR_ATOMIC_FETCH_SUB = 22,
 };
 
 enum rocegw_wqe_flags { /* low bits as enum ibv_send_flags */
@@ -65,6 +74,9 @@ enum rocegw_wqe_flags { /* low bits as enum ibv_send_flags */
                         /* With strong order: it takes effect when all before it have, those of no
                            order too. */
                         ROCEGW_WQE_FENCE_TARGET = 4096,
+                        /* Since minor 16; of an endpoint's SENDs and WRITEs of one frame: no answer
+                           is wanted, and what is lost stays lost. It completes when it has left. */
+                        ROCEGW_WQE_UNACKNOWLEDGED = 8192,
 };
 
 /* Address vector of a datagram, inside its WQE. */

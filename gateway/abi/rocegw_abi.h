@@ -30,7 +30,7 @@
  * an answer fail as events; 10: memory placement extensions; 11: regions change under their keys;
  * 13: address handles are counted; 14: unread events move with their id;
  * 15: dma-bufs, memory of GPUs */
-#define ROCEGW_ABI_MINOR 15u
+#define ROCEGW_ABI_MINOR 16u
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 

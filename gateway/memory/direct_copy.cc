@@ -26,23 +26,41 @@ void StoreTail(uint8_t* to, const uint8_t* from, uint32_t length) {
   for (uint32_t i = 0; i < length; ++i) __atomic_store_n(to + i, from[i], __ATOMIC_RELEASE);
 }
 
+// Executes an atomic on the word and returns its value before.
+uint64_t Fetch(const MemoryOp& op, uint64_t* word) {
+  switch (op.kind) {
+    case OpKind::kFetchAdd:
+      return __atomic_fetch_add(word, op.swap_or_add, __ATOMIC_ACQ_REL);
+    case OpKind::kAtomicStore:
+      return __atomic_exchange_n(word, op.swap_or_add, __ATOMIC_ACQ_REL);
+    case OpKind::kFetchAnd:
+      return __atomic_fetch_and(word, op.swap_or_add, __ATOMIC_ACQ_REL);
+    case OpKind::kFetchOr:
+      return __atomic_fetch_or(word, op.swap_or_add, __ATOMIC_ACQ_REL);
+    case OpKind::kFetchXor:
+      return __atomic_fetch_xor(word, op.swap_or_add, __ATOMIC_ACQ_REL);
+    case OpKind::kCompareSwap: {
+      uint64_t original = op.compare;
+      __atomic_compare_exchange_n(word, &original, op.swap_or_add, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE);
+      return original;
+    }
+    case OpKind::kAtomicLoad:
+    case OpKind::kRead:
+    case OpKind::kWrite:
+      break;
+  }
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
 bool Atomic(MemoryOp& op, AtomicLocks& locks) {
   if (reinterpret_cast<uintptr_t>(op.direct) % 8 != 0 || op.address % 8 != 0) return false;
-  auto* const word = reinterpret_cast<uint64_t*>(op.direct);
   uint64_t original;
   {
     // The stripe orders this atomic with those of sessions that access the same memory by system
     // calls.
     AtomicLocks::Guard guard(locks, op.address);
-    if (op.kind == OpKind::kFetchAdd) {
-      original = __atomic_fetch_add(word, op.swap_or_add, __ATOMIC_ACQ_REL);
-    } else if (op.kind == OpKind::kAtomicStore) {
-      original = __atomic_exchange_n(word, op.swap_or_add, __ATOMIC_ACQ_REL);
-    } else {
-      original = op.compare;
-      __atomic_compare_exchange_n(word, &original, op.swap_or_add, false, __ATOMIC_ACQ_REL,
-                                  __ATOMIC_ACQUIRE);
-    }
+    original = Fetch(op, reinterpret_cast<uint64_t*>(op.direct));
   }
   std::memcpy(op.buffer, &original, sizeof original);
   return true;
@@ -77,6 +95,10 @@ bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks) {
     case OpKind::kCompareSwap:
     case OpKind::kFetchAdd:
     case OpKind::kAtomicStore:
+    case OpKind::kAtomicLoad:
+    case OpKind::kFetchAnd:
+    case OpKind::kFetchOr:
+    case OpKind::kFetchXor:
       return Atomic(op, locks);
   }
   return false;

@@ -22,9 +22,25 @@ inline uint32_t PublishTail(const MemoryOp& op) {
 
 // Returns the memory's value after an atomic operation, given the original value.
 inline uint64_t AtomicResult(const MemoryOp& op, uint64_t original) {
-  if (op.kind == OpKind::kFetchAdd) return original + op.swap_or_add;
-  if (op.kind == OpKind::kAtomicStore) return op.swap_or_add;
-  return original == op.compare ? op.swap_or_add : original;
+  switch (op.kind) {
+    case OpKind::kFetchAdd:
+      return original + op.swap_or_add;
+    case OpKind::kAtomicStore:
+      return op.swap_or_add;
+    case OpKind::kFetchAnd:
+      return original & op.swap_or_add;
+    case OpKind::kFetchOr:
+      return original | op.swap_or_add;
+    case OpKind::kFetchXor:
+      return original ^ op.swap_or_add;
+    case OpKind::kCompareSwap:
+      return original == op.compare ? op.swap_or_add : original;
+    case OpKind::kAtomicLoad:
+    case OpKind::kRead:
+    case OpKind::kWrite:
+      break;
+  }
+  return original;
 }
 
 // The two steps of a write with `direct` set and a buffer, which a copy engine may separate: all

@@ -19,6 +19,10 @@ enum class OpKind : uint8_t {
   kCompareSwap,  // 8 bytes, aligned; buffer receives the original value (host order)
   kFetchAdd,     // 8 bytes, aligned; buffer receives the original value
   kAtomicStore,  // 8 bytes, aligned, of swap_or_add; buffer receives the original value
+  kAtomicLoad,   // 8 bytes, aligned
+  kFetchAnd,     // these three: 8 bytes, aligned; buffer receives the original value
+  kFetchOr,
+  kFetchXor,
 };
 
 struct MemoryOp {

@@ -93,7 +93,7 @@ struct PeerGateways {
   // Channel options, with the allowed kinds of congestion control.
   uint32_t features = wire::kOptionSelectiveAck | wire::kOptionOrdering | wire::kOptionEndpoints |
                       wire::kOptionEndpointReads | wire::kOptionInvalidation |
-                      wire::kOptionBundles | wire::kOptionCcStatic;
+                      wire::kOptionBundles | wire::kOptionFetchOperate | wire::kOptionCcStatic;
   uint32_t window = 0;  // bytes in flight that one worker accepts
   uint32_t paths = 1;   // channels to the same worker, over which queue pairs are distributed
 };

@@ -89,6 +89,8 @@ struct QpContext {
   bool peer_invalidates : 1 = false;
   // The peer behind the carrier supports FLUSH and ATOMIC WRITE.
   bool peer_places : 1 = false;
+  // The peer behind the carrier supports wire::FrameKind::kFetchOperate.
+  bool peer_operates : 1 = false;
   bool hears_native : 1 = false;    // requests have arrived as plain RoCEv2 since the last reset
   bool requests_first : 1 = false;  // requests go before answers in the next Pump
   bool bounded : 1 = false;         // its pool has a window (rare.window_bytes)
@@ -151,6 +153,10 @@ struct QpContext {
     return receive_completions.With(carried.receives_completed);
   }
 
+  // Clears what the peer behind the carrier supports.
+  void ForgetPeerOptions() {
+    peer_relaxes = peer_invalidates = peer_places = peer_operates = false;
+  }
   bool requests_on_channel() const { return request_path == RequestPath::kChannel; }
   flow::WindowWaiter window_waiter() const { return {handle, config.tenant_tag}; }
   bool IsBeside(const flow::Carrier& by) const {

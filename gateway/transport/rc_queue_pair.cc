@@ -114,6 +114,7 @@ class RcQueuePair final : public QueuePair {
       case wire::FrameKind::kReadRequest:
       case wire::FrameKind::kCompareSwap:
       case wire::FrameKind::kFetchAdd:
+      case wire::FrameKind::kFetchOperate:
       case wire::FrameKind::kFlush:
       case wire::FrameKind::kAtomicWrite:
         reason = message_responder_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
@@ -175,7 +176,7 @@ class RcQueuePair final : public QueuePair {
     message_responder_.OnCarrierLost(carrier, beside);
     if (mine && (!opened || forgotten)) {
       qp_.declined = why;
-      qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
+      qp_.ForgetPeerOptions();
       qp_.multipath.reset();
       if (!qp_.requests_on_channel()) return;
       message_requester_.Reset();
@@ -197,7 +198,7 @@ class RcQueuePair final : public QueuePair {
     message_responder_.Reset();
     qp_.request_path = RequestPath::kUndecided;
     ReleaseCarrier();
-    qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
+    qp_.ForgetPeerOptions();
     qp_.multipath.reset();
     qp_.wait_entry.waiting = false;
     qp_.declined = wire::ChannelReason::kNone;

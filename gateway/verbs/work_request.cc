@@ -25,6 +25,14 @@ bool OpcodeAllowed(const QpMessageConfig& config, uint8_t opcode) {
     case ROCEGW_WR_ATOMIC_CMP_AND_SWP:
     case ROCEGW_WR_ATOMIC_FETCH_AND_ADD:
       return type == QpType::kRc || type == QpType::kXrcSend || type == QpType::kEndpoint;
+    case ROCEGW_WR_ATOMIC_SWAP:
+    case ROCEGW_WR_ATOMIC_LOAD:
+    case ROCEGW_WR_ATOMIC_STORE:
+    case ROCEGW_WR_ATOMIC_FETCH_AND:
+    case ROCEGW_WR_ATOMIC_FETCH_OR:
+    case ROCEGW_WR_ATOMIC_FETCH_XOR:
+    case ROCEGW_WR_ATOMIC_FETCH_SUB:
+      return type == QpType::kRc || type == QpType::kEndpoint;
     case ROCEGW_WR_SEND_WITH_INV:
       return type == QpType::kRc || type == QpType::kXrcSend;
     case ROCEGW_WR_LOCAL_INV:

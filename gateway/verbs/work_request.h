@@ -31,6 +31,13 @@ enum class SendOpcode : uint8_t {
   kSendInvalidate = ROCEGW_WR_SEND_WITH_INV,
   kFlush = ROCEGW_WR_FLUSH,
   kAtomicWrite = ROCEGW_WR_ATOMIC_WRITE,
+  kAtomicSwap = ROCEGW_WR_ATOMIC_SWAP,
+  kAtomicLoad = ROCEGW_WR_ATOMIC_LOAD,
+  kAtomicStore = ROCEGW_WR_ATOMIC_STORE,
+  kFetchAnd = ROCEGW_WR_ATOMIC_FETCH_AND,
+  kFetchOr = ROCEGW_WR_ATOMIC_FETCH_OR,
+  kFetchXor = ROCEGW_WR_ATOMIC_FETCH_XOR,
+  kFetchSubtract = ROCEGW_WR_ATOMIC_FETCH_SUB,
 };
 
 // Send work request. Fits one cache line.
@@ -64,8 +71,11 @@ struct SendRequest {
   }
   uint32_t feth() const { return static_cast<uint32_t>(swap); }
   bool is_atomic() const {
-    return opcode == SendOpcode::kCompareSwap || opcode == SendOpcode::kFetchAdd;
+    return opcode == SendOpcode::kCompareSwap || opcode == SendOpcode::kFetchAdd ||
+           is_fetch_operate();
   }
+  // Returns true for atomics that only gateways execute (wire::FrameKind::kFetchOperate).
+  bool is_fetch_operate() const { return opcode >= SendOpcode::kAtomicSwap; }
   wire::MessageOrder order() const {
     // A FLUSH refers to everything before it.
     if (opcode == SendOpcode::kFlush) return wire::MessageOrder::kAfterAll;

@@ -29,7 +29,7 @@ void HandOver(StateStream& state, SendRequest& request, const QpPayloadConfig& p
   (void)sge_count;  // handed over with the SGE list
   const bool in_ring = state.Carry(ring_payload != nullptr);
   state(wr_id, remote_address, compare_add, swap, rkey, length, immediate, peer, ring_slot, flags);
-  state.Enum(opcode, SendOpcode::kAtomicWrite);
+  state.Enum(opcode, SendOpcode::kFetchSubtract);
   state.Require(length <= kMaxMessage, "message is too long");
   if (!state.reading()) return;
   ring_payload = nullptr;

@@ -44,6 +44,7 @@ constexpr KindRule kRules[] = {
     {kFrameBaseLength, kFrameAckNow | kFrameRelaxed, false, false},              // reply
     {kAddressedFrameLength, kRequestFlags | kFrameRelaxed, false, true},         // FLUSH
     {kAddressedFrameLength, kRequestFlags | kFrameRelaxed, true, true},          // ATOMIC WRITE
+    {kMaxFrameLength, kReadFlags, false, true},                                  // fetch-operate
 };
 static_assert(std::size(kRules) == static_cast<size_t>(FrameKind::kCount));
 
@@ -60,7 +61,14 @@ bool IsAddressed(FrameKind kind) {
 }
 
 bool IsAtomic(FrameKind kind) {
-  return kind == FrameKind::kCompareSwap || kind == FrameKind::kFetchAdd;
+  return kind == FrameKind::kCompareSwap || kind == FrameKind::kFetchAdd ||
+         kind == FrameKind::kFetchOperate;
+}
+
+bool OperationFits(const ChannelFrame& f) {
+  if (f.kind != FrameKind::kFetchOperate) return f.operation == AtomicOperation::kNone;
+  if (f.operation == AtomicOperation::kNone || f.operation >= AtomicOperation::kCount) return false;
+  return f.operation != AtomicOperation::kLoad || f.swap_or_add == 0;
 }
 
 // Returns true for QPNs that IBTA reserves for no other use (none, GSI, multicast).
@@ -122,7 +130,9 @@ bool FieldsFit(const ChannelFrame& f) {
   if (!takes_receive && !f.has(kFrameEndpoint) && f.receive != 0) return false;
   if (kind == FrameKind::kWrite && !f.has(kFrameImmediate) && f.immediate != 0) return false;
   if ((f.feth & ~(kFlushTypeMask | kFlushLevelMask)) != 0) return false;
-  return kind != FrameKind::kFetchAdd || f.compare == 0;
+  if (!OperationFits(f)) return false;
+  const bool compares = kind != FrameKind::kFetchAdd && kind != FrameKind::kFetchOperate;
+  return compares || f.compare == 0;
 }
 
 // Checks the four bytes at the start of each extension header.
@@ -197,6 +207,29 @@ const char* ChannelReasonName(ChannelReason reason) {
   return "?";
 }
 
+const char* AtomicOperationName(AtomicOperation operation) {
+  switch (operation) {
+    case AtomicOperation::kSwap:
+      return "swap";
+    case AtomicOperation::kLoad:
+      return "load";
+    case AtomicOperation::kStore:
+      return "store";
+    case AtomicOperation::kAnd:
+      return "and";
+    case AtomicOperation::kOr:
+      return "or";
+    case AtomicOperation::kXor:
+      return "xor";
+    case AtomicOperation::kSubtract:
+      return "subtract";
+    case AtomicOperation::kNone:
+    case AtomicOperation::kCount:
+      break;
+  }
+  return "?";
+}
+
 size_t FrameLength(FrameKind kind, uint8_t flags) {
   return size_t{RuleOf(kind).length} + (HasWord(kind, flags) ? 4 : 0);
 }
@@ -226,6 +259,8 @@ size_t EncodeFrame(const ChannelFrame& frame, uint8_t* out) {
     StoreBe32(own + 8, frame.rkey);
     if (kind == FrameKind::kFlush) {
       StoreBe32(own + 12, frame.feth);
+    } else if (kind == FrameKind::kFetchOperate) {
+      StoreBe32(own + 12, static_cast<uint32_t>(frame.operation));
     } else {
       StoreRaw<uint32_t>(own + 12, kind == FrameKind::kWrite ? frame.immediate : 0);
     }
@@ -285,6 +320,15 @@ DropReason DecodeFrame(std::span<const uint8_t> body, ChannelFrame& frame,
     case FrameKind::kAtomicWrite:
       if (LoadBe32(own + 12) != 0) return DropReason::k_channel_field;
       break;
+    case FrameKind::kFetchOperate: {
+      const uint32_t operation = LoadBe32(own + 12);
+      if (operation >= static_cast<uint32_t>(AtomicOperation::kCount))
+        return DropReason::k_channel_field;
+      frame.operation = static_cast<AtomicOperation>(operation);
+      frame.swap_or_add = LoadBe64(own + 16);
+      frame.compare = LoadBe64(own + 24);
+      break;
+    }
     case FrameKind::kFlush:
       frame.feth = LoadBe32(own + 12);
       break;

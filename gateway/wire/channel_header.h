@@ -24,7 +24,7 @@ inline constexpr uint8_t kChannelVersion = 1;
 inline constexpr uint32_t kMostPaths = 16;
 inline constexpr size_t kFrameBaseLength = 32;
 inline constexpr size_t kAddressedFrameLength = 48;  // base, address, key and one further word
-inline constexpr size_t kMaxFrameLength = 64;        // compare-swap and fetch-add
+inline constexpr size_t kMaxFrameLength = 64;        // atomics
 inline constexpr size_t kChannelAckLength = 24;
 inline constexpr size_t kChannelControlLength = 40;
 // Fields behind the base of a control packet with kControlTagged: sequence number and tag.
@@ -53,8 +53,24 @@ enum class FrameKind : uint8_t {
   kReply = 8,
   kFlush = 9,
   kAtomicWrite = 10,
+  kFetchOperate = 11,  // swap, load, store, and, or, xor, subtract
   kCount,
 };
+
+// Operation of a frame of kind kFetchOperate on eight bytes; its result is their value before. The
+// numbers stand on the wire.
+enum class AtomicOperation : uint8_t {
+  kNone = 0,  // frames of other kinds
+  kSwap = 1,
+  kLoad = 2,
+  kStore = 3,
+  kAnd = 4,
+  kOr = 5,
+  kXor = 6,
+  kSubtract = 7,
+  kCount,
+};
+const char* AtomicOperationName(AtomicOperation operation);
 
 // Syndrome of a reply from an endpoint that takes nothing yet or does not exist; the low bits are
 // an RNR timer code.
@@ -72,6 +88,10 @@ enum FrameFlag : uint8_t {
   kFrameEndpoint =
       1u << 7,  // for an endpoint, from a sender that knows its key: `receive` is the key
 };
+
+// With kFrameEndpoint, of a SEND or WRITE of one frame: the sender wants no reply, whatever becomes
+// of the message. Endpoints that do not know it reply, which does no harm.
+inline constexpr uint8_t kFrameNoReply = kFrameOrdered;
 
 // Time at which a message may take effect at the receiver. The order of verbs sets neither flag.
 enum class MessageOrder : uint8_t {
@@ -111,7 +131,8 @@ struct ChannelFrame {
   uint32_t invalidate_rkey = 0;
   uint32_t feth = 0;  // FLUSH
   // Fields of atomics and their result.
-  uint64_t swap_or_add = 0;
+  AtomicOperation operation = AtomicOperation::kNone;  // kFetchOperate
+  uint64_t swap_or_add = 0;                            // or operand
   uint64_t compare = 0;
   uint64_t original = 0;
 

@@ -49,6 +49,7 @@ constexpr const char* kOptionNames[] = {
     "authentication",
     "bundles",
     "sealed frames",
+    "further atomics",
 };
 
 uint32_t Load24(const uint8_t* from) {

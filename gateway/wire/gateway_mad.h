@@ -51,6 +51,8 @@ enum GatewayOption : uint32_t {
   kOptionAuthentication = 1u << 17,
   kOptionBundles = 1u << 18,  // takes several packets of a channel in one datagram
   kOptionSealing = 1u << 19,  // seals datagrams of channels (seal/sealed_datagram.h)
+  // Executes the atomics of kFetchOperate, for queue pairs and endpoints.
+  kOptionFetchOperate = 1u << 20,
 };
 inline constexpr uint32_t kOptionCcMask = 0x0000FF00;
 // Returns the options that hold between two gateways, given those that both have: includes the best

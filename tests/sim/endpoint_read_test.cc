@@ -26,6 +26,8 @@ constexpr uint8_t kWrite = ROCEGW_WR_RDMA_WRITE;
 constexpr uint8_t kRead = ROCEGW_WR_RDMA_READ;
 constexpr uint8_t kSwap = ROCEGW_WR_ATOMIC_CMP_AND_SWP;
 constexpr uint8_t kAdd = ROCEGW_WR_ATOMIC_FETCH_AND_ADD;
+constexpr uint8_t kExchange = ROCEGW_WR_ATOMIC_SWAP;
+constexpr uint8_t kSubtract = ROCEGW_WR_ATOMIC_FETCH_SUB;
 constexpr uint16_t kNone = ROCEGW_WQE_ORDER_NONE;
 constexpr uint64_t kThere = 0x1E0000;  // memory of a target that is not an inbox
 constexpr uint64_t kWord = 0x1FF000;
@@ -89,6 +91,34 @@ TEST(EndpointRead, Atomics_ChangeTheWordOnce_AndBringWhatItWas) {
   EXPECT_EQ(world.sent[0][0], (Sent{{1, 0}, {2, 0}, {3, 0}}));
 }
 
+TEST(EndpointRead, FurtherAtomics_EachDoesWhatItIsCalled) {
+  World world({});
+  const struct {
+    uint8_t opcode;
+    uint64_t operand;
+    uint64_t after;
+  } steps[] = {{ROCEGW_WR_ATOMIC_STORE, 0x0F, 0x0F},
+               {ROCEGW_WR_ATOMIC_LOAD, 0x77, 0x0F},
+               {ROCEGW_WR_ATOMIC_FETCH_OR, 0x30, 0x3F},
+               {ROCEGW_WR_ATOMIC_FETCH_AND, 0x3C, 0x3C},
+               {ROCEGW_WR_ATOMIC_FETCH_XOR, 0xFF, 0xC3},
+               {ROCEGW_WR_ATOMIC_FETCH_SUB, 0xC4, ~uint64_t{0}},
+               {ROCEGW_WR_ATOMIC_SWAP, 5, 5}};
+  uint64_t before = 0;
+  uint32_t id = 0;
+  Sent expected;
+  for (const auto& step : steps) {
+    const uint64_t at = world.NextSlot(0, 0);
+    ASSERT_TRUE(world.Post(0, 0, 1, step.opcode, 8, id, 0, kWord, 0, step.operand));
+    expected.emplace_back(id++, 0);
+    world.Run(60);
+    EXPECT_EQ(world.WordAt(0, at), before) << int{step.opcode};
+    EXPECT_EQ(world.WordAt(1, kWord), step.after) << int{step.opcode};
+    before = step.after;
+  }
+  EXPECT_EQ(world.sent[0][0], expected);
+}
+
 TEST(EndpointRead, WhatIsNotAllowed_FailsAlone) {
   World world({});
   world.AddPeer(0, 50, 0, kKeyOfEndpoints + 1);
@@ -117,13 +147,16 @@ TEST(EndpointRead, WhatIsNotAllowed_FailsAlone) {
 TEST(EndpointRead, OfAnOlderGateway_FailsBeforeItLeaves) {
   World world({});
   world.AddPeer(0, 50, 0, kKeyOfEndpoints, 0, wire::kOptionEndpointReads);
+  world.AddPeer(0, 51, 0, kKeyOfEndpoints, 0, wire::kOptionFetchOperate);
   ASSERT_TRUE(world.Post(0, 0, 50, kRead, 100, 1, kNone, kThere));
   ASSERT_TRUE(world.Post(0, 0, 50, kAdd, 8, 2, kNone, kWord, 0, 1));
   ASSERT_TRUE(world.Post(0, 0, 50, kSend, 100, 3, kNone));
+  ASSERT_TRUE(world.Post(0, 0, 51, kExchange, 8, 4, kNone, kWord, 0, 1));
   world.Run(100);
   EXPECT_EQ(StatusOf(world), (std::map<uint32_t, uint8_t>{{1, Code(WcStatus::kLocalQpOperation)},
                                                           {2, Code(WcStatus::kLocalQpOperation)},
-                                                          {3, 0}}));
+                                                          {3, 0},
+                                                          {4, Code(WcStatus::kLocalQpOperation)}}));
   EXPECT_EQ(world.WordAt(1, kWord), 0u);
   EXPECT_EQ(world.gateways().Count(0, &metrics::WorkerCounters::request_tx_packets), 1u);
 }
@@ -268,11 +301,14 @@ TEST(EndpointRead, OfAGroup_AnyMemberAnswers) {
 
 // All endpoints read, write, count and swap over a bad network. READs must return the expected
 // bytes: of memory that nobody writes, or of memory that the same endpoint wrote in strong order.
-// Each fetch-add sees a different value of the counter; successful swaps form one chain.
+// Each fetch-add and fetch-subtract sees a different value of its counter; successful
+// compare-and-swaps form one chain, and so do all swaps, since each swapped-in value is found once.
 class Oracle {
  public:
   static constexpr uint64_t kOwn = 0x170000;  // endpoint i: 0x1000 bytes at offset i * 0x1000
   static constexpr uint32_t kSwapWord = 8;
+  static constexpr uint32_t kSubtractWord = 16;
+  static constexpr uint32_t kExchangeWord = 24;
 
   Oracle(World& world, size_t each) : world_(world), own_(each, std::vector<uint8_t>(0x1000)) {
     FillWithPattern(world, 1, kThere, 0x8000);
@@ -282,15 +318,17 @@ class Oracle {
   bool Post(Random& random, size_t from, uint32_t peer) {
     const uint32_t id = next_;
     Request request{.from = from, .local = world_.NextSlot(0, from)};
-    request.opcode = std::array{kRead, kAdd, kSwap, kWrite, kRead}[random.Below(5)];
+    request.opcode =
+        std::array{kRead, kAdd, kSwap, kWrite, kRead, kSubtract, kExchange}[random.Below(7)];
     request.own = request.opcode == kWrite || (request.opcode == kRead && random.Coin());
-    const bool words = request.opcode == kAdd || request.opcode == kSwap;
+    const bool words = IsOnWord(request.opcode);
     request.length = words ? 8 : static_cast<uint32_t>(random.Below(0x1000));
     request.offset = words ? 0 : static_cast<uint32_t>(random.Below(0x1000 - request.length));
     uint64_t remote = (request.own ? kOwn + from * 0x1000 : kThere) + request.offset;
-    if (words) remote = kWord + (request.opcode == kSwap ? kSwapWord : 0);
+    if (words) remote = kWord + WordOf(request.opcode);
     // The value to swap in is unique.
     request.compare = request.opcode == kSwap ? last_swapped_ : 1;
+    if (request.opcode == kExchange) request.compare = id + 1;
     request.swap = id + 1;
     // Requests on the same bytes keep their order.
     const uint16_t flags = request.own || random.Coin() ? uint16_t{0} : kNone;
@@ -326,6 +364,11 @@ class Oracle {
     const uint64_t word = world_.WordAt(0, request.local);
     if (request.opcode == kAdd) {
       EXPECT_TRUE(counted_.insert(word).second) << word << " was counted twice";
+    } else if (request.opcode == kSubtract) {
+      EXPECT_TRUE(subtracted_.insert(word).second) << word << " was counted twice";
+    } else if (request.opcode == kExchange) {
+      EXPECT_TRUE(exchanged_.insert(word).second) << word << " was swapped out twice";
+      EXPECT_TRUE(word == 0 || (word <= next_ && requests_[word - 1].opcode == kExchange));
     } else if (request.opcode == kSwap && word == request.compare) {
       EXPECT_TRUE(successors_.emplace(word, request.swap).second) << word << " was swapped twice";
       last_swapped_ = request.swap;
@@ -347,6 +390,11 @@ class Oracle {
     EXPECT_GE(count, counted_.size());
     EXPECT_LE(count, counted_.size() + failed_[kAdd]);
     EXPECT_TRUE(counted_.empty() || *counted_.rbegin() < count);
+    const uint64_t subtracted = -world_.WordAt(1, kWord + kSubtractWord);
+    EXPECT_GE(subtracted, subtracted_.size());
+    EXPECT_LE(subtracted, subtracted_.size() + failed_[kSubtract]);
+    EXPECT_FALSE(exchanged_.contains(world_.WordAt(1, kWord + kExchangeWord)) &&
+                 !exchanged_.empty());
     if (failed_[kSwap] != 0) return;
     uint64_t word = 0;
     size_t chain = 0;
@@ -363,6 +411,15 @@ class Oracle {
   uint32_t failed = 0;
 
  private:
+  static bool IsOnWord(uint8_t opcode) {
+    return opcode == kAdd || opcode == kSwap || opcode == kSubtract || opcode == kExchange;
+  }
+  static uint32_t WordOf(uint8_t opcode) {
+    if (opcode == kSwap) return kSwapWord;
+    if (opcode == kSubtract) return kSubtractWord;
+    return opcode == kExchange ? kExchangeWord : 0;
+  }
+
   struct Request {
     size_t from = 0;
     uint64_t local = 0;
@@ -380,6 +437,8 @@ class Oracle {
   std::vector<Request> requests_;
   std::map<uint8_t, uint32_t> failed_;  // by opcode
   std::set<uint64_t> counted_;
+  std::set<uint64_t> subtracted_;
+  std::set<uint64_t> exchanged_;
   std::map<uint64_t, uint64_t> successors_;
   uint64_t last_swapped_ = 0;
   uint32_t next_ = 0;

@@ -10,12 +10,13 @@ local FRAME, ACK, CONTROL, BUNDLE, SEALED = 0xC0, 0xC1, 0xC2, 0xC3, 0xC4
 local opcodes = { [FRAME] = "frame", [ACK] = "acknowledgement", [CONTROL] = "control", [BUNDLE] = "bundle",
                   [SEALED] = "sealed" }
 local frame_kinds = { [0] = "void", "SEND", "WRITE", "READ request", "READ response", "compare-swap", "fetch-add",
-                      "atomic result", "reply", "FLUSH", "ATOMIC WRITE" }
+                      "atomic result", "reply", "FLUSH", "ATOMIC WRITE", "fetch-operate" }
+local operations = { "swap", "load", "store", "and", "or", "xor", "subtract" }
 local control_kinds = { [0] = "open", "opened", "refused", "probe", "close", "closed", "reset", "retry" }
 local reasons = { [0] = "none", "not allowed", "no resources", "unsupported", "unknown channel", "stale epoch", "idle",
                   "shutdown", "path failed", "protocol error" }
-local SEND, WRITE, CAS, ADD, RESULT, REPLY, FLUSH = 1, 2, 5, 6, 7, 8, 9
-local frame_lengths = { [0] = 32, 32, 48, 48, 32, 64, 64, 40, 32, 48, 48 }
+local SEND, WRITE, CAS, ADD, RESULT, REPLY, FLUSH, OPERATE = 1, 2, 5, 6, 7, 8, 9, 11
+local frame_lengths = { [0] = 32, 32, 48, 48, 32, 64, 64, 40, 32, 48, 48, 64 }
 local MAX_WORDS = 128
 local TRAILER = 36
 
@@ -60,7 +61,8 @@ local f = {
   rkey = ProtoField.uint32("rocegw.frame.rkey", "R_Key", base.HEX),
   immediate = ProtoField.uint32("rocegw.frame.immediate", "Immediate", base.HEX),
   invalidate = ProtoField.uint32("rocegw.frame.invalidate", "Key to invalidate", base.HEX),
-  swap_or_add = ProtoField.uint64("rocegw.frame.swap_or_add", "Swap or add", base.HEX),
+  swap_or_add = ProtoField.uint64("rocegw.frame.swap_or_add", "Swap, add or operand", base.HEX),
+  operation = ProtoField.uint32("rocegw.frame.operation", "Operation", base.DEC, operations),
   feth = ProtoField.uint32("rocegw.frame.feth", "Placement type, selectivity level << 4", base.HEX),
   compare = ProtoField.uint64("rocegw.frame.compare", "Compare", base.HEX),
   original = ProtoField.uint64("rocegw.frame.original", "Original value", base.HEX),
@@ -125,7 +127,7 @@ local function words(list)
 end
 
 -- Behind address and key.
-local words_of = { [WRITE] = f.immediate, [FLUSH] = f.feth }
+local words_of = { [WRITE] = f.immediate, [FLUSH] = f.feth, [OPERATE] = f.operation }
 
 -- Each returns the text of the info column, or nil and what is wrong.
 local function dissect_frame(body, tree)
@@ -147,7 +149,9 @@ local function dissect_frame(body, tree)
   if frame_lengths[kind] >= 48 then
     add(tree, body, { { f.address, 32, 8 }, { f.rkey, 40, 4 }, { words_of[kind] or f.reserved, 44, 4 } })
   end
-  if kind == CAS or kind == ADD then add(tree, body, { { f.swap_or_add, 48, 8 }, { f.compare, 56, 8 } }) end
+  if kind == CAS or kind == ADD or kind == OPERATE then
+    add(tree, body, { { f.swap_or_add, 48, 8 }, { f.compare, 56, 8 } })
+  end
   if kind == RESULT then tree:add(f.original, body(32, 8)) end
   if kind == SEND and length == 36 then tree:add(has_immediate and f.immediate or f.invalidate, body(32, 4)) end
   if body:len() > length then tree:add(f.payload, body(length)) end

@@ -16,10 +16,12 @@ namespace {
 static_assert(int{IBV_QPT_DRIVER} == int{ROCEGW_QPT_ENDPOINT});
 
 int CheckEndpoint(const ibv_pd& pd, const rocegwdv_ep_init_attr& attr) {
-  if (attr.service_mode != ROCEGWDV_SERVICE_BY_INITIATOR &&
-      attr.service_mode != ROCEGWDV_SERVICE_UNORDERED) {
+  if (attr.service_mode != ROCEGWDV_SERVICE_BY_INITIATOR && !HasNoOrder(attr.service_mode)) {
     return EOPNOTSUPP;
   }
+  if (attr.service_mode == ROCEGWDV_SERVICE_UNACKNOWLEDGED &&
+      !DaemonKnowsFetchOperate(SessionOf(pd.context)))
+    return EOPNOTSUPP;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr ||
       (attr.group != nullptr && attr.group->context != pd.context)) {
     return EINVAL;
@@ -70,15 +72,19 @@ ROCEGW_EXPORT ibv_qp* rocegwdv_create_ep(ibv_pd* pd, rocegwdv_ep_init_attr* attr
   init.qp_type = IBV_QPT_DRIVER;
   init.sq_sig_all = static_cast<int>(known.sq_sig_all);
   known.execution_order = rocegw::client::ExecutionOrder(known.service_mode, known.execution_order);
-  const rocegw::client::Ordering ordering = {known.service_mode,
-                                             known.execution_order,
-                                             known.completion_order,
-                                             rocegw::client::OrderFlags(known.execution_order),
-                                             true,
-                                             known.timeout_ms,
-                                             known.group != nullptr ? known.group->handle : 0};
+  // The daemon knows the mode by a flag of each request.
+  const bool unacknowledged = known.service_mode == ROCEGWDV_SERVICE_UNACKNOWLEDGED;
+  const rocegw::client::Ordering ordering = {
+      unacknowledged ? uint32_t{ROCEGWDV_SERVICE_UNORDERED} : known.service_mode,
+      known.execution_order,
+      known.completion_order,
+      rocegw::client::OrderFlags(known.execution_order),
+      true,
+      known.timeout_ms,
+      known.group != nullptr ? known.group->handle : 0};
   ibv_qp* qp = rocegw::client::CreateQp(pd, &init, ordering);
   if (qp == nullptr) return nullptr;
+  FromIbv(qp)->service_mode = known.service_mode;
   error = rocegw::client::MakeReady(qp, known.key);
   if (error != 0) {
     rocegw::client::DestroyQp(qp);

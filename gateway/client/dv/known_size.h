@@ -22,6 +22,11 @@ inline bool DaemonKnowsEndpointReads(const Session* session) {
   return session->welcome().minor >= 12;
 }
 
+// Returns true if the daemon knows the atomics of rocegwdv_wr_opcode.
+inline bool DaemonKnowsFetchOperate(const Session* session) {
+  return session->welcome().minor >= 16;
+}
+
 // Copies a structure of the caller's `size`: later members are left out, unknown ones are set to 0.
 template <typename T>
 void CopyKnown(const T& from, T* to, size_t size) {
@@ -41,16 +46,21 @@ bool TakeKnown(const T* from, size_t size, T* to) {
   return to->comp_mask == 0;
 }
 
+// Returns true for modes whose requests have no order.
+inline bool HasNoOrder(uint32_t service_mode) {
+  return service_mode == ROCEGWDV_SERVICE_UNORDERED ||
+         service_mode == ROCEGWDV_SERVICE_UNACKNOWLEDGED;
+}
 // Returns EINVAL for undefined orders, or an execution order in a service mode that has none.
 inline int CheckOrders(uint32_t service_mode, uint32_t execution, uint32_t completion) {
   if (execution > ROCEGWDV_ORDER_STRONG || completion > ROCEGWDV_COMPLETION_ANY) return EINVAL;
   const bool ordered = execution > ROCEGWDV_ORDER_NONE;
-  return service_mode == ROCEGWDV_SERVICE_UNORDERED && ordered ? EINVAL : 0;
+  return HasNoOrder(service_mode) && ordered ? EINVAL : 0;
 }
 // Returns the order that DEFAULT stands for.
 inline uint32_t ExecutionOrder(uint32_t service_mode, uint32_t asked) {
   if (asked != ROCEGWDV_ORDER_DEFAULT) return asked;
-  return service_mode == ROCEGWDV_SERVICE_UNORDERED ? ROCEGWDV_ORDER_NONE : ROCEGWDV_ORDER_STRONG;
+  return HasNoOrder(service_mode) ? ROCEGWDV_ORDER_NONE : ROCEGWDV_ORDER_STRONG;
 }
 inline uint32_t OrderFlags(uint32_t order) {
   if (order == ROCEGWDV_ORDER_NONE) return ROCEGW_WQE_ORDER_NONE;

@@ -35,12 +35,34 @@ constexpr uint32_t kEndpointOperations = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_W
 constexpr uint32_t kEndpointReads =
     1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
 
-// Returns EOPNOTSUPP for a READ or atomic of an endpoint whose daemon lacks them.
-int CheckPeer(const ibv_qp& qp, const rocegwdv_send_wr& wr) {
+constexpr uint32_t kFurtherAtomics =
+    1u << ROCEGWDV_WR_ATOMIC_SWAP | 1u << ROCEGWDV_WR_ATOMIC_LOAD | 1u << ROCEGWDV_WR_ATOMIC_STORE |
+    1u << ROCEGWDV_WR_ATOMIC_FETCH_AND | 1u << ROCEGWDV_WR_ATOMIC_FETCH_OR |
+    1u << ROCEGWDV_WR_ATOMIC_FETCH_XOR | 1u << ROCEGWDV_WR_ATOMIC_FETCH_SUB;
+static_assert(int{ROCEGWDV_WR_ATOMIC_SWAP} == int{ROCEGW_WR_ATOMIC_SWAP} &&
+              int{ROCEGWDV_WR_ATOMIC_LOAD} == int{ROCEGW_WR_ATOMIC_LOAD} &&
+              int{ROCEGWDV_WR_ATOMIC_STORE} == int{ROCEGW_WR_ATOMIC_STORE} &&
+              int{ROCEGWDV_WR_ATOMIC_FETCH_AND} == int{ROCEGW_WR_ATOMIC_FETCH_AND} &&
+              int{ROCEGWDV_WR_ATOMIC_FETCH_OR} == int{ROCEGW_WR_ATOMIC_FETCH_OR} &&
+              int{ROCEGWDV_WR_ATOMIC_FETCH_XOR} == int{ROCEGW_WR_ATOMIC_FETCH_XOR} &&
+              int{ROCEGWDV_WR_ATOMIC_FETCH_SUB} == int{ROCEGW_WR_ATOMIC_FETCH_SUB});
+
+// Returns true if the request is one of the operations. The opcode may be any number.
+bool IsOneOf(const rocegwdv_send_wr& wr, uint32_t operations) {
+  uint32_t opcode;
+  memcpy(&opcode, &wr.wr.opcode, sizeof opcode);
+  return opcode < 32 && (1u << opcode & operations) != 0;
+}
+
+// Returns EOPNOTSUPP for a request that the daemon lacks.
+int CheckKnown(const ibv_qp& qp, const rocegwdv_send_wr& wr) {
+  if (IsOneOf(wr, kFurtherAtomics) && !DaemonKnowsFetchOperate(SessionOf(qp.context)))
+    return EOPNOTSUPP;
   if (wr.peer == nullptr) return 0;
   if (wr.peer->context != qp.context) return EINVAL;
-  const bool reads = wr.wr.opcode < 32 && (1u << wr.wr.opcode & kEndpointReads) != 0;
-  return reads && !DaemonKnowsEndpointReads(SessionOf(qp.context)) ? EOPNOTSUPP : 0;
+  return IsOneOf(wr, kEndpointReads) && !DaemonKnowsEndpointReads(SessionOf(qp.context))
+             ? EOPNOTSUPP
+             : 0;
 }
 
 // Sets the flags of one request; EINVAL for undefined values.
@@ -52,7 +74,7 @@ int OrderingOf(const Qp& qp, const rocegwdv_send_wr& wr, uint32_t* flags) {
   if (order == ROCEGWDV_ORDER_DEFAULT) order = qp.execution_order;
   // Waiting at the target requires strong order, which such a queue pair does not have.
   const bool target = (wr.fence & ROCEGWDV_FENCE_TARGET) != 0;
-  if (qp.service_mode == ROCEGWDV_SERVICE_UNORDERED && (order > ROCEGWDV_ORDER_NONE || target)) {
+  if (HasNoOrder(qp.service_mode) && (order > ROCEGWDV_ORDER_NONE || target)) {
     return EINVAL;
   }
   if (target && wr.execution_order != ROCEGWDV_ORDER_DEFAULT &&
@@ -60,6 +82,11 @@ int OrderingOf(const Qp& qp, const rocegwdv_send_wr& wr, uint32_t* flags) {
     return EINVAL;
   }
   *flags = target ? uint32_t{ROCEGW_WQE_FENCE_TARGET} : OrderFlags(order);
+  if (qp.service_mode == ROCEGWDV_SERVICE_UNACKNOWLEDGED) {
+    // These need an answer.
+    if (IsOneOf(wr, kEndpointReads | kFurtherAtomics)) return EINVAL;
+    *flags |= ROCEGW_WQE_UNACKNOWLEDGED;
+  }
   if ((wr.fence & ROCEGWDV_FENCE_READS) != 0) *flags |= ROCEGW_WQE_FENCE;
   if ((wr.fence & ROCEGWDV_FENCE_ALL) != 0) *flags |= ROCEGW_WQE_FENCE_ALL;
   return 0;
@@ -88,6 +115,11 @@ ROCEGW_EXPORT int rocegwdv_query_device(ibv_context* context, rocegwdv_device_at
   known.ep_operations = rocegw::client::kEndpointOperations;
   if (rocegw::client::DaemonKnowsEndpointReads(SessionOf(context)))
     known.ep_operations |= rocegw::client::kEndpointReads;
+  if (rocegw::client::DaemonKnowsFetchOperate(SessionOf(context))) {
+    known.ep_operations |= rocegw::client::kFurtherAtomics;
+    known.qp_operations = rocegw::client::kFurtherAtomics;
+    known.service_modes |= 1u << ROCEGWDV_SERVICE_UNACKNOWLEDGED;
+  }
   rocegw::client::CopyKnown(known, attr, size);
   return 0;
 }
@@ -129,6 +161,7 @@ ROCEGW_EXPORT int rocegwdv_query_qp(ibv_qp* ibv, rocegwdv_qp_attr* attr, size_t 
   known.execution_order = qp->execution_order;
   known.completion_order = qp->completion_order;
   known.path = reply.path;
+  if (reply.fetch_operate != 0) known.operations = rocegw::client::kFurtherAtomics;
   rocegw::client::CopyKnown(known, attr, size);
   return 0;
 }
@@ -144,7 +177,7 @@ ROCEGW_EXPORT int rocegwdv_post_send(ibv_qp* ibv, rocegwdv_send_wr* wr, rocegwdv
   while (error == 0 && wr != nullptr) {
     uint32_t flags = 0;
     error = rocegw::client::OrderingOf(*qp, *wr, &flags);
-    if (error == 0) error = rocegw::client::CheckPeer(*ibv, *wr);
+    if (error == 0) error = rocegw::client::CheckKnown(*ibv, *wr);
     if (error == 0) error = post.Add(wr->wr, flags, wr->peer != nullptr ? wr->peer->handle : 0);
     if (error == 0) wr = wr->next;
   }

@@ -27,6 +27,9 @@ enum rocegwdv_service_mode {
   ROCEGWDV_SERVICE_BY_LOWER_LAYER =
       2,                          /* what carries requests; where that has no order, the target */
   ROCEGWDV_SERVICE_UNORDERED = 3, /* nobody: every request is of order NONE */
+  /* Of endpoints: as UNORDERED, and without answers: a SEND or WRITE of one frame completes when it
+   * has left, and arrives once or not at all. */
+  ROCEGWDV_SERVICE_UNACKNOWLEDGED = 4,
 };
 
 enum rocegwdv_execution_order {
@@ -51,6 +54,20 @@ enum rocegwdv_completion_order {
   ROCEGWDV_COMPLETION_ANY = 1,      /* as they come, of sends and receives */
 };
 
+/* Values of ibv_send_wr.opcode for atomics on eight bytes beyond those of libibverbs, towards
+ * gateways that have them. wr.atomic.compare_add is the operand; LOAD looks at none. Each brings
+ * the value before the operation, needs IBV_ACCESS_REMOTE_ATOMIC, and completes with
+ * IBV_WC_FETCH_ADD. */
+enum rocegwdv_wr_opcode {
+  ROCEGWDV_WR_ATOMIC_SWAP = 16,
+  ROCEGWDV_WR_ATOMIC_LOAD = 17,
+  ROCEGWDV_WR_ATOMIC_STORE = 18,
+  ROCEGWDV_WR_ATOMIC_FETCH_AND = 19,
+  ROCEGWDV_WR_ATOMIC_FETCH_OR = 20,
+  ROCEGWDV_WR_ATOMIC_FETCH_XOR = 21,
+  ROCEGWDV_WR_ATOMIC_FETCH_SUB = 22,
+};
+
 /* How requests leave, and so what becomes of their orders. */
 enum rocegwdv_path {
   ROCEGWDV_PATH_NONE = 0,      /* not connected */
@@ -65,8 +82,8 @@ struct rocegwdv_device_attr {
   uint32_t execution_orders;  /* bit 1 << enum rocegwdv_execution_order */
   uint32_t fences;            /* enum rocegwdv_fence */
   uint32_t completion_orders; /* bit 1 << enum rocegwdv_completion_order */
-  uint32_t ep_operations;     /* of endpoints: bit 1 << enum ibv_wr_opcode */
-  uint32_t reserved;          /* 0 */
+  uint32_t ep_operations;     /* of endpoints: bit 1 << enum ibv_wr_opcode or rocegwdv_wr_opcode */
+  uint32_t qp_operations;     /* of connected queue pairs: bit 1 << enum rocegwdv_wr_opcode */
 };
 
 struct rocegwdv_qp_init_attr {
@@ -83,7 +100,9 @@ struct rocegwdv_qp_attr {
   uint32_t service_mode;
   uint32_t execution_order;
   uint32_t completion_order;
-  uint32_t path; /* enum rocegwdv_path */
+  uint32_t path;       /* enum rocegwdv_path */
+  uint32_t operations; /* that the peer takes: bit 1 << enum rocegwdv_wr_opcode */
+  uint32_t reserved;   /* 0 */
 };
 
 /* Whom a request of an endpoint is for: an endpoint behind another gateway. */
@@ -148,7 +167,7 @@ struct rocegwdv_ep_init_attr {
   struct ibv_qp_cap cap;
   uint32_t sq_sig_all;
   uint32_t key;              /* what peers must name */
-  uint32_t service_mode;     /* BY_INITIATOR or UNORDERED */
+  uint32_t service_mode;     /* BY_INITIATOR, UNORDERED or UNACKNOWLEDGED */
   uint32_t execution_order;  /* of requests that do not say */
   uint32_t completion_order; /* of sends; receives complete as messages come */
   uint32_t timeout_ms;       /* after that long without an answer a message has failed; 0: 5000 */

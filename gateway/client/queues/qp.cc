@@ -10,6 +10,7 @@
 #include "gateway/client/device/object_ids.h"
 #include "gateway/client/device/objects.h"
 #include "gateway/client/device/refusals.h"
+#include "gateway/client/dv/known_size.h"
 #include "gateway/client/process/real.h"
 #include "gateway/client/queues/queue_pair.h"
 #include "gateway/client/queues/send_builder.h"
@@ -36,6 +37,7 @@ int Map(Session* session, ibv_context* context, ibv_pd* pd, const ibv_qp_init_at
   mapping.qp_type = attr.qp_type;
   mapping.max_message = FromIbv(context)->max_message;
   mapping.placement = FromIbv(context)->placement;
+  mapping.operates = DaemonKnowsFetchOperate(session);
   mapping.signal_all = attr.sq_sig_all != 0;
   return MapQpRings(reply, session->resolver(), mapping, rings);
 }

@@ -84,6 +84,7 @@ int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,
   send.max_inline = reply.max_inline;
   send.max_message = mapping.max_message;
   send.placement = mapping.placement;
+  send.operates = mapping.operates;
   send.control = control;
   send.status = status;
   send.bell = bell;

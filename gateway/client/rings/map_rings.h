@@ -26,6 +26,7 @@ struct QpMapping {
   uint32_t qp_type;
   uint32_t max_message;
   bool placement;
+  bool operates;
   bool signal_all;
 };
 

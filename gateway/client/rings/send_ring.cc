@@ -15,7 +15,12 @@ namespace {
 constexpr uint32_t Bit(uint32_t opcode) { return 1u << opcode; }
 constexpr uint32_t kSends = Bit(IBV_WR_SEND) | Bit(IBV_WR_SEND_WITH_IMM);
 constexpr uint32_t kWrites = Bit(IBV_WR_RDMA_WRITE) | Bit(IBV_WR_RDMA_WRITE_WITH_IMM);
-constexpr uint32_t kAtomics = Bit(IBV_WR_ATOMIC_CMP_AND_SWP) | Bit(IBV_WR_ATOMIC_FETCH_AND_ADD);
+constexpr uint32_t kFetchOperate =
+    Bit(ROCEGW_WR_ATOMIC_SWAP) | Bit(ROCEGW_WR_ATOMIC_LOAD) | Bit(ROCEGW_WR_ATOMIC_STORE) |
+    Bit(ROCEGW_WR_ATOMIC_FETCH_AND) | Bit(ROCEGW_WR_ATOMIC_FETCH_OR) |
+    Bit(ROCEGW_WR_ATOMIC_FETCH_XOR) | Bit(ROCEGW_WR_ATOMIC_FETCH_SUB);
+constexpr uint32_t kAtomics =
+    Bit(IBV_WR_ATOMIC_CMP_AND_SWP) | Bit(IBV_WR_ATOMIC_FETCH_AND_ADD) | kFetchOperate;
 constexpr uint32_t kAtomicWrite = Bit(kWrAtomicWrite);
 constexpr uint32_t kOutbound = kSends | kWrites | Bit(IBV_WR_SEND_WITH_INV) | kAtomicWrite;
 constexpr uint32_t kLocal = Bit(IBV_WR_BIND_MW) | Bit(IBV_WR_LOCAL_INV);
@@ -38,17 +43,18 @@ static_assert(kWrFlush == uint32_t{ROCEGW_WR_FLUSH} &&
 static_assert(sizeof(ibv_sge) == sizeof(rocegw_sge));
 
 uint32_t OpcodesOf(const SendRing& ring) {
-  constexpr uint32_t kReads = kAtomics | Bit(IBV_WR_RDMA_READ);
+  constexpr uint32_t kReads = (kAtomics & ~kFetchOperate) | Bit(IBV_WR_RDMA_READ);
   constexpr uint32_t kReliable = (kOutbound & ~kAtomicWrite) | kReads | kLocal;
+  const uint32_t operates = ring.operates ? kFetchOperate : 0;
   switch (ring.qp_type) {
     case IBV_QPT_RC:
-      return ring.placement ? kReliable | kAtomicWrite : kReliable;
+      return kReliable | operates | (ring.placement ? kAtomicWrite : 0);
     case IBV_QPT_XRC_SEND:
       return kReliable;
     case IBV_QPT_UC:
       return kSends | kWrites | kLocal;
     case ROCEGW_QPT_ENDPOINT:
-      return kSends | kWrites | kReads;
+      return kSends | kWrites | kReads | operates;
     case IBV_QPT_XRC_RECV:
       return 0;
     default:

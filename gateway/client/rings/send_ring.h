@@ -38,6 +38,7 @@ struct SendRing {
   uint8_t qp_type;
   bool signal_all;
   bool placement;        // RC with FLUSH and ATOMIC WRITE
+  bool operates;         // the daemon knows the atomics of rocegwdv_wr_opcode
   uint32_t order_flags;  // enum rocegw_wqe_flags: order of requests without one of their own
 };
 

@@ -378,6 +378,7 @@ void QueryQp(ClientSession& session, Request& request) {
                            reply.max_recv_sge = known.max_recv_sge;
                            reply.max_inline = known.max_inline;
                            reply.path = PathOf(known, answer.qps.front());
+                           reply.fetch_operate = answer.qps.front().fetch_operates ? 1 : 0;
                            session.Reply(reply);
                          });
 }

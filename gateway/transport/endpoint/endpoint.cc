@@ -28,6 +28,7 @@ class Endpoint final : public EndpointQueuePair {
       case wire::FrameKind::kReadRequest:
       case wire::FrameKind::kCompareSwap:
       case wire::FrameKind::kFetchAdd:
+      case wire::FrameKind::kFetchOperate:
         reason = target_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
         break;
       case wire::FrameKind::kReply:

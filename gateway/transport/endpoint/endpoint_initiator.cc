@@ -18,6 +18,23 @@ using wire::FrameKind;
 
 namespace {
 
+bool IsUnacknowledged(const verbs::SendRequest& request) {
+  return (request.flags & ROCEGW_WQE_UNACKNOWLEDGED) != 0;
+}
+
+// Returns false for requests that a peer gateway with these options would drop, or that want no
+// answer and need one.
+bool PeerAnswers(const verbs::SendRequest& request, uint32_t options) {
+  if (request.reads_remote() && (options & wire::kOptionEndpointReads) == 0) return false;
+  if (request.reads_remote() && IsUnacknowledged(request)) return false;
+  return !request.is_fetch_operate() || (options & wire::kOptionFetchOperate) != 0;
+}
+
+// Returns the most payload of one frame.
+uint32_t MostPayload(const QpContext& qp, const flow::Carrier& carrier) {
+  return std::min(verbs::MtuBytes(qp.rare.port_mtu), carrier.max_payload());
+}
+
 bool HasNoOrder(const QpContext& qp, const verbs::SendRequest& request) {
   return qp.config.service_mode == verbs::ServiceMode::kUnordered ||
          request.order() == wire::MessageOrder::kNone;
@@ -81,9 +98,7 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
   const bool known =
       qp.peers != nullptr && peer != qp.peers->end() &&
       (qp.rare.peers == nullptr || qp.rare.peers->Allow(peer->second.path.destination));
-  // A peer gateway without this feature would not answer READs and atomics.
-  const bool answered = known && (!entry.request.reads_remote() ||
-                                  (peer->second.target.features & wire::kOptionEndpointReads) != 0);
+  const bool answered = known && PeerAnswers(entry.request, peer->second.target.features);
   if (!answered || !send_.Check(qp, index)) {
     End(qp, index, answered ? entry.failed : WcStatus::kLocalQpOperation);
     return false;
@@ -92,6 +107,10 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
                                                          : outbox.Reach(qp, peer->second, 0);
   if (carrier == nullptr) {
     End(qp, index, WcStatus::kRetryExceeded);
+    return false;
+  }
+  if (IsUnacknowledged(entry.request) && entry.request.length > MostPayload(qp, *carrier)) {
+    End(qp, index, WcStatus::kLocalLength);
     return false;
   }
   MessageOf(index) = {.carrier = carrier,
@@ -179,7 +198,8 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   SendEntry& entry = send_.At(index);
   flow::Carrier& carrier = *MessageOf(index).carrier;
   const uint32_t offset = entry.sent;
-  const uint32_t most = std::min(verbs::MtuBytes(qp.rare.port_mtu), carrier.max_payload());
+  const uint32_t most = MostPayload(qp, carrier);
+  const bool unacknowledged = IsUnacknowledged(entry.request);
   const uint32_t payload = PayloadOf(entry.request);
   const uint32_t bytes = std::min(most, payload - offset);
   if (!channels_.MaySend(qp, carrier, bytes, now)) return Sent::kGateClosed;
@@ -191,10 +211,12 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   port::TxPacket* packet = outbox.NewFrame(qp, carrier, bytes);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref = MakeFrameRef(qp, FrameKindOf(entry.request.opcode), index, entry.attempt);
-  ref.offset = offset;
+  ref.offset = unacknowledged ? kNoReplyOffset : offset;
   ref.length = static_cast<uint16_t>(bytes);
   const Psn psn = channels_.OnSent(qp, carrier, ref, bytes, now);
-  Fill(qp, outbox, index, offset, bytes, psn, *packet, PayloadUse::kMayRefer);
+  // An unacknowledged request completes before its packet has left.
+  Fill(qp, outbox, index, offset, bytes, psn, *packet,
+       unacknowledged ? PayloadUse::kCopy : PayloadUse::kMayRefer);
   outbox.SendFrame(qp, carrier, packet);
   entry.sent += bytes;
   entry.handed_over = entry.sent == payload;
@@ -205,6 +227,12 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   if (entry.request.opcode == verbs::SendOpcode::kRead) {
     budget.bytes -= entry.request.length;
     budget.asked += entry.request.length;
+  }
+  if (unacknowledged) {
+    // The request completes when its bytes are read.
+    entry.ticket = qp.tickets_issued;
+    entry.has_ticket = true;
+    End(qp, index, WcStatus::kSuccess);
   }
   return Sent::kYes;
 }
@@ -227,6 +255,7 @@ bool EndpointInitiator::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint
                      .address = request.remote_address,
                      .rkey = request.rkey};
   if (offset + bytes == PayloadOf(request)) frame.flags |= wire::kFrameLast;
+  if (IsUnacknowledged(request)) frame.flags |= wire::kFrameNoReply;
   if (qp.asks_ack) frame.flags |= wire::kFrameAckNow;
   if (request.is_atomic()) PutOperands(request, frame);
   if (request.has_immediate()) {
@@ -335,8 +364,9 @@ void EndpointInitiator::OnMemoryFault(QpContext& qp, Outbox& outbox, const Acces
   if (!send_.Holds(tag.request)) return;
   if (Open(tag.request)) {
     End(qp, tag.request, WcStatus::kLocalProtection);
-  } else if (tag.purpose != AccessPurpose::kSendPayload) {
-    // The response has arrived and waited for its placement.
+  } else if (tag.purpose != AccessPurpose::kSendPayload ||
+             IsUnacknowledged(send_.At(tag.request).request)) {
+    // The response has arrived and waited for its placement; or nothing of the message has left.
     send_.At(tag.request).failed = WcStatus::kLocalProtection;
   }
   if (qp.sends()) send_.RetireEach(qp, outbox);

@@ -26,7 +26,11 @@ bool IsForGroup(const QpContext& qp, const ChannelFrame& frame) {
 
 bool IsRead(FrameKind kind) {
   return kind == FrameKind::kReadRequest || kind == FrameKind::kCompareSwap ||
-         kind == FrameKind::kFetchAdd;
+         kind == FrameKind::kFetchAdd || kind == FrameKind::kFetchOperate;
+}
+
+bool WantsReply(const ChannelFrame& frame) {
+  return IsRead(frame.kind) || (frame.flags & wire::kFrameNoReply) == 0;
 }
 }  // namespace
 
@@ -98,6 +102,9 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   }
   if (IsRead(frame.kind)) return TakeRead(qp, outbox, carrier, frame, refuse);
   const bool single = frame.offset == 0 && frame.has(wire::kFrameLast);
+  // Nothing limits their number at the sender, so what does not fit here is dropped.
+  if (!WantsReply(frame) && (refuse || !single || replies_.size() >= kMostUnderWay))
+    return DropReason::k_rnr_wait;
   Record alone;
   Record* record = &alone;
   const Key key{&carrier, frame.source.value, frame.message};
@@ -290,8 +297,11 @@ void EndpointTarget::Finish(QpContext& qp, Outbox& outbox, Record& record, flow:
 
 void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const ChannelFrame& frame,
                             uint8_t syndrome, const Record& record) {
-  channels_.Use(carrier);
-  Reply reply{.carrier = &carrier,
+  const bool silent = !WantsReply(frame);
+  // A message whose bytes are being placed needs a record until then, because memory may fault.
+  if (silent && (syndrome != wire::kSyndromeAck || qp.IsDone(record.ticket))) return;
+  if (!silent) channels_.Use(carrier);
+  Reply reply{.carrier = silent ? nullptr : &carrier,
               .to = frame.source,
               .for_group = IsForGroup(qp, frame),
               .syndrome = syndrome,
@@ -306,6 +316,7 @@ void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const Channel
 
 void EndpointTarget::RefuseForNow(QpContext& qp, flow::Carrier& carrier,
                                   const ChannelFrame& frame) {
+  if (!WantsReply(frame)) return;
   qp.worker->counters.rnr_tx_packets.Add();
   Answer(qp, carrier, frame, wire::kSyndromeRnr | kRefusalTimer, {});
   ++replies_.back().attempt;
@@ -347,6 +358,10 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
   for (size_t left = replies_.size(); left != 0; --left) {
     const Reply reply = replies_.front();
     const bool due = qp.IsDone(reply.ticket);
+    if (due && reply.carrier == nullptr) {
+      replies_.pop_front();
+      continue;
+    }
     if (due && !budget.left()) return PumpResult::kMore;
     if (!due || !MayReply(qp, *reply.carrier, now, budget)) {
       // Replies to other gateways need not wait for this channel.
@@ -370,6 +385,14 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
     channels_.Leave(*reply.carrier);
   }
   return waits ? PumpResult::kBlocked : PumpResult::kIdle;
+}
+
+void EndpointTarget::DropSilentReplies() {
+  for (size_t left = replies_.size(); left != 0; --left) {
+    const Reply reply = replies_.front();
+    replies_.pop_front();
+    if (reply.carrier != nullptr) replies_.push_back(reply);
+  }
 }
 
 flow::Resend EndpointTarget::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,

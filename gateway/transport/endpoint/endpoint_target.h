@@ -40,6 +40,8 @@ class EndpointTarget {
                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                               bool refuse);
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  // Drops the records of messages that want no reply, once their bytes are placed.
+  void DropSilentReplies();
   // Sends the replies only, not READ responses and atomic results.
   PumpResult PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
@@ -92,7 +94,7 @@ class EndpointTarget {
     TimePoint touched;
   };
   struct Reply {
-    flow::Carrier* carrier = nullptr;
+    flow::Carrier* carrier = nullptr;  // nullptr: none is sent, the sender wants none
     Qpn to;
     // The message was addressed to the group, so the reply comes from the group.
     bool for_group = false;

@@ -36,7 +36,7 @@ void QpContext::HandOver(StateStream& state) {
   auto& [own_handle, by, record_of_session, tables, cq_of_sends, cq_of_receives, control_page,
          status_page, sends, receives_ring, issued, done, place, connection_count, is_flushed,
          reports_drained, has_leftovers, takes_shared, uses_ecn, relaxes, invalidates, places,
-         native, requests_go_first, has_window, lacks_room, asks, path, sent, received,
+         operates, native, requests_go_first, has_window, lacks_room, asks, path, sent, received,
          completed_sends, completed_receives, message_config, attribute_set, payload_config,
          rare_config, high, shared, peer_table, paths, resent, unacknowledged, not_asked,
          ticket_after_reset, last_reported, why_declined] = *this;
@@ -58,6 +58,7 @@ void QpContext::HandOver(StateStream& state) {
   relaxes = state.Carry<bool>(relaxes);
   invalidates = state.Carry<bool>(invalidates);
   places = state.Carry<bool>(places);
+  if (record.version() >= 2) operates = state.Carry<bool>(operates);
   native = state.Carry<bool>(native);
   requests_go_first = state.Carry<bool>(requests_go_first);
   lacks_room = state.Carry<bool>(lacks_room);

@@ -107,6 +107,8 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
     state(number);
     state.Require(!state.reading() || queue.IsOpen(number), "receive is not open");
   });
+  // All memory operations are done.
+  if (!state.reading() && state.ok()) DropSilentReplies();
   state.Ring(replies, kMost, [&](Reply& reply) {
     auto& [carrier, to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot,
            has_receive] = reply;

@@ -50,6 +50,14 @@ wire::FrameKind FrameKindOf(verbs::SendOpcode opcode) {
       return wire::FrameKind::kCompareSwap;
     case verbs::SendOpcode::kFetchAdd:
       return wire::FrameKind::kFetchAdd;
+    case verbs::SendOpcode::kAtomicSwap:
+    case verbs::SendOpcode::kAtomicLoad:
+    case verbs::SendOpcode::kAtomicStore:
+    case verbs::SendOpcode::kFetchAnd:
+    case verbs::SendOpcode::kFetchOr:
+    case verbs::SendOpcode::kFetchXor:
+    case verbs::SendOpcode::kFetchSubtract:
+      return wire::FrameKind::kFetchOperate;
     case verbs::SendOpcode::kFlush:
       return wire::FrameKind::kFlush;
     case verbs::SendOpcode::kAtomicWrite:
@@ -72,7 +80,27 @@ uint32_t PayloadOf(const verbs::SendRequest& request) {
   return request.reads_remote() ? 0 : request.length;
 }
 
+namespace {
+
+// The order of both enumerations is the same.
+wire::AtomicOperation OperationOf(verbs::SendOpcode opcode) {
+  constexpr int kOffset = static_cast<int>(verbs::SendOpcode::kAtomicSwap) -
+                          static_cast<int>(wire::AtomicOperation::kSwap);
+  static_assert(static_cast<int>(verbs::SendOpcode::kAtomicLoad) - kOffset ==
+                static_cast<int>(wire::AtomicOperation::kLoad));
+  static_assert(static_cast<int>(verbs::SendOpcode::kFetchSubtract) - kOffset ==
+                static_cast<int>(wire::AtomicOperation::kSubtract));
+  return static_cast<wire::AtomicOperation>(static_cast<int>(opcode) - kOffset);
+}
+
+}  // namespace
+
 void PutOperands(const verbs::SendRequest& request, wire::ChannelFrame& frame) {
+  if (request.is_fetch_operate()) {
+    frame.operation = OperationOf(request.opcode);
+    frame.swap_or_add = request.opcode == verbs::SendOpcode::kAtomicLoad ? 0 : request.compare_add;
+    return;
+  }
   const bool swap = request.opcode == verbs::SendOpcode::kCompareSwap;
   frame.swap_or_add = swap ? request.swap : request.compare_add;
   frame.compare = swap ? request.compare_add : 0;

@@ -11,6 +11,12 @@
 
 namespace rocegw::transport {
 
+// Returns true for the kinds that a responder sends.
+constexpr bool IsAnswer(wire::FrameKind kind) {
+  return kind == wire::FrameKind::kReply || kind == wire::FrameKind::kReadResponse ||
+         kind == wire::FrameKind::kAtomicResult;
+}
+
 // Writes the headers, the pad and the length for `payload` bytes. Returns the address where the
 // caller must put the payload; the packet is complete then. Fills in these fields of `frame`:
 // tenant, epoch, the source unless the caller set one, and the destination if the queue pair is
@@ -23,6 +29,12 @@ uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
 flow::FrameRef MakeFrameRef(const QpContext& qp, wire::FrameKind kind, uint32_t message,
                             uint8_t attempt);
 wire::FrameKind FrameKindOf(const flow::FrameRef& frame);
+// FrameRef::offset of the one frame of a message that wants no reply: its request has completed,
+// and no record of it is left. A message is at most 2^31 bytes long.
+inline constexpr uint32_t kNoReplyOffset = ~uint32_t{0};
+inline bool WantsNoReply(const flow::FrameRef& frame) {
+  return !IsAnswer(FrameKindOf(frame)) && frame.offset == kNoReplyOffset;
+}
 // Returns the kind of the frames that a request of this opcode sends.
 wire::FrameKind FrameKindOf(verbs::SendOpcode opcode);
 // Returns the payload bytes of the request's own frames: 0 for READs and atomics.
@@ -36,11 +48,5 @@ bool IsOfConnection(uint8_t connection, const flow::FrameRef& frame);
 // Limit of the distance of a message from the oldest message that has not taken effect. The
 // receiver keeps state for messages in between.
 inline constexpr uint32_t kMaxAhead = 8192;
-
-// Returns true for the kinds that a responder sends.
-constexpr bool IsAnswer(wire::FrameKind kind) {
-  return kind == wire::FrameKind::kReply || kind == wire::FrameKind::kReadResponse ||
-         kind == wire::FrameKind::kAtomicResult;
-}
 
 }  // namespace rocegw::transport

@@ -10,6 +10,13 @@ uint32_t KeyIn(const wire::ChannelFrame& frame) {
   return frame.has(wire::kFrameInvalidate) ? frame.invalidate_rkey : frame.rkey;
 }
 
+// Returns the contents of `immediate`.
+uint32_t WordIn(const wire::ChannelFrame& frame) {
+  if (frame.kind == wire::FrameKind::kFlush) return frame.feth;
+  if (frame.kind == wire::FrameKind::kFetchOperate) return static_cast<uint32_t>(frame.operation);
+  return frame.immediate;
+}
+
 }  // namespace
 
 void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
@@ -18,7 +25,7 @@ void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
   flags = frame.flags & static_cast<uint8_t>(~wire::kFrameLast);
   length = frame.length;
   receive = taken = frame.receive;
-  immediate = frame.kind == wire::FrameKind::kFlush ? frame.feth : frame.immediate;
+  immediate = WordIn(frame);
   rkey = KeyIn(frame);
   address = frame.address;
   swap_or_add = frame.swap_or_add;

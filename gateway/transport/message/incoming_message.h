@@ -40,7 +40,7 @@ struct IncomingMessage {
   // on a shared receive queue, where the message takes the next posted receive.
   uint32_t taken = 0;
   bool has_taken = false;
-  uint32_t immediate = 0;  // or FETH of a FLUSH
+  uint32_t immediate = 0;  // or FETH of a FLUSH, wire::AtomicOperation of kFetchOperate
   uint32_t rkey = 0;       // SEND: the key to invalidate
   uint64_t address = 0;
   uint64_t local = 0;        // WRITE: address of its first byte in the client's address space

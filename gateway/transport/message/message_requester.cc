@@ -118,7 +118,8 @@ PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox
         continue;
       }
       if ((entry->request.invalidates() && !qp.peer_invalidates) ||
-          (entry->request.is_placement() && !qp.peer_places)) {
+          (entry->request.is_placement() && !qp.peer_places) ||
+          (entry->request.is_fetch_operate() && !qp.peer_operates)) {
         entry->failed = WcStatus::kLocalQpOperation;
         continue;
       }

@@ -32,15 +32,50 @@ std::optional<NakCode> CheckAtomic(const QpContext& qp, const IncomingMessage& m
   return std::nullopt;
 }
 
+namespace {
+
+// Sets what the operation does. Subtraction is the addition of the negative, mod 2^64.
+void SetOperation(const IncomingMessage& message, memory::MemoryOp& op) {
+  using wire::AtomicOperation;
+  op.swap_or_add = message.swap_or_add;
+  op.compare = message.compare;
+  if (message.kind != FrameKind::kFetchOperate) {
+    const bool swap = message.kind == FrameKind::kCompareSwap;
+    op.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd;
+    return;
+  }
+  switch (static_cast<AtomicOperation>(message.immediate)) {
+    case AtomicOperation::kSwap:
+    case AtomicOperation::kStore:
+      op.kind = memory::OpKind::kAtomicStore;
+      break;
+    case AtomicOperation::kAnd:
+      op.kind = memory::OpKind::kFetchAnd;
+      break;
+    case AtomicOperation::kOr:
+      op.kind = memory::OpKind::kFetchOr;
+      break;
+    case AtomicOperation::kXor:
+      op.kind = memory::OpKind::kFetchXor;
+      break;
+    case AtomicOperation::kSubtract:
+      op.kind = memory::OpKind::kFetchAdd;
+      op.swap_or_add = -message.swap_or_add;
+      break;
+    case AtomicOperation::kLoad:
+    case AtomicOperation::kNone:
+    case AtomicOperation::kCount:
+      op.kind = memory::OpKind::kAtomicLoad;
+      break;
+  }
+}
+
+}  // namespace
+
 uint32_t ExecuteAtomic(QpContext& qp, Outbox& outbox, const IncomingMessage& message,
                        const verbs::RemotePlace& place, uint32_t request) {
-  const bool swap = message.kind == FrameKind::kCompareSwap;
-  const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
-                            .length = 8,
-                            .address = place.address,
-                            .direct = place.direct,
-                            .compare = message.compare,
-                            .swap_or_add = message.swap_or_add};
+  memory::MemoryOp op{.length = 8, .address = place.address, .direct = place.direct};
+  SetOperation(message, op);
   outbox.Access(qp, op,
                 {.qp = qp.handle,
                  .ticket = ++qp.tickets_issued,

@@ -84,6 +84,11 @@ SendEntry* Requester::Current(QpContext& qp, Outbox& outbox) {
 void Requester::Begin(QpContext& qp, SendEntry& o, uint32_t index) {
   if (!send_.Check(qp, index)) return;
   const verbs::SendRequest& request = o.request;
+  // RoCEv2 has no opcodes for these.
+  if (request.is_fetch_operate()) {
+    o.failed = verbs::WcStatus::kLocalQpOperation;
+    return;
+  }
   const uint32_t psns =
       request.is_atomic() ? 1 : std::max<uint32_t>(1, (request.length + qp.mtu() - 1) / qp.mtu());
   if (psns >= kPsnWindow) {

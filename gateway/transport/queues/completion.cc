@@ -36,6 +36,15 @@ verbs::WcOpcode CompletionOpcode(verbs::SendOpcode opcode) {
       return verbs::WcOpcode::kCompareSwap;
     case verbs::SendOpcode::kFetchAdd:
       return verbs::WcOpcode::kFetchAdd;
+    // libibverbs has no values for these.
+    case verbs::SendOpcode::kAtomicSwap:
+    case verbs::SendOpcode::kAtomicLoad:
+    case verbs::SendOpcode::kAtomicStore:
+    case verbs::SendOpcode::kFetchAnd:
+    case verbs::SendOpcode::kFetchOr:
+    case verbs::SendOpcode::kFetchXor:
+    case verbs::SendOpcode::kFetchSubtract:
+      return verbs::WcOpcode::kFetchAdd;
     case verbs::SendOpcode::kLocalInvalidate:
       return verbs::WcOpcode::kLocalInvalidate;
     case verbs::SendOpcode::kBindMw:

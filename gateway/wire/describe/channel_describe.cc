@@ -21,9 +21,9 @@ namespace {
   text += piece;
 }
 
-constexpr const char* kFrameNames[] = {"void",  "SEND",         "WRITE",       "READ",
-                                       "DATA",  "compare-swap", "fetch-add",   "atomic result",
-                                       "reply", "FLUSH",        "ATOMIC WRITE"};
+constexpr const char* kFrameNames[] = {"void",  "SEND",         "WRITE",        "READ",
+                                       "DATA",  "compare-swap", "fetch-add",    "atomic result",
+                                       "reply", "FLUSH",        "ATOMIC WRITE", "fetch-operate"};
 static_assert(sizeof kFrameNames / sizeof *kFrameNames == static_cast<size_t>(FrameKind::kCount));
 constexpr const char* kControlNames[] = {"open",  "opened", "refused", "probe",
                                          "close", "closed", "reset",   "retry"};
@@ -77,6 +77,8 @@ void PutFrame(std::string& text, std::span<const uint8_t> body) {
   if (FrameLength(f.kind, 0) >= FrameLength(FrameKind::kWrite, 0)) {
     Put(text, " va=0x%" PRIx64 " rkey=0x%" PRIx32, f.address, f.rkey);
   }
+  if (f.kind == FrameKind::kFetchOperate)
+    Put(text, " %s=0x%" PRIx64, AtomicOperationName(f.operation), f.swap_or_add);
   if (f.kind == FrameKind::kFetchAdd) Put(text, " add=0x%" PRIx64, f.swap_or_add);
   if (f.kind == FrameKind::kCompareSwap) {
     Put(text, " compare=0x%" PRIx64 " swap=0x%" PRIx64, f.compare, f.swap_or_add);

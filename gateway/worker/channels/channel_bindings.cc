@@ -48,6 +48,7 @@ void ChannelBindings::Bind(transport::QueuePair& queue_pair, const verbs::Channe
   qp.peer_relaxes = (target.features & wire::kOptionOrdering) != 0;
   qp.peer_invalidates = (target.features & wire::kOptionInvalidation) != 0;
   qp.peer_places = (target.features & wire::kOptionPlacement) != 0;
+  qp.peer_operates = (target.features & wire::kOptionFetchOperate) != 0;
 }
 
 // Returns true if the pool may use a channel. `known`: the existing channel; nullptr: a new one

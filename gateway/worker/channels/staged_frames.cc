@@ -48,9 +48,11 @@ flow::Carrier& StagedFrames::CarrierFor(WorkerSession& session, flow::Carrier& c
 }
 
 // Returns true if a staged frame must still be sent. Responses are sent even if their queue pair
-// was destroyed. Requests are sent only while their queue pair still waits for them.
+// was destroyed, and requests that want none, which are complete. Other requests are sent only
+// while their queue pair still waits for them.
 bool StagedFrames::IsWanted(const StagedCarrier& staged, const flow::FrameRef& frame) {
-  if (transport::IsAnswer(transport::FrameKindOf(frame))) return true;
+  if (transport::IsAnswer(transport::FrameKindOf(frame)) || transport::WantsNoReply(frame))
+    return true;
   const QpSlot* const slot = uses_.qps.Find(frame.owner.slot());
   return slot != nullptr && slot->qp->Wants(staged, frame);
 }

@@ -265,7 +265,8 @@ struct QpSnapshot {
   uint64_t bytes_sent = 0;  // payload bytes
   uint64_t bytes_received = 0;
   uint64_t retransmits = 0;
-  bool on_channel = false;  // requests leave by the channel below
+  bool on_channel = false;      // requests leave by the channel below
+  bool fetch_operates = false;  // the peer takes wire::FrameKind::kFetchOperate
   Qpn channel = kInvalidQpn;
   std::vector<Qpn> beside;  // further channels of its multipath
   // Reason why the intended channel was declined; kNone: it is used, or none was intended.

@@ -40,6 +40,7 @@ QpSnapshot SnapshotOf(const transport::QueuePair& qp) {
       .bytes_received = context.bytes_received(),
       .retransmits = context.retransmits,
       .on_channel = context.carrier != nullptr,
+      .fetch_operates = context.carrier != nullptr && context.peer_operates,
       .channel = context.carrier != nullptr ? context.carrier->number() : kInvalidQpn,
       .beside = {},
       .declined = context.declined};

@@ -25,7 +25,8 @@ void Store(std::span<uint8_t> bytes, const T& value, size_t at = 0) {
 }
 
 bool IsAtomic(uint8_t opcode) {
-  return opcode == ROCEGW_WR_ATOMIC_CMP_AND_SWP || opcode == ROCEGW_WR_ATOMIC_FETCH_AND_ADD;
+  return opcode == ROCEGW_WR_ATOMIC_CMP_AND_SWP || opcode == ROCEGW_WR_ATOMIC_FETCH_AND_ADD ||
+         (opcode >= ROCEGW_WR_ATOMIC_SWAP && opcode <= ROCEGW_WR_ATOMIC_FETCH_SUB);
 }
 
 bool IsOfEight(uint8_t opcode) { return IsAtomic(opcode) || opcode == ROCEGW_WR_ATOMIC_WRITE; }
@@ -43,13 +44,20 @@ std::span<const uint8_t> OpcodesOf(QpType type) {
                                           ROCEGW_WR_BIND_MW,
                                           ROCEGW_WR_SEND_WITH_INV,
                                           ROCEGW_WR_FLUSH,
-                                          ROCEGW_WR_ATOMIC_WRITE};
+                                          ROCEGW_WR_ATOMIC_WRITE,
+                                          ROCEGW_WR_ATOMIC_SWAP,
+                                          ROCEGW_WR_ATOMIC_LOAD,
+                                          ROCEGW_WR_ATOMIC_STORE,
+                                          ROCEGW_WR_ATOMIC_FETCH_AND,
+                                          ROCEGW_WR_ATOMIC_FETCH_OR,
+                                          ROCEGW_WR_ATOMIC_FETCH_XOR,
+                                          ROCEGW_WR_ATOMIC_FETCH_SUB};
   static constexpr uint8_t kUnreliable[] = {ROCEGW_WR_RDMA_WRITE, ROCEGW_WR_RDMA_WRITE_WITH_IMM,
                                             ROCEGW_WR_SEND,       ROCEGW_WR_SEND_WITH_IMM,
                                             ROCEGW_WR_LOCAL_INV,  ROCEGW_WR_BIND_MW};
   static constexpr uint8_t kDatagram[] = {ROCEGW_WR_SEND, ROCEGW_WR_SEND_WITH_IMM};
-  // XRC has none of the placement extensions, which stand last.
-  if (type == QpType::kXrcSend) return std::span(kReliable).first(std::size(kReliable) - 2);
+  // XRC has neither the placement extensions nor the atomics behind them.
+  if (type == QpType::kXrcSend) return std::span(kReliable).first(std::size(kReliable) - 9);
   if (type == QpType::kRc) return kReliable;
   if (type == QpType::kUc) return kUnreliable;
   return kDatagram;

@@ -90,7 +90,7 @@ void WellFormed(QpHost& host, uint64_t how) {
   }
   const bool atomic = wqe.opcode == ROCEGW_WR_ATOMIC_CMP_AND_SWP ||
                       wqe.opcode == ROCEGW_WR_ATOMIC_FETCH_AND_ADD ||
-                      wqe.opcode == ROCEGW_WR_ATOMIC_WRITE;
+                      wqe.opcode >= ROCEGW_WR_ATOMIC_WRITE;
   const bool in_ring = (wqe.flags & (ROCEGW_WQE_INLINE | ROCEGW_WQE_COPIED)) != 0;
   const uint32_t length =
       atomic ? 8 : static_cast<uint32_t>((how >> 16 & 0xFFF) % (in_ring ? 65 : 4096));

@@ -95,6 +95,7 @@ EXPECTED = [
     frame(3, 0xA4, 0, 0x00100000, 0, receive=RECEIVE),
     frame(5, 0xA4, 0, 0, 0, receive=RECEIVE, swap_or_add=0x6162636465666768, compare=0x7172737475767778),
     frame(6, 0xA4, 0, 0, 0, receive=RECEIVE, swap_or_add=0x6162636465666768, compare=0),
+    frame(11, 0x04, 0, 0, 0, operation=6, swap_or_add=0x6162636465666768, compare=0),
     ack(0), ack(1), ack(128),
     *[control(kind) for kind in range(8)],
     control(1, tagged=True),

@@ -97,6 +97,7 @@ ChannelFrame FrameOf(FrameKind kind, uint8_t flags, uint32_t payload) {
   f.invalidate_rkey = 0x08080801;
   f.swap_or_add = 0x6162636465666768;
   f.original = 0x8182838485868788;
+  if (kind == FrameKind::kFetchOperate) f.operation = AtomicOperation::kXor;
   if (kind == FrameKind::kCompareSwap) f.compare = 0x7172737475767778;
   if (kind == FrameKind::kReply) f.syndrome = 0x62;
   if (kind == FrameKind::kSend || f.has(kFrameImmediate) || f.has(kFrameEndpoint))
@@ -119,13 +120,14 @@ void AddFrames(Pcap& pcap) {
   };
   using enum FrameKind;
   const Kind kinds[] = {
-      {kVoid, 0x10, 0},        {kSend, 0x04, 100},       {kSend, 0x00, 4096},
-      {kSend, 0x07, 61},       {kSend, 0x7C, 3},         {kSend, 0x04, 0},
-      {kWrite, 0x24, 100},     {kWrite, 0x00, 4096},     {kWrite, 0x0F, 2},
-      {kReadRequest, 0x04, 0}, {kReadResponse, 0x04, 1}, {kReadResponse, 0x00, 1024},
-      {kCompareSwap, 0x0C, 0}, {kFetchAdd, 0x04, 0},     {kAtomicResult, 0x14, 0},
-      {kReply, 0x10, 0},       {kFlush, 0x0C, 0},        {kAtomicWrite, 0x04, 8},
-      {kReadRequest, 0xA4, 0}, {kCompareSwap, 0xA4, 0},  {kFetchAdd, 0xA4, 0},
+      {kVoid, 0x10, 0},         {kSend, 0x04, 100},       {kSend, 0x00, 4096},
+      {kSend, 0x07, 61},        {kSend, 0x7C, 3},         {kSend, 0x04, 0},
+      {kWrite, 0x24, 100},      {kWrite, 0x00, 4096},     {kWrite, 0x0F, 2},
+      {kReadRequest, 0x04, 0},  {kReadResponse, 0x04, 1}, {kReadResponse, 0x00, 1024},
+      {kCompareSwap, 0x0C, 0},  {kFetchAdd, 0x04, 0},     {kAtomicResult, 0x14, 0},
+      {kReply, 0x10, 0},        {kFlush, 0x0C, 0},        {kAtomicWrite, 0x04, 8},
+      {kReadRequest, 0xA4, 0},  {kCompareSwap, 0xA4, 0},  {kFetchAdd, 0xA4, 0},
+      {kFetchOperate, 0x04, 0},
   };
   for (const Kind& kind : kinds) {
     const ChannelFrame frame = FrameOf(kind.kind, kind.flags, kind.payload);

@@ -66,7 +66,9 @@ ChannelFrame SomeFrame(Random& random, size_t& payload) {
   }
   const bool flush = f.kind == FrameKind::kFlush;
   const bool atomic_write = f.kind == FrameKind::kAtomicWrite;
-  const bool atomic = f.kind == FrameKind::kCompareSwap || f.kind == FrameKind::kFetchAdd;
+  const bool operates = f.kind == FrameKind::kFetchOperate;
+  const bool atomic =
+      operates || f.kind == FrameKind::kCompareSwap || f.kind == FrameKind::kFetchAdd;
   const bool read = f.kind == FrameKind::kReadRequest;
   const bool placement = flush || atomic_write;
   if (send || write || atomic || read || placement) flag(kFrameOrdered);
@@ -82,7 +84,11 @@ ChannelFrame SomeFrame(Random& random, size_t& payload) {
   if (atomic_write) f.length = 8, payload = 8;
   if (flush) f.feth = static_cast<uint32_t>(random.Below(64));
   if (read || flush) f.length = random.Value<uint32_t>() >> 1;
-  if (atomic) f.swap_or_add = random.Bits();
+  if (operates) {
+    const uint64_t operations = static_cast<uint64_t>(wire::AtomicOperation::kCount) - 1;
+    f.operation = static_cast<wire::AtomicOperation>(1 + random.Below(operations));
+  }
+  if (atomic && f.operation != wire::AtomicOperation::kLoad) f.swap_or_add = random.Bits();
   if (f.kind == FrameKind::kCompareSwap) f.compare = random.Bits();
   if (f.kind == FrameKind::kAtomicResult) f.original = random.Bits();
   return f;
@@ -94,8 +100,8 @@ bool Same(const ChannelFrame& a, const ChannelFrame& b) {
          a.attempt == b.attempt && a.message == b.message && a.offset == b.offset &&
          a.length == b.length && a.receive == b.receive && a.address == b.address &&
          a.rkey == b.rkey && a.immediate == b.immediate && a.invalidate_rkey == b.invalidate_rkey &&
-         a.feth == b.feth && a.swap_or_add == b.swap_or_add && a.compare == b.compare &&
-         a.original == b.original;
+         a.feth == b.feth && a.operation == b.operation && a.swap_or_add == b.swap_or_add &&
+         a.compare == b.compare && a.original == b.original;
 }
 
 TEST(ChannelHeader, AnyValidFrame_SurvivesARoundTrip) {

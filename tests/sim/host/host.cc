@@ -54,7 +54,11 @@ size_t Host::Memory::Execute(std::span<memory::MemoryOp> ops, memory::MemoryCoun
         break;
       case memory::OpKind::kCompareSwap:
       case memory::OpKind::kFetchAdd:
-      case memory::OpKind::kAtomicStore: {
+      case memory::OpKind::kAtomicStore:
+      case memory::OpKind::kAtomicLoad:
+      case memory::OpKind::kFetchAnd:
+      case memory::OpKind::kFetchOr:
+      case memory::OpKind::kFetchXor: {
         uint64_t value = 0;
         std::memcpy(&value, at, sizeof value);
         std::memcpy(op.buffer, &value, sizeof value);
@@ -158,7 +162,7 @@ channel::ChannelOptions Host::Channels(size_t index, const SecretKey& secret) co
                           ? config_.channel_features
                           : wire::kOptionChannel | wire::kOptionSelectiveAck |
                                 wire::kOptionOrdering | wire::kOptionEndpoints |
-                                wire::kOptionEndpointReads |
+                                wire::kOptionEndpointReads | wire::kOptionFetchOperate |
                                 (config_.bundles ? wire::kOptionBundles : 0u) |
                                 flow::OptionOf(config_.congestion.kind);
   channels.instance = kInstance + number();
@@ -177,6 +181,7 @@ verbs::ChannelTarget Host::ChannelTo(Qpn qpn) const {
           .instance = kInstance + number(),
           .features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionOrdering |
                       wire::kOptionEndpoints | wire::kOptionEndpointReads | wire::kOptionPlacement |
+                      wire::kOptionFetchOperate |
                       (config_.keys.active() ? wire::kOptionAuthentication : 0u) |
                       (config_.keys.seals() ? wire::kOptionSealing : 0u)};
 }

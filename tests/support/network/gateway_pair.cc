@@ -38,7 +38,11 @@ class BufferSpace final : public memory::MemorySpace {
           break;
         case memory::OpKind::kCompareSwap:
         case memory::OpKind::kFetchAdd:
-        case memory::OpKind::kAtomicStore: {
+        case memory::OpKind::kAtomicStore:
+        case memory::OpKind::kAtomicLoad:
+        case memory::OpKind::kFetchAnd:
+        case memory::OpKind::kFetchOr:
+        case memory::OpKind::kFetchXor: {
           uint64_t value;
           std::memcpy(&value, at, 8);
           std::memcpy(op.buffer, &value, 8);
@@ -172,7 +176,8 @@ verbs::ChannelTarget GatewayPair::TargetOf(int side, const RingEnd& end) const {
   target.acceptor = Qpn{target.peer_worker << port::kBucketShift | kAcceptors};
   target.instance = 1000 + static_cast<uint32_t>(side);
   target.features = wire::kOptionChannel | wire::kOptionOrdering | wire::kOptionEndpoints |
-                    wire::kOptionEndpointReads | wire::kOptionInvalidation;
+                    wire::kOptionEndpointReads | wire::kOptionInvalidation |
+                    wire::kOptionFetchOperate;
   return target;
 }
 

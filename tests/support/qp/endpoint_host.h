@@ -28,7 +28,8 @@ class EndpointHost {
     transport::Peer peer;
     peer.endpoint = Qpn{kPeerQpn};
     peer.key = kPeerKey;
-    peer.target.features = wire::kOptionEndpoints | wire::kOptionEndpointReads;
+    peer.target.features =
+        wire::kOptionEndpoints | wire::kOptionEndpointReads | wire::kOptionFetchOperate;
     peers.emplace(kPeer, peer);
     host_.context().peers = &peers;
     BringUp();

@@ -237,7 +237,11 @@ bool QpHost::Execute(QueuedOp& queued, uint64_t& original) {
       break;
     case memory::OpKind::kCompareSwap:
     case memory::OpKind::kFetchAdd:
-    case memory::OpKind::kAtomicStore: {
+    case memory::OpKind::kAtomicStore:
+    case memory::OpKind::kAtomicLoad:
+    case memory::OpKind::kFetchAnd:
+    case memory::OpKind::kFetchOr:
+    case memory::OpKind::kFetchXor: {
       std::memcpy(&original, bytes, 8);
       const uint64_t value = memory::AtomicResult(op, original);
       std::memcpy(bytes, &value, 8);

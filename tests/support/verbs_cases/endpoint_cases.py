@@ -108,7 +108,7 @@ def _group(dispatch):
     return Case(f"endpoint.group.{dispatch}", 1500, run, "channels")
 
 
-def _counters(identifier, to_right):
+def _counters(identifier, to_right, *environment):
     def run(pair):
         """Programs that add, take a lock and read in the memory of one that does nothing for it."""
         source, target = pair.roles(to_right)
@@ -117,7 +117,7 @@ def _counters(identifier, to_right):
         jobs = []
         try:
             with pair.counted(at_least=_SENDERS * _COUNT // _IN_A_BUNDLE):
-                command = [source.program("example_counters"), "count", str(_COUNT), *where]
+                command = [*environment, source.program("example_counters"), "count", str(_COUNT), *where]
                 jobs = [source.start(command) for _ in range(_SENDERS)]
                 for job in jobs:
                     status = job.wait(60)
@@ -242,7 +242,8 @@ def _gateway_killed(pair):
 def endpoint_cases():
     cases = [_many_peers("endpoint.many_peers.to_right", True), _many_peers("endpoint.many_peers.to_left", False)]
     cases += [_group(dispatch) for dispatch in ("hash", "round-robin", "depth")]
-    cases += [_counters("endpoint.counters.to_right", True), _counters("endpoint.counters.to_left", False)]
+    cases += [_counters("endpoint.counters.to_right", True), _counters("endpoint.counters.to_left", False),
+              _counters("endpoint.atomics.to_right", True, "env", "LOCK=swap"), _counters("endpoint.atomics.to_left", False, "env", "LOCK=swap")]
     for name, run in (("counters_gone", _counters_gone), ("receiver_killed", _receiver_killed), ("no_receives", _no_receives), ("sender_killed", _sender_killed),
                       ("gone", _gone), ("gateway_killed", _gateway_killed)):
         cases.append(Case(f"endpoint.{name}", 1500, run, "channels"))

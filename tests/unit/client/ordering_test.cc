@@ -80,6 +80,9 @@ class OrderingCalls : public ::testing::Test {
   ibv_qp* qp_ = nullptr;
 };
 
+// Bits 16 to 22: enum rocegwdv_wr_opcode.
+constexpr uint32_t kFurtherAtomics = 0x7F0000;
+
 TEST_F(OrderingCalls, QueryDevice_NamesEverything_AndFitsTheCallersSize) {
   Start();
   struct {
@@ -89,19 +92,21 @@ TEST_F(OrderingCalls, QueryDevice_NamesEverything_AndFitsTheCallersSize) {
   memset(&larger, 0xFF, sizeof larger);
   ASSERT_EQ(0, rocegwdv_query_device(context_, &larger.attr, sizeof larger));
   EXPECT_EQ(0u, larger.attr.comp_mask);
-  EXPECT_EQ(0xFu, larger.attr.service_modes);
+  EXPECT_EQ(0x1Fu, larger.attr.service_modes);
   EXPECT_EQ(0xFu, larger.attr.execution_orders);
   EXPECT_EQ(0x7u, larger.attr.fences);
   EXPECT_EQ(0x3u, larger.attr.completion_orders);
   EXPECT_EQ(1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_RDMA_WRITE |
                 1u << IBV_WR_RDMA_WRITE_WITH_IMM | 1u << IBV_WR_RDMA_READ |
-                1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD,
+                1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD |
+                kFurtherAtomics,
             larger.attr.ep_operations);
+  EXPECT_EQ(kFurtherAtomics, larger.attr.qp_operations);
   EXPECT_EQ(0u, larger.later);
   rocegwdv_device_attr attr;
   memset(&attr, 0xFF, sizeof attr);
   ASSERT_EQ(0, rocegwdv_query_device(context_, &attr, 12));
-  EXPECT_EQ(0xFu, attr.service_modes);
+  EXPECT_EQ(0x1Fu, attr.service_modes);
   EXPECT_EQ(~0u, attr.execution_orders);
   EXPECT_EQ(EINVAL, rocegwdv_query_device(context_, &attr, 4));
   EXPECT_EQ(EINVAL, rocegwdv_query_device(context_, nullptr, sizeof attr));
@@ -440,6 +445,92 @@ TEST_F(EndpointCalls, PostSend_ReadsAndAtomics_StandInTheRing) {
   EXPECT_EQ(5u, swap->u.rdma.compare_add);
   EXPECT_EQ(6u, swap->u.rdma.swap);
   EXPECT_EQ(read->u.rdma.peer, swap->u.rdma.peer);
+  EXPECT_EQ(0, rocegwdv_destroy_peer(peer));
+}
+
+TEST_F(EndpointCalls, Unacknowledged_IsAFlagOfEachRequest_AndTakesNoReads) {
+  Start();
+  rocegwdv_ep_init_attr attr = Attr();
+  attr.service_mode = ROCEGWDV_SERVICE_UNACKNOWLEDGED;
+  qp_ = CreateEp(attr);
+  ASSERT_NE(nullptr, qp_);
+  EXPECT_EQ(uint32_t{ROCEGW_SERVICE_UNORDERED},
+            daemon_->Last(ROCEGW_MSG_CREATE_QP).As<rocegw_create_qp>().service_mode);
+  rocegwdv_qp_attr known{};
+  ASSERT_EQ(0, rocegwdv_query_qp(qp_, &known, sizeof known));
+  EXPECT_EQ(uint32_t{ROCEGWDV_SERVICE_UNACKNOWLEDGED}, known.service_mode);
+  rocegwdv_peer_attr to{};
+  to.ep_num = 0x1234;
+  rocegwdv_peer* peer = rocegwdv_create_peer(pd_, &to, sizeof to);
+  ASSERT_NE(nullptr, peer);
+  rocegwdv_send_wr wr{};
+  wr.peer = peer;
+  wr.wr.opcode = IBV_WR_SEND;
+  rocegwdv_send_wr* bad = nullptr;
+  ASSERT_EQ(0, rocegwdv_post_send(qp_, &wr, &bad));
+  EXPECT_EQ(uint32_t{ROCEGW_WQE_UNACKNOWLEDGED} | ROCEGW_WQE_ORDER_NONE,
+            FlagsOf(0) & (ROCEGW_WQE_UNACKNOWLEDGED | ROCEGW_WQE_ORDER_NONE));
+  wr.wr.opcode = IBV_WR_RDMA_READ;
+  EXPECT_EQ(EINVAL, rocegwdv_post_send(qp_, &wr, &bad));
+  wr.wr.opcode = IBV_WR_SEND;
+  wr.execution_order = ROCEGWDV_ORDER_STRONG;
+  EXPECT_EQ(EINVAL, rocegwdv_post_send(qp_, &wr, &bad));
+  EXPECT_EQ(0, rocegwdv_destroy_peer(peer));
+}
+
+TEST_F(EndpointCalls, PostSend_FurtherAtomics_CarryTheirOperand) {
+  Start();
+  rocegwdv_peer* peer = nullptr;
+  MakeEndpointWithPeer(&peer);
+  ASSERT_NE(nullptr, peer);
+  ibv_sge sge = {0x4000, 8, 0x77};
+  rocegwdv_send_wr wr{};
+  wr.peer = peer;
+  wr.wr.sg_list = &sge;
+  wr.wr.num_sge = 1;
+  wr.wr.wr.atomic = {0xB000, 5, 0, 0x99};
+  rocegwdv_send_wr* bad = nullptr;
+  for (int opcode = ROCEGWDV_WR_ATOMIC_SWAP; opcode <= ROCEGWDV_WR_ATOMIC_FETCH_SUB; ++opcode) {
+    memcpy(&wr.wr.opcode, &opcode, sizeof opcode);
+    ASSERT_EQ(0, rocegwdv_post_send(qp_, &wr, &bad));
+    const rocegw_send_wqe* wqe = daemon_->LastQp().SendSlot(opcode - ROCEGWDV_WR_ATOMIC_SWAP);
+    EXPECT_EQ(opcode, wqe->opcode);
+    EXPECT_EQ(0xB000u, wqe->u.rdma.remote_address);
+    EXPECT_EQ(5u, wqe->u.rdma.compare_add);
+    EXPECT_EQ(0x99u, wqe->u.rdma.rkey);
+  }
+  const int beyond = ROCEGWDV_WR_ATOMIC_FETCH_SUB + 1;
+  memcpy(&wr.wr.opcode, &beyond, sizeof beyond);
+  EXPECT_EQ(EINVAL, rocegwdv_post_send(qp_, &wr, &bad));
+  sge.length = 4;
+  const int load = ROCEGWDV_WR_ATOMIC_LOAD;
+  memcpy(&wr.wr.opcode, &load, sizeof load);
+  EXPECT_EQ(EINVAL, rocegwdv_post_send(qp_, &wr, &bad));
+  EXPECT_EQ(0, rocegwdv_destroy_peer(peer));
+}
+
+TEST_F(EndpointCalls, PostSend_FurtherAtomicsOfAnOlderDaemon_AreRefusedClearly) {
+  FakeOptions options;
+  options.minor = 15;
+  Start(options);
+  rocegwdv_device_attr attr{};
+  ASSERT_EQ(0, rocegwdv_query_device(context_, &attr, sizeof attr));
+  EXPECT_EQ(0u, attr.ep_operations & kFurtherAtomics);
+  EXPECT_EQ(0u, attr.qp_operations);
+  rocegwdv_peer* peer = nullptr;
+  MakeEndpointWithPeer(&peer);
+  ASSERT_NE(nullptr, peer);
+  rocegwdv_send_wr wr{};
+  wr.peer = peer;
+  rocegwdv_send_wr* bad = nullptr;
+  const int swap = ROCEGWDV_WR_ATOMIC_SWAP;
+  memcpy(&wr.wr.opcode, &swap, sizeof swap);
+  EXPECT_EQ(EOPNOTSUPP, rocegwdv_post_send(qp_, &wr, &bad));
+  EXPECT_EQ(&wr, bad);
+  ibv_send_wr plain = wr.wr;
+  ibv_send_wr* bad_plain = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_send(qp_, &plain, &bad_plain));
+  EXPECT_EQ(0u, daemon_->LastQp().control->sq_producer);
   EXPECT_EQ(0, rocegwdv_destroy_peer(peer));
 }
 

@@ -109,6 +109,29 @@ TEST_F(Direct, AtomicStore_IsThereAtOnceAndReturnsTheOriginal) {
   EXPECT_FALSE(ExecuteDirect(crooked, locks));
 }
 
+TEST_F(Direct, FetchOperations_ChangeTheWordAndReturnTheOriginal) {
+  const struct {
+    OpKind kind;
+    uint64_t after;
+  } cases[] = {{OpKind::kFetchAnd, 0x0C},
+               {OpKind::kFetchOr, 0x3F},
+               {OpKind::kFetchXor, 0x33},
+               {OpKind::kAtomicLoad, 0x0F},
+               {OpKind::kAtomicStore, 0x3C}};
+  for (const auto& c : cases) {
+    uint64_t value = 0x0F;
+    std::memcpy(memory + 8, &value, 8);
+    MemoryOp op = Op(c.kind, 8, 8);
+    op.swap_or_add = 0x3C;
+    ASSERT_TRUE(ExecuteDirect(op, locks));
+    std::memcpy(&value, buffer, 8);
+    EXPECT_EQ(value, 0x0Fu);
+    std::memcpy(&value, memory + 8, 8);
+    EXPECT_EQ(value, c.after);
+    EXPECT_EQ(AtomicResult(op, 0x0F), c.after) << "the way by system calls does the same";
+  }
+}
+
 TEST_F(Direct, Atomics_Misaligned_AreRefused) {
   MemoryOp add = Op(OpKind::kFetchAdd, 4, 8);
   EXPECT_FALSE(ExecuteDirect(add, locks));

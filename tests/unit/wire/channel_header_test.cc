@@ -74,6 +74,7 @@ ChannelFrame FrameOf(FrameKind kind) {
     f.rkey = 0x51525354;
   }
   if (FrameLength(kind, 0) == 64) f.swap_or_add = 0x6162636465666768;
+  if (kind == FrameKind::kFetchOperate) f.operation = AtomicOperation::kXor;
   if (kind == FrameKind::kCompareSwap) f.compare = 0x7172737475767778;
   if (kind == FrameKind::kAtomicResult) f.original = 0x8182838485868788;
   return f;
@@ -95,7 +96,7 @@ constexpr FrameKind kAllKinds[] = {
     FrameKind::kVoid,        FrameKind::kSend,         FrameKind::kWrite,
     FrameKind::kReadRequest, FrameKind::kReadResponse, FrameKind::kCompareSwap,
     FrameKind::kFetchAdd,    FrameKind::kAtomicResult, FrameKind::kReply,
-    FrameKind::kFlush,       FrameKind::kAtomicWrite};
+    FrameKind::kFlush,       FrameKind::kAtomicWrite,  FrameKind::kFetchOperate};
 
 TEST(ChannelFrame, EveryKind_HasTheseBytes) {
   const std::string base = "01020304 0A0B0C00 1A1B1C00 21222324 ";
@@ -113,6 +114,8 @@ TEST(ChannelFrame, EveryKind_HasTheseBytes) {
       "1800E1E2 01020304 0A0B0C62 1A1B1C00 21222324 00000000 00000000 00000000",
       "1904E1E2" + base + "00000000 00100000 00000000 4142434445464748 51525354 00000011",
       "1A04E1E2" + base + "00000000 00000008 00000000" + key,
+      "1B04E1E2" + base + "00000000 00000000 00000000 4142434445464748 51525354 00000006" + swap +
+          "0000000000000000",
   };
   for (const FrameKind kind : kAllKinds) {
     const auto number = static_cast<size_t>(kind);
@@ -177,7 +180,7 @@ TEST(ChannelFrame, VersionAndKind_AreChecked) {
     const DropReason reason = DecodeFrame(bytes, out, payload);
     if (first >> 4 != 1) {
       EXPECT_EQ(reason, DropReason::k_channel_version) << first;
-    } else if ((first & 15) > 10) {
+    } else if ((first & 15) > 11) {
       EXPECT_EQ(reason, DropReason::k_channel_kind) << first;
     } else {
       EXPECT_NE(reason, DropReason::k_channel_kind) << first;
@@ -188,7 +191,8 @@ TEST(ChannelFrame, VersionAndKind_AreChecked) {
 
 // Written independently: the flags (beyond the last, bit 2) that a kind may have.
 TEST(ChannelFrame, Flags_AreThoseOfTheKind) {
-  const uint8_t allowed[] = {0x10, 0xFB, 0xBB, 0xB8, 0x30, 0xB8, 0xB8, 0x10, 0x30, 0x38, 0x38};
+  const uint8_t allowed[] = {0x10, 0xFB, 0xBB, 0xB8, 0x30, 0xB8,
+                             0xB8, 0x10, 0x30, 0x38, 0x38, 0xB8};
   for (const FrameKind kind : kAllKinds) {
     for (int flags = 0; flags < 256; ++flags) {
       ChannelFrame f = FrameOf(kind);
@@ -250,7 +254,7 @@ TEST(ChannelFrame, Payload_LiesInItsMessage) {
   }
   for (const FrameKind kind :
        {FrameKind::kVoid, FrameKind::kReadRequest, FrameKind::kCompareSwap, FrameKind::kFetchAdd,
-        FrameKind::kAtomicResult, FrameKind::kReply, FrameKind::kFlush}) {
+        FrameKind::kAtomicResult, FrameKind::kReply, FrameKind::kFlush, FrameKind::kFetchOperate}) {
     EXPECT_EQ(ReasonOf(FrameOf(kind), 4), DropReason::k_bad_length) << static_cast<int>(kind);
   }
 }
@@ -274,10 +278,10 @@ TEST(ChannelFrame, ForbiddenField_IsRefused) {
   };
   using enum FrameKind;
   const std::vector<FrameKind> all_but_void = {
-      kSend,     kWrite,        kReadRequest, kReadResponse, kCompareSwap,
-      kFetchAdd, kAtomicResult, kReply,       kFlush,        kAtomicWrite};
+      kSend,         kWrite, kReadRequest, kReadResponse, kCompareSwap, kFetchAdd,
+      kAtomicResult, kReply, kFlush,       kAtomicWrite,  kFetchOperate};
   const std::vector<FrameKind> one = {kVoid,         kReadRequest, kCompareSwap, kFetchAdd,
-                                      kAtomicResult, kReply,       kFlush};
+                                      kAtomicResult, kReply,       kFlush,       kFetchOperate};
   const Case cases[] = {
       {"tenant", {kVoid}, [](ChannelFrame& f) { f.tenant = 1; }},
       {"destination", {kVoid}, [](ChannelFrame& f) { f.destination = Qpn{2}; }},
@@ -291,22 +295,31 @@ TEST(ChannelFrame, ForbiddenField_IsRefused) {
       {"from multicast", all_but_void, [](ChannelFrame& f) { f.source = Qpn{0xFFFFFF}; }},
       {"offset", one, [](ChannelFrame& f) { f.offset = 1; }},
       {"length",
-       {kVoid, kCompareSwap, kFetchAdd, kAtomicResult, kReply},
+       {kVoid, kCompareSwap, kFetchAdd, kFetchOperate, kAtomicResult, kReply},
        [](ChannelFrame& f) { f.length = 8; }},
       {"receive",
        {kVoid, kWrite, kReadRequest, kReadResponse, kCompareSwap, kFetchAdd, kAtomicResult, kReply,
-        kFlush, kAtomicWrite},
+        kFlush, kAtomicWrite, kFetchOperate},
        [](ChannelFrame& f) { f.receive = 1; }},
       {"syndrome",
        {kVoid, kSend, kWrite, kReadRequest, kReadResponse, kCompareSwap, kFetchAdd, kAtomicResult,
-        kFlush, kAtomicWrite},
+        kFlush, kAtomicWrite, kFetchOperate},
        [](ChannelFrame& f) { f.syndrome = 0x1F; }},
       {"credits", {kReply}, [](ChannelFrame& f) { f.syndrome = 0; }},
       {"attempt", {kVoid, kReadResponse, kAtomicResult}, [](ChannelFrame& f) { f.attempt = 1; }},
       {"NAK 5", {kReply}, [](ChannelFrame& f) { f.syndrome = 0x65; }},
       {"bit 7", {kReply}, [](ChannelFrame& f) { f.syndrome = 0x9F; }},
       {"immediate", {kWrite}, [](ChannelFrame& f) { f.immediate = 1; }},
-      {"compare", {kFetchAdd}, [](ChannelFrame& f) { f.compare = 1; }},
+      {"compare", {kFetchAdd, kFetchOperate}, [](ChannelFrame& f) { f.compare = 1; }},
+      {"no operation",
+       {kFetchOperate},
+       [](ChannelFrame& f) { f.operation = AtomicOperation::kNone; }},
+      {"unknown operation",
+       {kFetchOperate},
+       [](ChannelFrame& f) { f.operation = AtomicOperation::kCount; }},
+      {"operand of a load",
+       {kFetchOperate},
+       [](ChannelFrame& f) { f.operation = AtomicOperation::kLoad; }},
       {"unknown level", {kFlush}, [](ChannelFrame& f) { f.feth |= 0x40; }},
       {"READ of too much", {kReadRequest, kFlush}, [](ChannelFrame& f) { f.length = 0x80000001; }},
   };
@@ -355,6 +368,26 @@ TEST(ChannelFrame, ReservedBytes_MustBeZero) {
                                FrameKind::kFetchAdd, FrameKind::kAtomicWrite}) {
     for (size_t at = 44; at < 48; ++at) EXPECT_EQ(spoilt(kind, at), DropReason::k_channel_field);
   }
+}
+
+TEST(ChannelFrame, FetchOperate_HasEachOperation_InItsFourthWord) {
+  for (uint8_t number = 1; number < static_cast<uint8_t>(AtomicOperation::kCount); ++number) {
+    ChannelFrame f = FrameOf(FrameKind::kFetchOperate);
+    f.operation = static_cast<AtomicOperation>(number);
+    if (f.operation == AtomicOperation::kLoad) f.swap_or_add = 0;
+    const Octets bytes = Encoded(f);
+    EXPECT_EQ(bytes[47], number);
+    ChannelFrame out;
+    std::span<const uint8_t> payload;
+    ASSERT_EQ(DecodeFrame(bytes, out, payload), DropReason::kNone);
+    EXPECT_EQ(out.operation, f.operation);
+    EXPECT_STRNE(AtomicOperationName(f.operation), "?");
+  }
+  Octets bytes = Encoded(FrameOf(FrameKind::kFetchOperate));
+  bytes[44] = 1;
+  ChannelFrame out;
+  std::span<const uint8_t> payload;
+  EXPECT_EQ(DecodeFrame(bytes, out, payload), DropReason::k_channel_field);
 }
 
 ChannelAck SomeAck(uint16_t words) {
@@ -630,6 +663,9 @@ TEST(ChannelPacket, Describe_IsOneLineEach) {
   EXPECT_EQ(Line(Opcode::kChannelFrame, Encoded(FrameOf(FrameKind::kAtomicWrite), 8)),
             "Frame" + bth + "ATOMIC WRITE" + ends +
                 " va=0x4142434445464748 rkey=0x51525354 last payload=8");
+  EXPECT_EQ(Line(Opcode::kChannelFrame, Encoded(FrameOf(FrameKind::kFetchOperate))),
+            "Frame" + bth + "fetch-operate" + ends +
+                " va=0x4142434445464748 rkey=0x51525354 xor=0x6162636465666768 last payload=0");
   EXPECT_EQ(Line(Opcode::kChannelFrame, Encoded(FrameOf(FrameKind::kReply))),
             "Frame" + bth + "reply" + ends + " nak=remote-access payload=0");
   EXPECT_EQ(Line(Opcode::kChannelFrame, Encoded(FrameOf(FrameKind::kVoid))),

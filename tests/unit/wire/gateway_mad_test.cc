@@ -166,6 +166,7 @@ TEST(GatewayMad, Options_HaveNames) {
             "channel, selective acknowledgement, RTT-based control");
   EXPECT_EQ(OptionText(kOptionPresent), "nothing");
   EXPECT_EQ(OptionText(kOptionEndpointReads), "READs and atomics of endpoints");
+  EXPECT_EQ(OptionText(kOptionFetchOperate), "further atomics");
   EXPECT_EQ(OptionText(1u << 15), "bit 15");
   EXPECT_EQ(OptionText(1u << 30), "bit 30");
   EXPECT_EQ(Describe(Answer().info),

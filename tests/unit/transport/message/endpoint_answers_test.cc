@@ -49,6 +49,39 @@ TEST(EndpointAnswersTest, Read_AnsweredInFramesThatFit) {
   EXPECT_EQ(read, data);
 }
 
+TEST(EndpointUnacknowledgedTarget, Message_TakesEffectWithoutAReply) {
+  EndpointHost end;
+  const auto data = ScriptedPeer::Bytes(64);
+  wire::ChannelFrame write = end.Request(FrameKind::kWrite, 1, kThere, 64);
+  write.flags |= wire::kFrameNoReply;
+  EXPECT_EQ(end.Deliver(write, data), DropReason::kNone);
+  EXPECT_TRUE(end.Out().empty());
+  EXPECT_EQ(end.host().memory()[kThere + 63], data[63]);
+  EXPECT_EQ(end.carrier.users, 0);
+  // Neither is a failure answered: a SEND without a receive, a wrong memory key, a wrong key.
+  wire::ChannelFrame send = end.Request(FrameKind::kSend, 2, 0, 64);
+  send.flags |= wire::kFrameNoReply;
+  send.address = 0;
+  send.rkey = 0;
+  EXPECT_EQ(end.Deliver(send, data), DropReason::k_rnr_wait);
+  write.rkey ^= 0x5A;
+  end.Deliver(write, data);
+  send.receive ^= 1;
+  EXPECT_EQ(end.Deliver(send, data), DropReason::k_wrong_qkey);
+  EXPECT_TRUE(end.Out().empty());
+  EXPECT_EQ(end.carrier.users, 0);
+}
+
+TEST(EndpointUnacknowledgedTarget, PartOfALongerMessage_IsDropped) {
+  EndpointHost end;
+  const auto data = ScriptedPeer::Bytes(64);
+  wire::ChannelFrame write = end.Request(FrameKind::kWrite, 1, kThere, 128);
+  write.flags = wire::kFrameEndpoint | wire::kFrameRelaxed | wire::kFrameNoReply;
+  EXPECT_EQ(end.Deliver(write, data), DropReason::k_rnr_wait);
+  EXPECT_TRUE(end.Out().empty());
+  EXPECT_EQ(end.host().memory()[kThere], 0);
+}
+
 TEST(EndpointAnswersTest, Atomic_HappensOnce_HoweverOftenItsResultIsLost) {
   EndpointHost end;
   end.Deliver(end.Add(9, kThere, 5));

@@ -83,6 +83,37 @@ TEST(EndpointInitiatorReads, Atomics_CarryTheirOperands_AndPlaceTheResult) {
   EXPECT_EQ(end.DeliverResult(1, 1), DropReason::k_stale_response);
 }
 
+TEST(EndpointUnacknowledged, Send_CompletesWhenItHasLeft_AndIsNotSentAgain) {
+  EndpointHost end;
+  end.Post(kSend, kLocal, 64, ROCEGW_WQE_UNACKNOWLEDGED);
+  end.Post(ROCEGW_WR_RDMA_WRITE, kLocal, 64, ROCEGW_WQE_UNACKNOWLEDGED);
+  const std::vector<SentFrame> out = end.Out();
+  ASSERT_EQ(out.size(), 2u);
+  for (const SentFrame& sent : out) {
+    EXPECT_EQ(sent.frame.flags,
+              wire::kFrameLast | wire::kFrameEndpoint | wire::kFrameRelaxed | wire::kFrameNoReply);
+    EXPECT_EQ(wire::ValidateFrame(sent.frame, 64), DropReason::kNone);
+  }
+  EXPECT_EQ(end.Ended(), "100:0 101:0");
+  EXPECT_EQ(end.Lose(0), flow::Resend::kVoid);
+  EXPECT_EQ(end.carrier.users, 0);
+  // An older peer replies all the same.
+  EXPECT_EQ(end.DeliverReply(0, wire::kSyndromeAck), DropReason::k_stale_response);
+}
+
+TEST(EndpointUnacknowledged, WhatNeedsAnAnswer_OrMoreThanAFrame_FailsHere) {
+  EndpointHost end;
+  end.carrier.most = 256;
+  end.Post(kRead, kLocal, 64, ROCEGW_WQE_UNACKNOWLEDGED);
+  end.Post(kAdd, kLocal, 8, ROCEGW_WQE_UNACKNOWLEDGED, 1);
+  end.Post(kSend, kLocal, 257, ROCEGW_WQE_UNACKNOWLEDGED);
+  end.Post(kSend, kLocal, 256, ROCEGW_WQE_UNACKNOWLEDGED);
+  EXPECT_EQ(end.Out().size(), 1u);
+  EXPECT_EQ(end.Ended(), Ends(100, WcStatus::kLocalQpOperation) + " " +
+                             Ends(101, WcStatus::kLocalQpOperation) + " " +
+                             Ends(102, WcStatus::kLocalLength) + " 103:0");
+}
+
 TEST(EndpointInitiatorReads, ALostRequest_LeavesAgain_AndNotOnceItIsAnswered) {
   EndpointHost end;
   end.Post(kAdd, kLocal, 8, 0, 5);
