@@ -99,19 +99,19 @@ void OrderCall::LookForUpgrades(StoredMigration stored, StoredStep step, bool re
       std::make_shared<std::pair<StoredMigration, StoredStep>>(std::move(stored), std::move(step));
   store::Transaction read;
   read.then = {store::Operation::Get(api::kGatewayOrdersKey)};
-  store_.TxnAsync(std::move(read), [self = shared_from_this(), shared, revives](
-                                       const StatusOr<store::TransactionResult>& result) {
+  store_.TxnAsync(std::move(read), [self = shared_from_this(), shared,
+                                    revives](const StatusOr<store::TransactionResult>& result) {
     if (!result.ok()) return self->Refuse(api::FromStore(result.status()));
     const auto orders = std::make_shared<const NewestOrder>(result.value().results.at(0).entry);
     self->store_.RangeAsync(
         {.range = store::KeyRange::Prefix(self->upgraded_.prefix)},
         [self, shared, revives, orders](const StatusOr<store::RangeResult>& rows) {
           if (!rows.ok()) return self->Refuse(api::FromStore(rows.status()));
-          auto& [stored, step] = *shared;
+          auto& [before, order] = *shared;
           if (const auto error =
-                  WhyNotBesideUpgrade(stored.plan, self->upgraded_, rows.value().entries))
+                  WhyNotBesideUpgrade(before.plan, self->upgraded_, rows.value().entries))
             return self->Refuse(*error);
-          self->Write(std::move(stored), step, revives, orders.get());
+          self->Write(std::move(before), order, revives, orders.get());
         });
   });
 }

@@ -51,7 +51,6 @@
 #include "controlplane/server/join_file_publisher.h"
 #include "controlplane/server/measured_store.h"
 #include "controlplane/server/migrated_gateways.h"
-#include "controlplane/upgrades/upgrading_gateways.h"
 #include "controlplane/store/etcd/etcd_store.h"
 #include "controlplane/store/random_uuid.h"
 #include "controlplane/store/sqlite/sqlite_store.h"
@@ -61,6 +60,7 @@
 #include "controlplane/upgrades/fleet_hosts.h"
 #include "controlplane/upgrades/upgrade_driver.h"
 #include "controlplane/upgrades/upgrades_service.h"
+#include "controlplane/upgrades/upgrading_gateways.h"
 #include "gateway/base/timing/heartbeat.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/disk/durable_file.h"
@@ -156,8 +156,9 @@ struct Fleet {
         audit(backend),
         gates(std::move(prometheus)),
         migration_nodes(*follower, router, enrollment.node_lifetime()),
-        migrations(backend, gates, migration_nodes,
-                   {.prefix = std::string(upgrades::kUpgradePrefix), .read = upgrades::UpgradingGateways}),
+        migrations(
+            backend, gates, migration_nodes,
+            {.prefix = std::string(upgrades::kUpgradePrefix), .read = upgrades::UpgradingGateways}),
         upgrades(backend,
                  {.prefix = std::string(migrations::kMigrationPrefix), .read = MigratedGateways}),
         upgrade_hosts(*follower, router),

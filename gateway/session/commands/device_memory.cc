@@ -87,7 +87,7 @@ bool TakeDevice(ClientSession& session, DeviceCharges& charges) {
       {{Resource::kDescriptors, kDescriptorsOfDevice},
        {Resource::kHeapBytes, kHeapOfDeviceContext + device_memory::kStagingBytes}}};
   for (size_t i = 0; i < costs.size(); ++i) {
-    if (const int error = session.Take(costs[i].first, costs[i].second, charges[i])) {
+    if (const int error = session.quota().Take(costs[i].first, costs[i].second, charges[i])) {
       session.ReplyError(error);
       return false;
     }

@@ -90,6 +90,7 @@ def main():
         every = " ".join(f"{rate / fair:.2f}" for rate in rates)
         print(f"{name:20} {statistics.median(rates):10.0f}  {statistics.median(rates) / fair:.2f} ({every}) "
               f"{statistics.median(tails):8.0f}  {statistics.median(tails) / waits:.2f}")
+
     def worker_rate(rounds):
         """Messages for each second that the workers ran."""
         return statistics.median(rate / times["worker"][0] for rate, _, times in rounds)

@@ -350,7 +350,7 @@ TEST_F(SessionHandOver, EndpointsTheirGroupsAndPeers_GoOver) {
                            .features = 3,
                            .window = 65536};
     ++before.objects().pds.Find(pd)->users;
-    ASSERT_EQ(before.Take(session::Resource::kAhs), 0);
+    ASSERT_EQ(before.quota().Take(session::Resource::kAhs), 0);
     const uint32_t handle = before.objects().peers.Add(std::move(peer));
     ASSERT_EQ(HandOver(), "");
 

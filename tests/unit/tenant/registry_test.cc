@@ -149,7 +149,7 @@ TEST_F(RegistryTest, SlotsLimits_AreNamedInRefusals_BesidePoolAndTenant) {
   PoolSettings settings = PoolNamed("tenants/red/pools/p");
   settings.quota.peak[Rate::kBytes] = 5000;
   Pool& pool = registry.SetPool(settings);
-  SlotShare slot(pool.share(), {.qps = 3, .bytes_per_second = 1000});
+  SlotShare slot(pool.share(), {.qps = 3, .bytes_per_second = 1000}, "attach.sock");
   EXPECT_TRUE(slot.TakeQps(2));
   EXPECT_FALSE(slot.TakeQps(2)) << "all or none";
   EXPECT_TRUE(slot.TakeQps(1));
@@ -170,11 +170,11 @@ TEST_F(RegistryTest, SlotsLimits_AreNamedInRefusals_BesidePoolAndTenant) {
 
 TEST_F(RegistryTest, SlotWithoutALimitOfAKind_HasThePoolsOnly) {
   Pool& pool = registry.SetPool(PoolNamed("tenants/red/pools/p"));
-  SlotShare slot(pool.share(), {.bytes_per_second = 1000});
+  SlotShare slot(pool.share(), {.bytes_per_second = 1000}, "attach.sock");
   EXPECT_TRUE(slot.TakeQps(1'000'000));
   EXPECT_EQ(slot.MostQps(), kUnlimited);
   slot.GiveQps(1'000'000);
-  SlotShare other(pool.share(), {.qps = 1});
+  SlotShare other(pool.share(), {.qps = 1}, "attach.sock");
   EXPECT_FALSE(other.bytes.limited());
 }
 

@@ -435,8 +435,8 @@ TEST_F(SchedulerTest, SlotsRate_HoldsForItAlone_AndThePoolsForAllOfThem) {
   tenant::Quota quota;
   quota.peak[tenant::Rate::kBytes] = 100'000'000;
   pool.SetRates(quota);
-  tenant::SlotShare slow(pool, {.bytes_per_second = 10'000'000});
-  tenant::SlotShare fast(pool, {.bytes_per_second = 60'000'000});
+  tenant::SlotShare slow(pool, {.bytes_per_second = 10'000'000}, "attach.sock");
+  tenant::SlotShare fast(pool, {.bytes_per_second = 60'000'000}, "attach.sock");
   Greedy& ten = AddGreedy(pool, 4, 100, &slow);
   Greedy& sixty = AddGreedy(pool, 1, 100, &fast);
   Greedy& rest = AddGreedy(pool, 1, 100);
@@ -456,7 +456,7 @@ TEST_F(SchedulerTest, SlotsRate_HoldsForItAlone_AndThePoolsForAllOfThem) {
 
 TEST_F(SchedulerTest, ReachedRate_NamesTheSlot) {
   tenant::Share& pool = AddPool(AddTenant());
-  tenant::SlotShare slot(pool, {.bytes_per_second = 1'000'000});
+  tenant::SlotShare slot(pool, {.bytes_per_second = 1'000'000}, "attach.sock");
   AddGreedy(pool, 1, 100, &slot);
   for (int i = 0; i < 20; ++i) {
     Round();
@@ -476,7 +476,8 @@ TEST_F(SchedulerTest, SlotsOfAPool_DivideItsWeight) {
   std::vector<std::unique_ptr<tenant::SlotShare>> slots;
   std::vector<Greedy*> of_slots;
   for (int i = 0; i < 4; ++i) {
-    slots.push_back(std::make_unique<tenant::SlotShare>(claimed, tenant::SlotLimits{.qps = 1}));
+    slots.push_back(
+        std::make_unique<tenant::SlotShare>(claimed, tenant::SlotLimits{.qps = 1}, "attach.sock"));
     of_slots.push_back(&AddGreedy(claimed, 1, 1000, slots.back().get()));
   }
   Greedy& other = AddGreedy(AddPool(red), 1, 1000);
