@@ -27,6 +27,7 @@
 #include <thread>
 
 #include "controlplane/cli/client/state_client.h"
+#include "gateway/abi/greeting.h"
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/descriptor_message.h"
 #include "tests/e2e/daemon/daemon_process.h"

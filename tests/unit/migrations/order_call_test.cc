@@ -63,7 +63,7 @@ class OrderCallTest : public ::testing::Test {
     std::string problem;
     const StoredMigration stored = ReadMigration("m", rows->entries, problem);
     ASSERT_EQ(problem, "");
-    const auto written = store_->Txn(StepAfter(stored, event, model::SecondsNow()).transaction);
+    auto written = store_->Txn(StepAfter(stored, event, model::SecondsNow()).transaction);
     ASSERT_TRUE(written.ok() && written->succeeded);
   }
   void Put(const std::string& key, const std::string& value) {
