@@ -31,6 +31,8 @@
 #include "examples/kv_memory.h"
 
 enum { kDepth = 128, kScattered = 7919 };
+/* Immediate data: number of the request, and this for the last one. */
+#define LAST_REQUEST UINT32_C(0x80000000)
 
 /* What the decoder says about its cache, and after each request. */
 struct word {
@@ -103,7 +105,7 @@ static int transfer(uint32_t request, uint64_t remote, uint32_t rkey) {
     struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
     struct ibv_send_wr* bad;
     wr.opcode = block + 1 == all ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-    wr.imm_data = htonl(request);
+    wr.imm_data = htonl(request + 1 == requests ? request | LAST_REQUEST : request);
     wr.wr.rdma.remote_addr = remote + scattered(request, block);
     wr.wr.rdma.rkey = rkey;
     if (wait_send(&pending, kDepth - 1) != 0) return 1;
@@ -193,8 +195,8 @@ static int decode(void) {
       return fail("rdma_post_recv");
     if (answer(next) != 0) return 1;
     if (rdma_get_recv_comp(id, &wc) < 0) return fail("completion of a request");
-    if (wc.status == IBV_WC_WR_FLUSH_ERR) return 0; /* the other end has finished */
-    if (wc.status != IBV_WC_SUCCESS || ntohl(wc.imm_data) != next) {
+    const uint32_t told = ntohl(wc.imm_data);
+    if (wc.status != IBV_WC_SUCCESS || (told & ~LAST_REQUEST) != next) {
       fprintf(stderr, "kv_transfer: a request ended with %s\n", ibv_wc_status_str(wc.status));
       return 1;
     }
@@ -202,6 +204,7 @@ static int decode(void) {
       fprintf(stderr, "kv_transfer: request %" PRIu32 " has other bytes\n", next);
       return 1;
     }
+    if ((told & LAST_REQUEST) != 0) return answer(next + 1);
   }
 }
 
@@ -283,7 +286,8 @@ int main(int argc, char** argv) {
     }
   }
   if (address == NULL || layers == 0 || tokens == 0 || block_tokens == 0 || token_bytes % 8 != 0 ||
-      token_bytes == 0 || requests == 0 || block_tokens > UINT32_MAX / token_bytes ||
+      token_bytes == 0 || requests == 0 || requests >= LAST_REQUEST ||
+      block_tokens > UINT32_MAX / token_bytes ||
       (uint64_t)layers * tokens > UINT32_MAX / kScattered) {
     return usage();
   }

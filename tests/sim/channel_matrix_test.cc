@@ -394,11 +394,12 @@ void HeadersRoundTrip() {
   net.PostReceive(1, b, 1, 0, 64);
   for (const uint8_t opcode :
        {ROCEGW_WR_SEND, ROCEGW_WR_SEND_WITH_IMM, ROCEGW_WR_RDMA_WRITE, ROCEGW_WR_RDMA_READ,
-        ROCEGW_WR_ATOMIC_CMP_AND_SWP, ROCEGW_WR_ATOMIC_FETCH_AND_ADD, ROCEGW_WR_ATOMIC_WRITE}) {
+        ROCEGW_WR_ATOMIC_CMP_AND_SWP, ROCEGW_WR_ATOMIC_FETCH_AND_ADD, ROCEGW_WR_ATOMIC_WRITE,
+        ROCEGW_WR_ATOMIC_SWAP}) {
     net.Post(0, a, {.opcode = opcode, .length = 8, .remote = kTarget});
   }
   net.Post(0, a, {.opcode = ROCEGW_WR_FLUSH, .remote = kTarget, .swap = wire::kFlushGlobal});
-  for (const rocegw_cqe& cqe : net.Await(a, 8)) EXPECT_EQ(cqe.status, 0);
+  for (const rocegw_cqe& cqe : net.Await(a, 9)) EXPECT_EQ(cqe.status, 0);
   // All kinds except void frames.
   EXPECT_EQ(kinds.size(), static_cast<size_t>(FrameKind::kCount) - 1);
 }
