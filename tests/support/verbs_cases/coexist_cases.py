@@ -157,7 +157,7 @@ def _suspend(pair):
             expect(int(guest.run_plain(_SUSPENDED)) == before + 1, "the machine did not sleep")
             seen = client.output.count("ping data: ")
             eventually("pings after the sleep", lambda: client.output.count("ping data: ") > seen + 10, 30)
-            expect("ok" in guest.run_plain(f"nsenter -t $(pidof -s rocegwd) -n {_LIVE}"), "/livez")
+            expect("ok" in guest.run_plain(f"nsenter -t $(pidof rocegwd | cut -d ' ' -f 1) -n {_LIVE}"), "/livez")
             job = both.start(_rping("-c", _GATEWAY, port))
             expect(job.wait(30) == 0, f"{job.title}:\n{job.output}\nserver:\n{server.output}")
             expect("stuck" not in gateway.output, gateway.output[-3000:])
