@@ -51,11 +51,11 @@ struct GatewayFacts {
   std::string gateway;  // "gateways/G"
   std::string version;
   std::vector<Duration> workers;          // per worker: how long it has owed an answer
-  bool copy_engine = false;               // the configuration allows one
   std::vector<uint32_t> engine_minimums;  // per worker: shortest payload for the engine; 0: none
   uint64_t sessions = 0;                  // limit; UINT64_MAX: none
   uint64_t chargeable_memory = 0;  // bytes that all programs together may cause; UINT64_MAX: any
   bool remap_allowed = false;
+  bool copy_engine = false;                // the configuration allows one
   std::vector<std::string> pools;          // names
   std::vector<std::string> trusted_pools;  // pools whose programs can block a worker
   bool huge_pages = false;                 // DPDK uses them if there are any

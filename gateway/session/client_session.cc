@@ -201,7 +201,7 @@ void ClientSession::TakeMessage(uint64_t& pending, int passing, const WantedDesc
   call_queue_->Run([taken, receiver] { receiver->Finish(taken->left); });
 }
 
-void ClientSession::LinkToWorkers(std::function<void(int)> done) {
+void ClientSession::LinkToWorkers(const std::function<void(int)>& done) {
   if (links_.linked()) return done(0);
   const Status linked = links_.Link([this, done](int error) {
     if (error != 0) {

@@ -154,7 +154,7 @@ class ClientSession {
 
   // Registers the session with all workers, once, and announces them to the client; `done` gets an
   // errno.
-  void LinkToWorkers(std::function<void(int error)> done);
+  void LinkToWorkers(const std::function<void(int error)>& done);
   // Runs a call that the program may block on the session's call queue, then `done` on the control
   // thread, unless the session ends before. `done` answers the current request.
   void RunBlocking(std::function<void()> call, std::function<void()> done);

@@ -51,7 +51,7 @@ Status WorkerLinks::Link(std::function<void(int error)> answered) {
       return Status(error, "no descriptor to wake a worker by");
     }
   }
-  if (const Status started = memory_.StartCopierIfNeeded(quota_.pool()); !started.ok()) {
+  if (Status started = memory_.StartCopierIfNeeded(quota_.pool()); !started.ok()) {
     segment_.Free(*lines);
     return started;
   }

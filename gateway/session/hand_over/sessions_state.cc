@@ -249,8 +249,7 @@ void SessionServer::HandOverSessions(StateStream& state) {
   });
   // Several sessions may have one queue pair of an XRC domain.
   std::ranges::sort(used, {}, &Qpn::value);
-  const auto again = std::ranges::unique(used);
-  used.erase(again.begin(), again.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
   for (const ChannelNumbers& numbers : channel_numbers_) {
     used.push_back(numbers.acceptor);
     used.insert(used.end(), numbers.numbers.begin(), numbers.numbers.end());

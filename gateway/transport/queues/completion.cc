@@ -35,8 +35,7 @@ verbs::WcOpcode CompletionOpcode(verbs::SendOpcode opcode) {
     case verbs::SendOpcode::kCompareSwap:
       return verbs::WcOpcode::kCompareSwap;
     case verbs::SendOpcode::kFetchAdd:
-      return verbs::WcOpcode::kFetchAdd;
-    // libibverbs has no values for these.
+    // libibverbs has no values for the others.
     case verbs::SendOpcode::kAtomicSwap:
     case verbs::SendOpcode::kAtomicLoad:
     case verbs::SendOpcode::kAtomicStore:
