@@ -10,32 +10,14 @@ import json
 import os
 import statistics
 import sys
-import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
-from netlab.neighbours import ATTACKERS, POOLS, VICTIMS, Program  # noqa: E402
-
-
-def measure(host, other, kind, victim, seconds):
-    """Messages a second of the victim, and their 99th percentile in microseconds."""
-    noise = Program(host, other, "b", kind) if kind else None
-    # It is at its worst when the victim begins.
-    time.sleep(1)
-    behaves = Program(host, other, "a", victim)
-    time.sleep(seconds)
-    if noise and not noise.job.running:
-        raise SystemExit(f"{kind} ended:\n{noise.job.output}\n{noise.server.output}")
-    if behaves.end(15) != 0:
-        raise SystemExit(f"beside {kind} the program that behaves failed:\n{behaves.job.output}")
-    if noise:
-        noise.end(9)
-    for one in (host, other):
-        one.expect_idle(20000)
-    return behaves.figures()[:2]
+from netlab.neighbours import ATTACKERS, POOLS, VICTIMS  # noqa: E402
+from neighbours import measure  # noqa: E402
 
 
 def medians(rounds):
@@ -48,7 +30,7 @@ def column(pair, victim, arguments):
     for _ in range(arguments.rounds):
         for name, rounds in figures.items():
             noise = {"alone": None, "twin": victim}.get(name, name)
-            rounds.append(measure(pair[0], pair[1], noise, victim, arguments.seconds))
+            rounds.append(measure(pair[0], pair[1], noise, arguments.seconds, victim)[:2])
     return figures
 
 

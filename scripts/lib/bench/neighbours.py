@@ -39,12 +39,13 @@ def sample(pair, victim, noise):
     return times
 
 
-def measure(host, other, kind, seconds):
-    """Messages a second of the victim, their 99th percentile in microseconds, and seconds run and waited by kind of thread."""
+def measure(host, other, kind, seconds, behaves="victim"):
+    """Messages a second of a program of the kind `behaves` beside one of `kind` (None: alone), their 99th percentile in microseconds,
+    and seconds run and waited by kind of thread."""
     noise = Program(host, other, "b", kind) if kind else None
     # It is at its worst when the victim begins.
     time.sleep(1)
-    victim = Program(host, other, "a", "victim")
+    victim = Program(host, other, "a", behaves)
     ports = (victim.port, noise.port if noise else None)
     time.sleep(seconds / 4)
     before, began = sample((host, other), *ports), time.monotonic()

@@ -4,16 +4,13 @@
 #include "controlplane/migrations/order_call.h"
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/test/default_reactor_test_peer.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <future>
 #include <utility>
 
 #include "controlplane/model/timestamp.h"
 #include "controlplane/store/local/memory_store.h"
+#include "tests/support/api/unary_answer.h"
 #include "tests/support/migration/plans.h"
 
 namespace rocegw::migrations {
@@ -26,30 +23,17 @@ constexpr char kUpgradeKey[] = "upgrade/u/head";
 
 class OrderCallTest : public ::testing::Test {
  protected:
-  // Waits for the answer of a call that `start` starts.
-  template <typename Start>
-  grpc::Status Run(const Start& start) {
-    grpc::CallbackServerContext context;
-    std::promise<grpc::Status> answer;
-    grpc::testing::DefaultReactorTestPeer peer(
-        &context, [&](grpc::Status status) { answer.set_value(std::move(status)); });
-    start(peer.reactor());
-    std::future<grpc::Status> answered = answer.get_future();
-    if (answered.wait_for(std::chrono::seconds(30)) != std::future_status::ready)
-      std::abort();  // the call still has the reactor
-    return answered.get();
-  }
   grpc::Status Create() {
     StoredMigration wanted{.id = "m", .plan = migration::TestPlan({.nodes = 3})};
     wanted.record = migration::NewRecord(wanted.plan);
-    return Run([&](grpc::ServerUnaryReactor* reactor) {
+    return testing::UnaryAnswer([&](grpc::ServerUnaryReactor* reactor) {
       std::make_shared<CreateCall>(*store_, wanted, api::Call{.principal = "anna"}, 64, upgraded_,
                                    reactor, &migration_)
           ->Start();
     });
   }
   grpc::Status Give(Verb verb) {
-    return Run([&](grpc::ServerUnaryReactor* reactor) {
+    return testing::UnaryAnswer([&](grpc::ServerUnaryReactor* reactor) {
       std::make_shared<OrderCall>(
           *store_, "migrations/m", api::Call{.principal = "anna"},
           [verb](const StoredMigration&) -> OrderOrError { return Order{.verb = verb}; }, upgraded_,

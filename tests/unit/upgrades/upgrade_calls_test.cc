@@ -4,17 +4,14 @@
 #include "controlplane/upgrades/upgrade_calls.h"
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/test/default_reactor_test_peer.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <future>
 #include <utility>
 
 #include "controlplane/api/driving/gateway_orders.h"
 #include "controlplane/store/local/memory_store.h"
 #include "controlplane/upgrades/upgrading_gateways.h"
+#include "tests/support/api/unary_answer.h"
 
 namespace rocegw::upgrades {
 namespace {
@@ -26,19 +23,6 @@ constexpr char kOtherUuid[] = "123e4567-e89b-12d3-a456-426614174001";
 
 class UpgradeCallsTest : public ::testing::Test {
  protected:
-  // Waits for the answer of a call that `start` starts.
-  template <typename Start>
-  grpc::Status Run(const Start& start) {
-    grpc::CallbackServerContext context;
-    std::promise<grpc::Status> answer;
-    grpc::testing::DefaultReactorTestPeer peer(
-        &context, [&](grpc::Status status) { answer.set_value(std::move(status)); });
-    start(peer.reactor());
-    std::future<grpc::Status> answered = answer.get_future();
-    if (answered.wait_for(std::chrono::seconds(30)) != std::future_status::ready)
-      std::abort();  // the call still has the reactor
-    return answered.get();
-  }
   static api::Call CallOf(const std::string& method, const std::string& request_id,
                           const std::string& digest) {
     return {.principal = "anna",
@@ -55,14 +39,14 @@ class UpgradeCallsTest : public ::testing::Test {
     wanted.upgrade.set_name("upgrades/" + id);
     wanted.upgrade.set_principal("anna");
     EXPECT_EQ(Plan({"gateways/g0", "gateways/g1"}, 1, wanted.upgrade), "");
-    return Run([&](grpc::ServerUnaryReactor* reactor) {
+    return testing::UnaryAnswer([&](grpc::ServerUnaryReactor* reactor) {
       std::make_shared<CreateCall>(*store_, wanted, CallOf("create", request_id, digest), 64,
                                    migrated_, reactor, &upgrade_)
           ->Start();
     });
   }
   grpc::Status Delete(const std::string& id) {
-    return Run([&](grpc::ServerUnaryReactor* reactor) {
+    return testing::UnaryAnswer([&](grpc::ServerUnaryReactor* reactor) {
       std::make_shared<OrderCall>(*store_, "upgrades/" + id, CallOf("delete", {}, id),
                                   OrderCall::Order(), reactor, nullptr)
           ->Start();
@@ -183,7 +167,7 @@ TEST_F(UpgradeCallsTest, AMigrationSeesAnUpgradeThatBeginsMeanwhile) {
 
 TEST_F(UpgradeCallsTest, AnUpgradeThatHasEndedHoldsNoGateway) {
   ASSERT_TRUE(Create("u", kUuid).ok());
-  ASSERT_TRUE(Run([&](grpc::ServerUnaryReactor* reactor) {
+  ASSERT_TRUE(testing::UnaryAnswer([&](grpc::ServerUnaryReactor* reactor) {
                 std::make_shared<OrderCall>(
                     *store_, "upgrades/u", CallOf("control", {}, "abort"),
                     [](Upgrade& upgrade, Step& step) -> std::optional<api::ApiError> {
