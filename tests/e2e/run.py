@@ -7,6 +7,7 @@
   tests/e2e/run.py --port af_xdp                  the same over AF_XDP
   tests/e2e/run.py --channels disabled            plain RoCEv2 between the two
   tests/e2e/run.py --case 'gateway.*' --verbose   some of them, with the daemons' logs
+  tests/e2e/run.py --without 'far.*'              the others
   tests/e2e/run.py --programs all                 the program matrix: every program of ibverbs-utils, perftest and rdmacm-utils, pyverbs
   tests/e2e/run.py --programs once                what the other runs leave out of it, each program once
 """
@@ -61,6 +62,11 @@ def make_pair(lab, arguments):
     return Pair(lab, left, right, (left.namespace, left.interface), set_link_mtu, arguments.channels == "enabled")
 
 
+def _over_kernel_sockets(cases):
+    """Mounts, swap, windows and disk copies are programs upon the transfers of load_cases; those run over every kind of port."""
+    return [case._replace(needs="kernel_sockets") for case in cases]
+
+
 def main():
     parser = suite.parser_for(__doc__)
     parser.add_argument("--programs", choices=("once", "all"), help="the program matrix, nothing else")
@@ -69,7 +75,8 @@ def main():
     matrix = program_cases() + pyverbs_cases() + middleware_cases()
     others = check_cases() + tools + way_cases() + crash_cases() + restart_cases() + endpoint_cases() + gateway_cases() + address_cases() \
         + in_process_cases() + memory_cases() + gpu_cases() + placement_cases() + authentication_cases() + far_cases() \
-        + far_mount_cases() + far_swap_cases() + far_block_cases() + far_map_cases() + far_disk_cases() + far_nbd_cases() + far_program_cases()
+        + far_block_cases() + _over_kernel_sockets(far_mount_cases() + far_swap_cases() + far_map_cases() + far_disk_cases()
+                                                   + far_nbd_cases() + far_program_cases())
     if not arguments.case:
         chosen = {"once": ONCE + ["pyverbs.*"], "all": ["gateway.devinfo", *(case.id for case in tools + matrix)]}
         arguments.case = chosen.get(arguments.programs, [case.id for case in others])

@@ -121,7 +121,7 @@ def _beside(scene, attack, seconds, trial, observed):
             trial.problems.append(f"the attacker ended: {attacker.job.output[-200:].strip()}")
         return figures
     except LabError as error:
-        trial.problems.append(f"victim: {str(error).splitlines()[0]}")
+        trial.problems.append(f"victim: {' | '.join(str(error).split(chr(10)))[-600:]}")
         return None
     finally:
         attacker.kill()

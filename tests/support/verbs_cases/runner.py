@@ -15,10 +15,11 @@ _LINK_FAULTS_BORNE = 6
 _TRIED_AGAIN = 3
 
 
-def select(cases, patterns):
-    if not patterns:
-        return cases
-    return [case for case in cases if any(fnmatch.fnmatchcase(case.id, pattern) for pattern in patterns)]
+def select(cases, patterns, without=()):
+    """Cases whose id matches one of the patterns, all if there are none, and matches none of those of `without`."""
+    def matches(case, globs):
+        return any(fnmatch.fnmatchcase(case.id, glob) for glob in globs)
+    return [case for case in cases if (not patterns or matches(case, patterns)) and not matches(case, without)]
 
 
 def undocumented(cases, document):
@@ -31,7 +32,7 @@ def undocumented(cases, document):
 
 
 def run_cases(cases, pair, after_failure=None):
-    """Returns the number of cases that failed. Cases of one link MTU run together, since changing it restarts hosts. A case
+    """Returns the ids of cases that failed. Cases of one link MTU run together, since changing it restarts hosts. A case
     whose link died by itself is reported and judged by a second run. A few others that failed are tried once more at the
     end, beside less of what else runs on the machine; the report names them."""
     start = time.monotonic()
@@ -45,7 +46,7 @@ def run_cases(cases, pair, after_failure=None):
     dead = f", {judge.link_faults} after the link had died" if judge.link_faults else ""
     tries = f", {len(again)} tried again" if again else ""
     print(f"{len(cases)} cases, {len(failed)} failed{tries}{dead} ({time.monotonic() - start:.0f} s)", flush=True)
-    return len(failed)
+    return [case.id for case in failed]
 
 
 class _Judge:

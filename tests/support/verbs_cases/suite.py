@@ -9,12 +9,13 @@ import sys
 from netlab.job import LabError
 from netlab.lab import Lab
 
-from . import runner
+from . import failed_cases, runner
 
 
 def parser_for(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose id matches")
+    parser.add_argument("--without", action="append", default=[], metavar="GLOB", help="no cases whose id matches")
     parser.add_argument("--port", choices=("udp", "af_packet", "af_xdp"), default="udp", help="port mode of the gateways")
     parser.add_argument("--workers", type=int, default=1, help="workers of each gateway")
     parser.add_argument("--channels", choices=("enabled", "disabled"), default="enabled",
@@ -51,13 +52,14 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
     # Said by scripts/check-gpu, which has looked for one.
     if left_is_gateway and os.environ.get("ROCEGW_GPU") == "1":
         offered.add("gpu")
-    cases = runner.select([case for case in cases if case.needs in offered], arguments.case)
+    cases = runner.select([case for case in cases if case.needs in offered], arguments.case, arguments.without)
     if arguments.list:
         print("\n".join(case.id for case in cases))
         return 0
     if not cases:
         print("no case matches", file=sys.stderr)
         return 2
+    cases = failed_cases.remaining(cases)
     try:
         with Lab(arguments.keep) as lab:
             pair = make_pair(lab, arguments)
@@ -67,6 +69,7 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
                 for host in gateways if arguments.verbose else ():
                     print(f"log of {host.name}:\n{host.log()[-8000:]}", flush=True)
             failed = runner.run_cases(cases, pair, after_failure)
+            failed_cases.remember(failed)
             for host in gateways if failed and not arguments.verbose else ():
                 print(f"last lines of the log of {host.name}:\n{host.log()[-2000:]}", flush=True)
             return 1 if failed else 0

@@ -22,22 +22,32 @@ constexpr size_t kPage = 4096;
 constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-// Private anonymous memory that the kernel cannot merge with its neighbours.
+// Private anonymous memory that the kernel cannot merge with its neighbours: a gap without access
+// is on either side, into which no other thread (ThreadSanitizer has one of its own) can map
+// anything.
 class Memory {
  public:
   explicit Memory(size_t size, int protection = PROT_READ | PROT_WRITE)
       : size_(size), whole_(static_cast<uint8_t*>(Map(nullptr, size + 4 * kGap))) {
-    munmap(whole_, 2 * kGap);
-    munmap(data() + size, 2 * kGap);
+    mprotect(whole_, 2 * kGap, PROT_NONE);
+    mprotect(data() + size, 2 * kGap, PROT_NONE);
     if (protection != (PROT_READ | PROT_WRITE)) mprotect(data(), size, protection);
   }
-  ~Memory() { munmap(data(), size_); }
+  ~Memory() {
+    munmap(whole_, 2 * kGap + size_);
+    munmap(data() + size_ + freed_, 2 * kGap - freed_);
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
   uint8_t* data() { return whole_ + 2 * kGap; }
   uint8_t& operator[](size_t i) { return data()[i]; }
   size_t size() const { return size_; }
+  // Leaves room in which the memory may grow.
+  void FreeBehind(size_t size) {
+    munmap(data() + size_, size);
+    freed_ = size;
+  }
 
   static void* Map(void* at, size_t size, int flags = 0) {
     return mmap(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -46,6 +56,7 @@ class Memory {
  private:
   static constexpr size_t kGap = size_t{2} << 20;
   size_t size_;
+  size_t freed_ = 0;
   uint8_t* whole_;
 };
 
