@@ -22,8 +22,8 @@ namespace rocegw::session {
 // Turns of a pool's connections to cost a process. Any thread.
 class DescriptorTurns {
  public:
-  static constexpr uint32_t kPerSecond = 100;
-  static constexpr uint32_t kBurst = 200;
+  static constexpr uint32_t kPerSecond = 25;
+  static constexpr uint32_t kBurst = 100;
 
   // Waits for the next free turn, in the order of the calls.
   void Await();

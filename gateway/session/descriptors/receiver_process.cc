@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -77,6 +78,13 @@ bool MayStay(const ReceiveOrder& order) {
          order.wanted.kind != PassedKind::kNone;
 }
 
+// Steps back behind everything else on the machine: from here on the process works for a program
+// that passed what it should not have, and nobody waits for its end but that program's connection.
+void StepBack() {
+  constexpr int kLowest = 19;
+  (void)::setpriority(PRIO_PROCESS, 0, kLowest);
+}
+
 // Carries out an order. Returns true if the process has closed all that came with it; otherwise it
 // must end.
 bool CarryOut(const ReceiveOrder& order, DescriptorMessage message) {
@@ -84,6 +92,7 @@ bool CarryOut(const ReceiveOrder& order, DescriptorMessage message) {
   const int connection = message.fds[0].get();
   ReceivedDescriptor received;
   if (order.discard) {
+    StepBack();
     received.passed.received = DiscardUnreadMessages(connection);
   } else {
     received = ReceiveAndJudge(connection, order.wanted);
@@ -95,7 +104,10 @@ bool CarryOut(const ReceiveOrder& order, DescriptorMessage message) {
   const std::array<int, 1> fd{passed.fd.get()};
   (void)Send(message.fds[1], BytesOf(answer), std::span(fd).first(passed.fd.valid() ? 1 : 0));
   // The kernel closes the rest at the end of the process, and the socket for the answer after it.
-  if (!harmless) ::_exit(0);
+  if (!harmless) {
+    StepBack();
+    ::_exit(0);
+  }
   // In this order, too: the daemon takes the end of the answers for the end of everything.
   passed.fd.Reset();
   message.fds.clear();
