@@ -21,6 +21,7 @@
 #include <span>
 
 #include "gateway/base/ids.h"
+#include "gateway/port/flood_filter.h"
 #include "gateway/port/frame.h"
 #include "gateway/port/port_counters.h"
 #include "gateway/wire/crc/icrc.h"
@@ -93,6 +94,10 @@ class PacketPort {
   // Fills the front of `into` and returns the number of datagrams. Their bytes are valid until the
   // next call.
   virtual size_t Receive(std::span<wire::RxDatagram> into) = 0;
+
+  // From now on drops and counts what this filter does not let pass, before Receive. An empty
+  // filter ends that. Returns false if the port cannot: the caller has to look at each datagram.
+  virtual bool Filter(const FloodFilter& filter) { return filter.empty(); }
 
   // Descriptor that becomes readable when Receive may return packets; -1: the port must be polled.
   virtual int wake_fd() const = 0;

@@ -26,6 +26,7 @@ Worker::Worker(WorkerOptions options)
                .transmit = transmit_,
                .counters = counters_}),
       discovery_(options_.secret),
+      flood_(options_.secret),
       tables_{regions_, counters_},
       sessions_(control_),
       activity_(qps_, scheduler_, wheel_),
@@ -136,6 +137,7 @@ Worker::Worker(WorkerOptions options)
                       .channels = channels_,
                       .bindings = bindings_,
                       .discovery = discovery_,
+                      .flood = flood_,
                       .handler = handler_,
                       .control = control_,
                       .outbox = outbox_,
@@ -148,6 +150,7 @@ Worker::Worker(WorkerOptions options)
                .scheduler = scheduler_,
                .multicast = multicast_,
                .memory = memory_,
+               .flood = flood_,
                .demultiplexer = demultiplexer_,
                .counters = counters_}) {}
 
@@ -221,7 +224,7 @@ bool Worker::PrepareSleep(TimePoint now) {
 
 TimePoint Worker::NextDeadline() const {
   const TimePoint next = Earlier(wheel_.NextDeadline(), scheduler_.NextOpening());
-  return Earlier(next, completions_.NextDue());
+  return Earlier(Earlier(next, completions_.NextDue()), flood_.NextDeadline());
 }
 
 Worker::StateBytes Worker::MeasureState() const {

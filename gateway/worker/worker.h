@@ -139,6 +139,7 @@ class Worker {
   Tombstones tombstones_;
   MulticastGroups multicast_;
   DiscoveryLimits discovery_;
+  FloodGuard flood_;
   verbs::MrTable regions_;
   const transport::WorkerTables tables_;
   SessionTable sessions_;

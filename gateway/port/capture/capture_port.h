@@ -33,6 +33,7 @@ class CapturePort final : public PacketPort {
   size_t Transmit(std::span<TxPacket* const> packets) override;
   bool Flush() override { return inner_.Flush(); }
   size_t Receive(std::span<wire::RxDatagram> into) override;
+  bool Filter(const FloodFilter& filter) override { return inner_.Filter(filter); }
   int wake_fd() const override { return inner_.wake_fd(); }
   const PortCounters& counters() const override { return inner_.counters(); }
 

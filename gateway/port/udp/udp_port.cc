@@ -14,6 +14,7 @@
 #include "gateway/port/frame.h"
 #include "gateway/port/instance_lock.h"
 #include "gateway/port/kernel/local_address.h"
+#include "gateway/port/udp/flood_program.h"
 #include "gateway/port/udp/udp_socket.h"
 
 namespace rocegw::port {
@@ -107,6 +108,12 @@ UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
 
 PortLimits UdpPort::limits() const { return limits_; }
 
+bool UdpPort::Filter(const FloodFilter& filter) {
+  const bool done = FilterInput(socket_.get(), FloodProgram(filter));
+  receiver_.SetFiltered(done && !filter.empty());
+  return done;
+}
+
 StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig& config,
                                                              const SteeringTable& steering,
                                                              InheritedFds* inherited) {
@@ -172,6 +179,8 @@ Status UdpPortGroup::Open(const SteeringTable& steering, InheritedFds* inherited
             receive_buffer_bytes_, SetReceiveBuffer(socket.get(), config_.socket_receive_buffer));
         port->socket_ = std::move(socket);
         port->receiver_.ContinueSocket();
+        // The other process may have filtered.
+        (void)port->Filter({});
         continue;
       }
     }

@@ -36,6 +36,7 @@ class UdpPort final : public PacketPort {
   size_t Receive(std::span<wire::RxDatagram> into) override {
     return receiver_.Receive(socket_.get(), into);
   }
+  bool Filter(const FloodFilter& filter) override;
   int wake_fd() const override { return socket_.get(); }
   const PortCounters& counters() const override { return counters_; }
   // Returns false also after the kernel refused to segment.

@@ -140,7 +140,8 @@ bool UdpReceiver::OpenMessage() {
     if (!overflow_known_) last_overflow_ = current_.overflow;
     overflow_known_ = true;
     if (current_.overflow != last_overflow_) {
-      counters_.rx_overflow.Add(static_cast<uint32_t>(current_.overflow - last_overflow_));
+      metrics::Counter& dropped = filtered_ ? counters_.rx_flood : counters_.rx_overflow;
+      dropped.Add(static_cast<uint32_t>(current_.overflow - last_overflow_));
       last_overflow_ = current_.overflow;
     }
     if ((message.msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {

@@ -44,6 +44,8 @@ class UdpReceiver {
   // The socket has received for another process: overflows that it has counted so far are not
   // counted again.
   void ContinueSocket() { overflow_known_ = false; }
+  // While the kernel filters, what the socket counts as dropped is taken for the filter's.
+  void SetFiltered(bool filtered) { filtered_ = filtered; }
 
  private:
   static constexpr size_t kBufferBytes = 65536;
@@ -68,6 +70,7 @@ class UdpReceiver {
   bool open_ = false;
   uint32_t last_overflow_ = 0;
   bool overflow_known_ = true;  // last_overflow_ is this socket's
+  bool filtered_ = false;
   PortCounters& counters_;
   const OwnSourcePorts* const own_ports_;
 };

@@ -146,6 +146,18 @@ size_t SetReceiveBuffer(int fd, size_t bytes) {
   return GrantedReceiveBuffer(fd);
 }
 
+bool FilterInput(int fd, std::span<const sock_filter> program) {
+  const int unused = 0;
+  const auto detach = [&] {
+    return setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused) == 0 ||
+           errno == ENOENT;
+  };
+  if (program.empty()) return detach();
+  if (AttachProgram(fd, SO_ATTACH_FILTER, program)) return true;
+  // Two programs may not fit the socket's option memory (net.core.optmem_max) at the same time.
+  return errno == ENOMEM && detach() && AttachProgram(fd, SO_ATTACH_FILTER, program);
+}
+
 StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t buffer_bytes) {
   UniqueFd socket_fd(socket(family, kSocketType, 0));
   const int fd = socket_fd.get();

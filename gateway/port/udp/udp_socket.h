@@ -45,6 +45,10 @@ StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options);
 // Changes the receive buffer of such a socket. Returns the granted size in datagram bytes.
 size_t SetReceiveBuffer(int fd, size_t bytes);
 
+// Drops input for which the program returns 0, before it is queued; an empty program: nothing more.
+// Returns false if the kernel takes no program of that length.
+bool FilterInput(int fd, std::span<const sock_filter> program);
+
 // Opens a socket that only sends: bound to a source port, drops all input. Never fragments: DF is
 // set, and the IPv4 ID of a datagram is 0, of segment k of a send k. It is unconnected, since the
 // ID of a connected socket differs.

@@ -86,10 +86,10 @@ void Worker::Resume(TimePoint now) {
 void Worker::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kWorker);
   auto& [options, counters, round, control, scheduler, wheel, transmit, due, channels, staged, qps,
-         groups, tombstones, multicast, discovery, regions, tables, sessions, activity, congestion,
-         completions, events, times, bindings, outbox, memory, channel_events, doorbells, pump,
-         session_control, queue_pair_control, queue_control, region_control, network_control,
-         handler, demultiplexer, intake] = *this;
+         groups, tombstones, multicast, discovery, flood, regions, tables, sessions, activity,
+         congestion, completions, events, times, bindings, outbox, memory, channel_events,
+         doorbells, pump, session_control, queue_pair_control, queue_control, region_control,
+         network_control, handler, demultiplexer, intake] = *this;
   // Configuration, and what the control thread links or reports: groups of multicast, regions.
   (void)counters, (void)multicast, (void)regions, (void)tables;
   // Parts without state between iterations of a worker at rest. The scheduler's accounts are handed
@@ -98,8 +98,9 @@ void Worker::HandOver(StateStream& state) {
   (void)activity, (void)events, (void)times, (void)outbox, (void)memory, (void)channel_events;
   (void)doorbells, (void)pump, (void)session_control, (void)queue_pair_control;
   (void)queue_control, (void)region_control, (void)handler, (void)intake;
-  // Numbers of QP1's datagrams, which peers ignore, and the watch of IPv4 IDs begin anew.
-  (void)network_control, (void)demultiplexer;
+  // Numbers of QP1's datagrams, which peers ignore, and the watches of IPv4 IDs and floods begin
+  // anew.
+  (void)network_control, (void)demultiplexer, (void)flood;
   (void)completions;  // handed over with their queues
   state.Require(state.reading() || AtRest(), "the worker does not rest");
   const uint32_t index = options.index;

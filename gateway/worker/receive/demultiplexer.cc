@@ -13,6 +13,35 @@ namespace rocegw::worker {
 
 using metrics::DropReason;
 
+namespace {
+
+// Returns true for a datagram that anybody could have sent: no connection was found that it belongs
+// to.
+bool IsStray(DropReason reason) {
+  switch (reason) {
+    case DropReason::k_sequence_gap:
+    case DropReason::k_duplicate_request:
+    case DropReason::k_duplicate_invalid:
+    case DropReason::k_stale_response:
+    case DropReason::k_response_gap:
+    case DropReason::k_rnr_wait:
+    case DropReason::k_invalid_request:
+    case DropReason::k_access_error:
+    case DropReason::k_operation_error:
+    case DropReason::k_malformed_response:
+    case DropReason::k_ud_no_receive:
+    case DropReason::k_ud_too_long:
+    case DropReason::k_write_pending:
+    case DropReason::k_handoff_full:
+    case DropReason::k_no_buffer:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
 void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
   wire::RxPacket packet;
   DropReason reason = wire::Decode(datagram, packet);
@@ -24,7 +53,12 @@ void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram
       uses_.counters.rx_ce_marked_packets.Add();
     reason = Dispatch(device, packet, now);
   }
-  if (reason != DropReason::kNone) uses_.counters.Drop(reason);
+  if (reason != DropReason::kNone) {
+    uses_.counters.Drop(reason);
+    if (IsStray(reason)) uses_.flood.OnStray(datagram.meta.source, port::KindOf(datagram.bytes));
+  } else if (uses_.flood.watching() && packet.headers.bth.dest_qpn != kGsiQpn) {
+    uses_.flood.OnTaken(packet.meta.source, now);
+  }
 }
 
 DropReason Demultiplexer::Dispatch(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
@@ -75,16 +109,17 @@ DropReason Demultiplexer::ToControl(uint32_t device, const wire::RxPacket& packe
   MadReceived mad;
   if (packet.payload.size() != mad.mad.size()) return DropReason::k_mad_malformed;
   const wire::Gid& source = packet.meta.source;
-  if (wire::IsVendorMad(packet.payload) &&
-      !uses_.discovery.Take(source, uses_.channels.IsMember(source), now)) {
+  const bool discovery = wire::IsVendorMad(packet.payload);
+  if (discovery && !uses_.discovery.Take(source, uses_.channels.IsMember(source), now))
     return DropReason::k_mad_rate;
-  }
   mad.device = device;
   mad.meta = packet.meta;
   mad.source_qpn = packet.headers.deth.source_qpn;
   std::memcpy(mad.mad.data(), packet.payload.data(), mad.mad.size());
   if (!uses_.control.SendDatagram(mad)) return DropReason::k_mad_rate;
   uses_.counters.mad_rx_packets.Add();
+  uses_.flood.OnStray(source,
+                      discovery ? port::FloodKind::kDiscovery : port::FloodKind::kConnection);
   return DropReason::kNone;
 }
 

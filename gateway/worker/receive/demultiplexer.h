@@ -14,6 +14,7 @@
 #include "gateway/worker/control/control_handler.h"
 #include "gateway/worker/objects/group_table.h"
 #include "gateway/worker/receive/discovery_limits.h"
+#include "gateway/worker/receive/flood_guard.h"
 #include "gateway/worker/receive/ip_id_watch.h"
 #include "gateway/worker/receive/multicast_groups.h"
 
@@ -33,6 +34,7 @@ class Demultiplexer {
     channel::ChannelSet& channels;
     ChannelBindings& bindings;
     DiscoveryLimits& discovery;
+    FloodGuard& flood;
     ControlHandler& handler;
     ControlSender& control;
     transport::Outbox& outbox;

@@ -25,9 +25,31 @@ constexpr uint32_t kWaitingAtOnce = 16;
 
 }  // namespace
 
-PacketIntake::PacketIntake(const Uses& uses) : uses_(uses), received_(kBurst) {}
+PacketIntake::PacketIntake(const Uses& uses)
+    : uses_(uses), received_(kBurst), unfiltered_(uses.ports.size()) {}
+
+void PacketIntake::ApplyFilter() {
+  for (size_t device = 0; device < uses_.ports.size(); ++device)
+    unfiltered_[device] = !uses_.ports[device]->Filter(uses_.flood.filter());
+}
+
+// Drops what the flood filter does not let pass. Returns how many are left, at the front.
+size_t PacketIntake::KeepPassing(std::span<wire::RxDatagram> burst) {
+  size_t kept = 0;
+  for (const wire::RxDatagram& datagram : burst) {
+    if (uses_.flood.Passes(datagram.meta.source, datagram.bytes)) {
+      burst[kept++] = datagram;
+      continue;
+    }
+    uses_.counters.rx_packets.Add();
+    uses_.counters.rx_bytes.Add(datagram.bytes.size());
+    uses_.counters.Drop(DropReason::k_flood);
+  }
+  return kept;
+}
 
 bool PacketIntake::ReceiveAll(TimePoint now) {
+  if (uses_.flood.Look(now)) ApplyFilter();
   bool busy = !waiting_.empty() && TakeWaiting(now, !uses_.scheduler.contended());
   for (uint32_t device = 0; device < uses_.ports.size(); ++device) {
     if (!uses_.scheduler.contended()) {
@@ -47,7 +69,8 @@ bool PacketIntake::ReceiveAll(TimePoint now) {
 size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst,
                                   TimePoint now) {
   uses_.scheduler.Mark();
-  const size_t count = uses_.ports[device]->Receive(burst);
+  const size_t received = uses_.ports[device]->Receive(burst);
+  const size_t count = unfiltered_[device] ? KeepPassing(burst.first(received)) : received;
   uses_.memory.BeginBurst(count);
   if (count > 1 && uses_.qps.outgrows_caches()) {
     QpBurst ahead(uses_.qps);
@@ -64,7 +87,7 @@ size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> b
   // The port may use the payloads' memory again at the next Receive.
   if (count != 0) uses_.memory.Flush();
   uses_.demultiplexer.EndBurst();
-  return count;
+  return received;
 }
 
 // Returns the pool of the queue pair that a datagram names; nullptr: none. Channels have no pool:

@@ -11,6 +11,7 @@
 #include "gateway/worker/handoff.h"
 #include "gateway/worker/memory/memory_executor.h"
 #include "gateway/worker/receive/demultiplexer.h"
+#include "gateway/worker/receive/flood_guard.h"
 #include "gateway/worker/receive/pool_queues.h"
 
 namespace rocegw::worker {
@@ -27,6 +28,7 @@ class PacketIntake {
     Scheduler& scheduler;
     const MulticastGroups& multicast;
     MemoryExecutor& memory;
+    FloodGuard& flood;
     Demultiplexer& demultiplexer;
     metrics::WorkerCounters& counters;
   };
@@ -41,6 +43,8 @@ class PacketIntake {
   bool ReceiveHandedOver(TimePoint now);
 
  private:
+  void ApplyFilter();
+  size_t KeepPassing(std::span<wire::RxDatagram> burst);
   size_t ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now);
   void TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now);
   Account* PoolOf(const wire::RxDatagram& datagram);
@@ -53,6 +57,7 @@ class PacketIntake {
 
   const Uses uses_;
   std::vector<wire::RxDatagram> received_;
+  std::vector<bool> unfiltered_;  // ports that cannot filter, by device
   PoolQueues waiting_;
 };
 

@@ -402,6 +402,33 @@ TEST_P(UdpPortTest, Inherited_HasThePacketsThatWait) {
       << "the lock went over, too";
 }
 
+TEST_P(UdpPortTest, Filter_DropsAndCountsAndTheNextProcessBeginsWithoutOne) {
+  const UdpPortConfig config = LoopbackConfig();
+  auto group = MakeGroup(config);
+  ASSERT_NE(group, nullptr);
+  UdpPort& port = group->queue(0);
+  FloodFilter filter;
+  for (auto& shares : filter.of_strangers) shares.fill(0);
+  ASSERT_TRUE(port.Filter(filter));
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(SendTestPacket(port, LoopbackPath(GetParam()), kQpn, 0, 8));
+  filter.known = {Loopback(GetParam())};
+  ASSERT_TRUE(port.Filter(filter));
+  ASSERT_TRUE(SendTestPacket(port, LoopbackPath(GetParam()), kQpn, 0, 8));
+  ExpectInOrder(ReceiveCount(port, 1), 1);
+  EXPECT_EQ(port.counters().rx_flood.Read(), 5u);
+  EXPECT_EQ(port.counters().rx_overflow.Read(), 0u);
+  filter.known.clear();
+  ASSERT_TRUE(port.Filter(filter));
+
+  InheritedFds copies = CopiesOf(*group);
+  auto fresh = UdpPortGroup::Create(config, SteeringTable(1), &copies);
+  ASSERT_TRUE(fresh.ok()) << fresh.status().text();
+  group.reset();
+  ASSERT_TRUE(SendTestPacket((*fresh)->queue(0), LoopbackPath(GetParam()), kQpn, 0, 8));
+  ExpectInOrder(ReceiveCount((*fresh)->queue(0), 1), 1);
+}
+
 TEST(UdpPort_Create, TakenPortIsRefusedWithARemedy) {
   const UniqueFd holder(socket(AF_INET6, SOCK_DGRAM, 0));
   sockaddr_in6 address{};

@@ -131,9 +131,35 @@ TEST_F(QuestionsTest, ManySourcesThatFlood_LeaveThePeersAloneThatAreKnown) {
   EXPECT_FALSE(Arrives(peer));
 }
 
+constexpr uint8_t kCommunicationManagement = 7;
+
+// A port that cannot filter leaves it to the worker.
+TEST_F(QuestionsTest, FloodOfConnectionRequests_IsDroppedUnseenAndLeavesOthersAlone) {
+  uint32_t arrived = 0;
+  const auto flood = [&](Duration time) {
+    for (const TimePoint end = now_ + time; now_ < end; now_ = now_ + Milliseconds(1))
+      for (int i = 0; i < 400; ++i)
+        arrived += Arrives(Stranger(1), kCommunicationManagement) ? 1 : 0;
+  };
+  flood(Milliseconds(200));
+  const uint64_t unseen = counters_.DropCount(metrics::DropReason::k_flood);
+  EXPECT_GT(unseen, 0u);
+  arrived = 0;
+  flood(Milliseconds(500));
+  EXPECT_LT(arrived, 200'000u / 8);
+  EXPECT_EQ(counters_.DropCount(metrics::DropReason::k_flood) - unseen, 200'000u - arrived);
+  uint32_t others = 0;
+  for (uint32_t i = 2; i < 102; ++i)
+    others += Arrives(Stranger(i), kCommunicationManagement) ? 1 : 0;
+  EXPECT_GT(others, 80u) << "all but those of the same bucket";
+  now_ = now_ + Seconds(1);
+  worker_.RunOnce(now_);
+  worker_.RunOnce(now_ + Seconds(1));
+  EXPECT_TRUE(Arrives(Stranger(1), kCommunicationManagement));
+}
+
 TEST_F(QuestionsTest, MessagesOfTheConnectionManager_AreNotBoundByIt) {
   EXPECT_EQ(Arrived(Stranger(1), 1000), 128u);
-  constexpr uint8_t kCommunicationManagement = 7;
   EXPECT_TRUE(Arrives(Stranger(1), kCommunicationManagement));
 }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides which share of strangers' datagrams a worker looks at while they come faster than it can
+// answer them. A flood then costs the worker a bounded part of its time, and those who send little
+// are not hurt by it: the rate that is left is shared max-min fairly among buckets of addresses,
+// apart for each kind. Sources whose datagrams queue pairs and channels take are not strangers; of
+// them only MADs are limited, which anybody can send in their name.
+//
+// Nothing is counted per datagram as long as no flood is seen, except those that nobody takes.
+// Belongs to one worker.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "gateway/base/secret_sequence.h"
+#include "gateway/base/time.h"
+#include "gateway/port/flood_filter.h"
+
+namespace rocegw::worker {
+
+class FloodGuard {
+ public:
+  // Datagrams per second of strangers, and of all known sources, that a worker looks at, by kind.
+  // A program's connection takes four MADs, and the fastest control threads make some thousands of
+  // connections per second.
+  static constexpr std::array<uint32_t, port::kFloodKinds> kMostPerSecond = {32'000, 8'000, 16'000};
+  static constexpr Duration kWindow = Milliseconds(20);
+  // Time for which a source stays known after the last datagram of it that was taken.
+  static constexpr Duration kKnownFor = Seconds(10);
+
+  // secret: key of the buckets.
+  explicit FloodGuard(const SecretKey& secret);
+
+  // Notes a MAD, or a datagram that no queue pair and no channel took.
+  void OnStray(const wire::Gid& source, port::FloodKind kind);
+  // Notes a datagram that was taken. Needed only while watching().
+  void OnTaken(const wire::Gid& source, TimePoint now);
+  bool watching() const { return watching_; }
+
+  // Judges the last window if it is over. Returns true if the ports need filter() now.
+  bool Look(TimePoint now) {
+    return now >= next_look_ && (strays_ != 0 || watching_) && Judge(now);
+  }
+  // Returns when Look has something to do although no datagram comes; kNever: not.
+  TimePoint NextDeadline() const { return watching_ ? next_look_ : kNever; }
+  const port::FloodFilter& filter() const { return filter_; }
+
+  // For datagrams of ports that cannot filter: returns whether the worker looks at this one.
+  bool Passes(const wire::Gid& source, std::span<const uint8_t> datagram);
+
+ private:
+  // Strays of the window, and the estimate of all that were sent, per second.
+  struct Rate {
+    uint32_t counted = 0;
+    double per_second = 0;
+    void Judge(port::PassShare share, double seconds);
+  };
+  struct Known {
+    wire::Gid source;
+    TimePoint last;
+  };
+
+  bool Judge(TimePoint now);
+  port::FloodFilter MakeFilter(TimePoint now) const;
+  bool Differs(const port::FloodFilter& wanted) const;
+  // Returns true if sources of that kind send more than the worker looks at.
+  bool Flooded(size_t kind) const;
+
+  std::array<std::array<Rate, port::FloodFilter::kBuckets>, port::kFloodKinds> of_strangers_{};
+  std::array<Rate, port::kFloodKinds> of_known_{};
+  // By a hash of the source: a known source gives way to another one that has come later.
+  std::array<Known, port::FloodFilter::kMostKnown> known_{};
+  uint32_t strays_ = 0;  // of the window
+  bool watching_ = false;
+  TimePoint begun_{};  // of the window
+  TimePoint next_look_{};
+  TimePoint applied_{};  // last time that the ports got the filter
+  uint64_t random_;
+  port::FloodFilter filter_;
+};
+
+}  // namespace rocegw::worker
