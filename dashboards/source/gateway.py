@@ -88,6 +88,7 @@ DASHBOARD = dashboard(
               (per_node("rocegw_port_rx_merged_total"), "{{node}} came merged")),
         graph("Packets that a port loses", "Does the host lose packets?", "pps",
               (per_node("rocegw_port_rx_overflow_total"), "{{node}} receive buffer full"),
+              (per_node("rocegw_port_rx_flood_total"), "{{node}} flood of strangers"),
               (per_node("rocegw_port_tx_lost_total"), "{{node}} given up when sending"),
               thresholds=limits(GREEN, (10, RED))),
         graph("The network takes nothing", "How often has sending to wait?", "cps",

@@ -149,7 +149,9 @@ class Explanation {
     for (size_t i = 0; i < std::size(port::kPortCounters); ++i) {
       const auto& info = port::kPortCounters[i];
       const std::string name = info.name;
-      if (name != "tx_lost" && name != "rx_overflow" && name != "rx_malformed") continue;
+      if (name != "tx_lost" && name != "rx_overflow" && name != "rx_flood" &&
+          name != "rx_malformed")
+        continue;
       for (const session::PortRow& port : snapshot_.ports) {
         uint64_t count = 0;
         for (const session::PortQueueRow& queue : snapshot_.port_queues)

@@ -38,6 +38,9 @@ ADDRESSES = (("10.77.0.1", "fd77::1"), ("10.77.0.2", "fd77::2"))
 # Frames of nonsense, faster than a stopped gateway takes them; from one source port, so that one worker gets all of them.
 FLOOD = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 40000))\n"
          "for _ in range({count}): s.sendto(bytes({size}), ('{address}', 4791))")
+# For the connection manager, damaged: what comes of it is for nobody.
+FLOOD_OF_MADS = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                 "for _ in range({count}): s.sendto(b'\\x64\0\xff\xff\0\0\0\1' + bytes(300), ('{address}', 4791))")
 # Requests for queue pairs of any worker, by way of any worker.
 FOR_ALL_WORKERS = ("import os, socket\nfor port in range(40000, 40032):\n"
                    "    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    s.bind(('', port))\n"
@@ -396,6 +399,12 @@ def steps(fleet, prometheus):
         # The kernel tells what it lost with what it did not.
         until_fires("RocegwReceiveBufferFull", doing=lambda: flood(100))
 
+    def flooded():
+        """More messages for the connection manager than a gateway answers"""
+        def flood():
+            run(["/usr/bin/python3", "-c", FLOOD_OF_MADS.format(count=200000, address=right.address4)], namespace=left.namespace)
+        until_fires("RocegwFlood", doing=flood)
+
     def nobody_there():
         """Connections to hosts that are gone: each waits for discovery"""
         program = left.start([left.program("misuse"), "nobody", str(left.gid_index(left.address4))])
@@ -500,6 +509,6 @@ def steps(fleet, prometheus):
         prometheus.forget_targets()
         until_fires("RocegwGatewaysAbsent", "RocegwAgentsAbsent", "RocegwControllersAbsent")
 
-    order = (migration, upgrade, channels, remote_memory, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
+    order = (migration, upgrade, channels, remote_memory, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, flooded, starved,
              stuck_stop, locked_store, killed, store_away, lost_store, forgotten)
     return [(step.__name__, step) for step in order]
