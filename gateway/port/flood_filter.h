@@ -45,7 +45,7 @@ struct FloodFilter {
   // Sources that queue pairs here talk to, at most kMostKnown: only their MADs are limited.
   std::vector<wire::Gid> known;
   std::array<PassShare, kFloodKinds> of_known{kAllPass, kAllPass, kAllPass};
-  // Of all other sources, by the bucket of their address.
+  // Shares of all other sources, by the bucket of their address.
   std::array<std::array<PassShare, kBuckets>, kFloodKinds> of_strangers;
 
   FloodFilter() {

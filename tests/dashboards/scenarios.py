@@ -40,7 +40,7 @@ FLOOD = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns
          "for _ in range({count}): s.sendto(bytes({size}), ('{address}', 4791))")
 # For the connection manager, damaged: what comes of it is for nobody.
 FLOOD_OF_MADS = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-                 "for _ in range({count}): s.sendto(b'\\x64\0\xff\xff\0\0\0\1' + bytes(300), ('{address}', 4791))")
+                 "for _ in range({count}): s.sendto(b'\\x64\\0\\xff\\xff\\0\\0\\0\\1' + bytes(300), ('{address}', 4791))")
 # Requests for queue pairs of any worker, by way of any worker.
 FOR_ALL_WORKERS = ("import os, socket\nfor port in range(40000, 40032):\n"
                    "    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    s.bind(('', port))\n"

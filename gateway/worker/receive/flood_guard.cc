@@ -96,8 +96,8 @@ FloodFilter FloodGuard::MakeFilter(TimePoint now) const {
     const double level = LevelOf(rates, kMostPerSecond[kind]);
     for (size_t bucket = 0; bucket < rates.size(); ++bucket)
       if (rates[bucket] > level) wanted.of_strangers[kind][bucket] = ShareOf(level / rates[bucket]);
-    // What else comes from known sources belongs to their connections, or is told from it only by
-    // looking at it.
+    // Other datagrams of known sources belong to their connections, or only a look at them tells
+    // that they do not.
     if (kind != static_cast<size_t>(port::FloodKind::kOther))
       wanted.of_known[kind] = ShareOf(kMostPerSecond[kind] / of_known_[kind].per_second);
   }

@@ -71,9 +71,9 @@ class FloodGuard {
   std::array<Rate, port::kFloodKinds> of_known_{};
   // By a hash of the source: a known source gives way to another one that has come later.
   std::array<Known, port::FloodFilter::kMostKnown> known_{};
-  uint32_t strays_ = 0;  // of the window
+  uint32_t strays_ = 0;  // number in the window
   bool watching_ = false;
-  TimePoint begun_{};  // of the window
+  TimePoint begun_{};  // begin of the window
   TimePoint next_look_{};
   TimePoint applied_{};  // last time that the ports got the filter
   uint64_t random_;

@@ -22,7 +22,7 @@
 namespace rocegw::port {
 namespace {
 
-constexpr PassShare kNothing = 0;  // one datagram of 2^32
+constexpr PassShare kNothing = 0;  // lets one datagram of 2^32 pass
 constexpr uint8_t kClassCm = 7;
 constexpr uint8_t kClassVendor = 0x30;
 

@@ -33,7 +33,7 @@ class FloodGuardTest : public ::testing::Test {
     for (const TimePoint end = now_ + time; now_ < end; now_ = now_ + Milliseconds(1)) {
       if (guard_.Look(now_)) port_ = guard_.filter();
       for (Source& source : sources) {
-        // One more with the probability of the rest.
+        // The rest of the division is sent with its probability.
         uint32_t count = source.per_second / 1000;
         count += random_() % 1000 < source.per_second % 1000 ? 1 : 0;
         for (; count > 0; --count) Send(source);
