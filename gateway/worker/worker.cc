@@ -102,6 +102,7 @@ Worker::Worker(WorkerOptions options)
                            .groups = groups_,
                            .tombstones = tombstones_,
                            .bindings = bindings_,
+                           .flood = flood_,
                            .congestion = congestion_,
                            .tables = tables_,
                            .outbox = outbox_,

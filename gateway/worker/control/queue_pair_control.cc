@@ -176,6 +176,9 @@ ControlReply QueuePairControl::Do(const ModifyQp& body) {
       context.config.type == verbs::QpType::kRc) {
     uses_.bindings.Bind(*slot->qp, *body.channel);
   }
+  // A host that connects without end sends MADs before it sends anything else.
+  if (error == 0 && uses_.flood.watching() && context.state() == verbs::QpState::kRtr)
+    uses_.flood.OnTaken(context.attributes.path.destination, uses_.round.now);
   uses_.activity.AfterEvent(*slot, context.handle);
   return Failed(error);
 }

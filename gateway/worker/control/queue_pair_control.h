@@ -12,6 +12,7 @@
 #include "gateway/worker/objects/qp_activity.h"
 #include "gateway/worker/objects/session_table.h"
 #include "gateway/worker/objects/tombstones.h"
+#include "gateway/worker/receive/flood_guard.h"
 #include "gateway/worker/round.h"
 #include "gateway/worker/send/transmit_queue.h"
 
@@ -29,6 +30,7 @@ class QueuePairControl {
     GroupTable& groups;
     Tombstones& tombstones;
     ChannelBindings& bindings;
+    FloodGuard& flood;
     const NativeCongestion& congestion;
     const transport::WorkerTables& tables;
     transport::Outbox& outbox;

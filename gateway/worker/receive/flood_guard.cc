@@ -68,7 +68,7 @@ void FloodGuard::OnStray(const wire::Gid& source, port::FloodKind kind) {
 
 void FloodGuard::OnTaken(const wire::Gid& source, TimePoint now) {
   Known& known = known_[source.MixInto(filter_.multiplier) % known_.size()];
-  if (known.source != source && now - known.last < kWindow) return;
+  if (known.source != source && now - known.last < kPlaceFor) return;
   known = {source, now};
 }
 
@@ -81,7 +81,8 @@ void FloodGuard::Rate::Judge(PassShare share, double seconds) {
 bool FloodGuard::Flooded(size_t kind) const {
   double strangers = 0;
   for (const Rate& rate : of_strangers_[kind]) strangers += rate.per_second;
-  return std::max(strangers, of_known_[kind].per_second) > kMostPerSecond[kind];
+  return strangers > kMostOfStrangers[kind] ||
+         (kind < kMostOfKnown.size() && of_known_[kind].per_second > kMostOfKnown[kind]);
 }
 
 FloodFilter FloodGuard::MakeFilter(TimePoint now) const {
@@ -93,13 +94,13 @@ FloodFilter FloodGuard::MakeFilter(TimePoint now) const {
   for (size_t kind = 0; kind < kFloodKinds; ++kind) {
     std::array<double, FloodFilter::kBuckets> rates{};
     std::ranges::transform(of_strangers_[kind], rates.begin(), &Rate::per_second);
-    const double level = LevelOf(rates, kMostPerSecond[kind]);
+    const double level = LevelOf(rates, kMostOfStrangers[kind]);
     for (size_t bucket = 0; bucket < rates.size(); ++bucket)
       if (rates[bucket] > level) wanted.of_strangers[kind][bucket] = ShareOf(level / rates[bucket]);
     // Other datagrams of known sources belong to their connections, or only a look at them tells
     // that they do not.
-    if (kind != static_cast<size_t>(port::FloodKind::kOther))
-      wanted.of_known[kind] = ShareOf(kMostPerSecond[kind] / of_known_[kind].per_second);
+    if (kind < kMostOfKnown.size())
+      wanted.of_known[kind] = ShareOf(kMostOfKnown[kind] / of_known_[kind].per_second);
   }
   return wanted;
 }

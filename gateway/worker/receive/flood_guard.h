@@ -21,20 +21,25 @@ namespace rocegw::worker {
 
 class FloodGuard {
  public:
-  // Datagrams per second of strangers, and of all known sources, that a worker looks at, by kind.
-  // A program's connection takes four MADs, and the fastest control threads make some thousands of
-  // connections per second.
-  static constexpr std::array<uint32_t, port::kFloodKinds> kMostPerSecond = {32'000, 8'000, 16'000};
+  // Datagrams per second of strangers that a worker looks at, and MADs of all known sources, by
+  // kind. A program's connection takes four MADs, and a host that connects is known from the first
+  // connection on.
+  static constexpr std::array<uint32_t, port::kFloodKinds> kMostOfStrangers = {6'000, 8'000,
+                                                                               16'000};
+  static constexpr std::array<uint32_t, 2> kMostOfKnown = {32'000, 8'000};
   static constexpr Duration kWindow = Milliseconds(20);
   // Time for which a source stays known after the last datagram of it that was taken.
   static constexpr Duration kKnownFor = Seconds(10);
+  // Time for which it keeps its place against another source.
+  static constexpr Duration kPlaceFor = Seconds(1);
 
   // secret: key of the buckets.
   explicit FloodGuard(const SecretKey& secret);
 
   // Notes a MAD, or a datagram that no queue pair and no channel took.
   void OnStray(const wire::Gid& source, port::FloodKind kind);
-  // Notes a datagram that was taken. Needed only while watching().
+  // Notes a datagram that was taken, or a queue pair that was connected to that address. Needed
+  // only while watching().
   void OnTaken(const wire::Gid& source, TimePoint now);
   bool watching() const { return watching_; }
 
@@ -69,7 +74,7 @@ class FloodGuard {
 
   std::array<std::array<Rate, port::FloodFilter::kBuckets>, port::kFloodKinds> of_strangers_{};
   std::array<Rate, port::kFloodKinds> of_known_{};
-  // By a hash of the source: a known source gives way to another one that has come later.
+  // Places by a hash of the source.
   std::array<Known, port::FloodFilter::kMostKnown> known_{};
   uint32_t strays_ = 0;  // number in the window
   bool watching_ = false;
