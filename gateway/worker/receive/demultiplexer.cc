@@ -40,6 +40,13 @@ bool IsStray(DropReason reason) {
   }
 }
 
+// Returns true for a packet that only the peer of a connection can have sent, if it was taken:
+// anybody can send datagrams to UD queue pairs and groups, and open channels.
+bool IsOfConnection(const wire::RxPacket& packet) {
+  return packet.traits->service != wire::Service::kUd &&
+         packet.headers.bth.opcode != wire::Opcode::kChannelControl;
+}
+
 }  // namespace
 
 void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
@@ -56,7 +63,7 @@ void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram
   if (reason != DropReason::kNone) {
     uses_.counters.Drop(reason);
     if (IsStray(reason)) uses_.flood.OnStray(datagram.meta.source, port::KindOf(datagram.bytes));
-  } else if (uses_.flood.watching() && packet.headers.bth.dest_qpn != kGsiQpn) {
+  } else if (uses_.flood.watching() && IsOfConnection(packet)) {
     uses_.flood.OnTaken(packet.meta.source, now);
   }
 }
@@ -153,6 +160,10 @@ DropReason Demultiplexer::ToMember(Qpn member, uint32_t device, const wire::RxPa
 DropReason Demultiplexer::ToChannel(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
   channel::Delivery delivery;
   const DropReason reason = uses_.channels.OnPacket(device, packet, now, delivery);
+  // What a stranger may ask for costs more than what is dropped.
+  if (packet.headers.bth.opcode == wire::Opcode::kChannelControl && !packet.verified &&
+      reason == DropReason::kNone)
+    uses_.flood.OnStray(packet.meta.source, port::FloodKind::kOther);
   return delivery.channel == nullptr ? reason : Deliver(delivery, now);
 }
 

@@ -24,8 +24,7 @@ class FloodGuard {
   // Datagrams per second of strangers that a worker looks at, and MADs of all known sources, by
   // kind. A program's connection takes four MADs, and a host that connects is known from the first
   // connection on.
-  static constexpr std::array<uint32_t, port::kFloodKinds> kMostOfStrangers = {6'000, 8'000,
-                                                                               16'000};
+  static constexpr std::array<uint32_t, port::kFloodKinds> kMostOfStrangers = {6'000, 8'000, 8'000};
   static constexpr std::array<uint32_t, 2> kMostOfKnown = {32'000, 8'000};
   static constexpr Duration kWindow = Milliseconds(20);
   // Time for which a source stays known after the last datagram of it that was taken.
