@@ -185,7 +185,8 @@ class ObjectsInTransit {
     pool = &session_.pool();
     slot = session_.slots().Of(*pool, path, limits);
     if (is_named && session_.xrc_domains().Find(id) == nullptr)
-      file = ClientFd(Take(FdKind::kXrcFile, std::to_string(id.value)), session_.call_queue());
+      file = ClientFd(Take(FdKind::kXrcFile, std::to_string(id.value)),
+                      session_.exchange().call_queue());
     known = session_.xrc_domains().Adopt(std::move(fresh));
     state_.Require(known != nullptr, "XRC domain differs");
   }
