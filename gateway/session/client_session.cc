@@ -8,7 +8,6 @@
 
 #include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/commands/commands.h"
-#include "gateway/tenant/heap_cost.h"
 
 namespace rocegw::session {
 namespace {
@@ -17,9 +16,6 @@ namespace {
 // beyond that.
 constexpr uint32_t kReadyAhead = 4096;
 constexpr size_t kListenersAhead = 64;
-// Limit of waiting events besides those of each object: for multicast groups, of which an id may
-// have many.
-constexpr size_t kEventsAhead = 1024;
 
 }  // namespace
 
@@ -39,6 +35,7 @@ ClientSession::ClientSession(SessionId id, const SessionUses& uses, tenant::Pool
       attached_ns_(WallClockNs()),
       reserve_(uses.reserves.Of(pool)),
       segment_(services_, pool, id_, peer_, reserve_.get()),
+      event_limits_(services_, objects_, quota_),
       memory_(services_, pool, peer_),
       links_(id_, services_, quota_, segment_, memory_),
       async_events_(objects_),
@@ -71,35 +68,6 @@ void ClientSession::ReplyBound(std::string_view what, uint64_t most) {
                              std::to_string(most) + " " + std::string(what) +
                              ", the most that one program may have");
   exchange_.Error(ENOMEM);
-}
-
-StatusOr<EventPair> ClientSession::NewEventPair(tenant::Charge& descriptors) {
-  if (const int error = quota_.Take(Resource::kDescriptors, kDescriptorsOfPart, descriptors))
-    return Status(error, "event channel: limit of the pool");
-  auto pair = MakeEventPair();
-  if (!pair.ok()) {
-    descriptors.Reset();
-    services_.reports.Tell("QUOTA_EXCEEDED", pool().name(), "descriptors",
-                           pool().name() + ": " + pair.status().text());
-  }
-  return pair;
-}
-
-size_t ClientSession::MostEventsAhead() const {
-  const size_t objects = objects_.cm_ids.size() + objects_.qps.size() + objects_.cqs.size() +
-                         objects_.srqs.size() + objects_.contexts.size();
-  return kEventsAhead + objects * tenant::kEventsPerObject;
-}
-
-bool ClientSession::EventsPushBack() const { return event_backlog_.waiting > MostEventsAhead(); }
-
-bool ClientSession::LacksEventChannels() {
-  const uint32_t most = services_.options.session.event_channels;
-  const size_t held =
-      objects_.contexts.size() + objects_.channels.size() + objects_.cm_channels.size();
-  if (held < most) return false;
-  ReplyBound("event channels", most);
-  return true;
 }
 
 void ClientSession::LinkToWorkers(const std::function<void(int)>& done) {
@@ -192,7 +160,7 @@ SessionRow ClientSession::Row() const {
                     kDescriptorsOfPart * (segment().chunk_count() + objects_.regions.size() +
                                           objects_.contexts.size() + objects_.channels.size() +
                                           objects_.cm_channels.size());
-  row.waiting_events = event_backlog_.waiting;
+  row.waiting_events = event_limits_.backlog().waiting;
   row.library_minor = library_minor_;
   row.memory_way = memory_.way();
   row.trusted = trusted_;

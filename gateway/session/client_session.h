@@ -22,6 +22,7 @@
 #include "gateway/session/attach/peer.h"
 #include "gateway/session/client_memory.h"
 #include "gateway/session/events/async_events.h"
+#include "gateway/session/events/event_limits.h"
 #include "gateway/session/exchange/request_exchange.h"
 #include "gateway/session/objects/object_release.h"
 #include "gateway/session/objects/objects.h"
@@ -99,6 +100,7 @@ class ClientSession final : private RequestOwner {
   WorkerLinks& links() { return links_; }
   SessionQuota& quota() { return quota_; }
   AsyncEvents& async_events() { return async_events_; }
+  EventLimits& event_limits() { return event_limits_; }
   // Frees objects that were created, one by one or with their context.
   ObjectRelease& release() { return release_; }
   // Returns the pool's reserve, if it had one when the session began; else nullptr.
@@ -116,14 +118,6 @@ class ClientSession final : private RequestOwner {
   // Answers ENOMEM and reports an event: the program has the maximum number of `what`.
   void ReplyBound(std::string_view what, uint64_t most);
 
-  // Creates an event channel of this session, charged to the pool; EMFILE.
-  StatusOr<EventPair> NewEventPair(tenant::Charge& descriptors);
-  EventBacklog& event_backlog() { return event_backlog_; }
-  // Returns true if more events are unread than an orderly program can have: the session is not
-  // read until the program reads its events.
-  bool EventsPushBack() const;
-  // Returns the number of unread events above which requests are read later.
-  size_t MostEventsAhead() const;
   // Allocates a block of shared memory, charged to the pool; ENOMEM.
   StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes) {
     return segment_.Allocate(writer, bytes);
@@ -149,10 +143,6 @@ class ClientSession final : private RequestOwner {
   // EOPNOTSUPP: the session has queue pairs, and no copier.
   void UseDevice(std::shared_ptr<device_memory::DeviceBuffer> buffer,
                  std::function<void(int error)> done);
-
-  // Returns true, after answering the request, if the session has the maximum number of event
-  // channels.
-  bool LacksEventChannels();
 
   // Hand-over to a gateway that takes over (hand_over/session_state.cc).
   // Returns why the session cannot be handed over now, a static text; nullptr: no request is in
@@ -208,7 +198,7 @@ class ClientSession final : private RequestOwner {
 
   const std::shared_ptr<ReadyReserve> reserve_;
   SessionSegment segment_;
-  EventBacklog event_backlog_;  // declared before the channels in objects_
+  EventLimits event_limits_;  // its backlog is declared before the channels in objects_
   Objects objects_;
   ClientMemory memory_;
   WorkerLinks links_;

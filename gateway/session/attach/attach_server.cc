@@ -315,9 +315,9 @@ AttachServer::Connection& AttachServer::Add(uint32_t id, ProgramConnection socke
                                       connection->socket, connection->call_queue);
   connection->session->exchange().on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
-  connection->session->event_backlog().on_fewer = [this, connection] {
+  connection->session->event_limits().backlog().on_fewer = [this, connection] {
     if (connection->closed || connection->session->ending()) return;
-    if (!connection->session->EventsPushBack()) UpdateInterest(*connection);
+    if (!connection->session->event_limits().PushBack()) UpdateInterest(*connection);
   };
   connections_.emplace(id, std::move(owned));
   return *connection;
@@ -360,8 +360,8 @@ void AttachServer::OnSocket(Connection& connection, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(connection, "it closed the connection");
   if ((events & EPOLLOUT) != 0) connection.socket.Drain();
   const bool readable = (events & (EPOLLIN | EPOLLRDHUP)) != 0;
-  const bool too_early =
-      readable && (connection.session->exchange().busy() || connection.session->EventsPushBack());
+  const bool too_early = readable && (connection.session->exchange().busy() ||
+                                      connection.session->event_limits().PushBack());
   if (readable) ReadRequests(connection);
   if (connection.closed) return;
   if (connection.session->ending()) return LetGo(connection);
@@ -397,7 +397,7 @@ void AttachServer::ReadRequests(Connection& connection) {
   ClientSession& session = *connection.session;
   for (int i = 0; i < kRequestsPerRound; ++i) {
     if (session.ending() || session.exchange().busy() || connection.socket.has_backlog()) return;
-    if (session.EventsPushBack() || (!reading_ && session.greeted())) return;
+    if (session.event_limits().PushBack() || (!reading_ && session.greeted())) return;
     if (!TakeToken(connection)) return;
     MessageSocket::Received received = connection.socket.Receive();
     switch (received.outcome) {
@@ -422,7 +422,7 @@ void AttachServer::UpdateInterest(Connection& connection) {
   } else if (connection.socket.has_backlog()) {
     events |= EPOLLOUT;
   } else if (!connection.session->exchange().busy() && connection.rate_timer == 0 &&
-             !connection.session->EventsPushBack() &&
+             !connection.session->event_limits().PushBack() &&
              (reading_ || !connection.session->greeted())) {
     events |= EPOLLIN | EPOLLRDHUP;
   }

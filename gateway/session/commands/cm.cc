@@ -134,11 +134,12 @@ void TakeBackEvents(ClientSession& session, const rocegw_cm_migrate& asked, Even
 }  // namespace
 
 void CmCreateChannel(ClientSession& session, Request&) {
-  if (session.LacksEventChannels()) return;
+  if (session.event_limits().full())
+    return session.ReplyBound("event channels", session.event_limits().most_channels());
   auto channel = std::make_unique<CmChannel>();
-  auto pair = session.NewEventPair(channel->descriptors);
+  auto pair = session.event_limits().NewPair(channel->descriptors);
   if (!pair.ok()) return session.exchange().Error(pair.status().error());
-  channel->events = std::make_unique<EventChannel>(session.loop(), session.event_backlog(),
+  channel->events = std::make_unique<EventChannel>(session.loop(), session.event_limits().backlog(),
                                                    std::move(pair->ours), pair->client.get());
   channel->events->Reserve(session.ids_ahead());
   const uint32_t handle = session.objects().cm_channels.Add(std::move(channel));

@@ -191,11 +191,11 @@ void OpenContext(ClientSession& session, Request& request) {
   session.LinkToWorkers([&session, device](int error) {
     if (error != 0) return session.exchange().Error(error);
     auto context = std::make_unique<Context>();
-    auto pair = session.NewEventPair(context->descriptors);
+    auto pair = session.event_limits().NewPair(context->descriptors);
     if (!pair.ok()) return session.exchange().Error(pair.status().error());
     context->device = device;
-    context->async_events = std::make_unique<EventChannel>(session.loop(), session.event_backlog(),
-                                                           std::move(pair->ours));
+    context->async_events = std::make_unique<EventChannel>(
+        session.loop(), session.event_limits().backlog(), std::move(pair->ours));
     const uint32_t handle = session.objects().contexts.Add(std::move(context));
     session.exchange().Object(handle, 0, pair->client.get());
   });
@@ -210,9 +210,10 @@ void CloseContext(ClientSession& session, Request& request) {
 void CreateCompletionChannel(ClientSession& session, Request& request) {
   const uint32_t context = request.As<rocegw_object_request>().handle;
   if (session.objects().contexts.Find(context) == nullptr) return session.exchange().Error(EINVAL);
-  if (session.LacksEventChannels()) return;
+  if (session.event_limits().full())
+    return session.ReplyBound("event channels", session.event_limits().most_channels());
   auto channel = std::make_unique<CompletionChannel>();
-  auto pair = session.NewEventPair(channel->descriptors);
+  auto pair = session.event_limits().NewPair(channel->descriptors);
   if (!pair.ok()) return session.exchange().Error(pair.status().error());
   channel->context = context;
   channel->ours = std::move(pair->ours);

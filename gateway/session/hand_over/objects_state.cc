@@ -100,7 +100,7 @@ class ObjectsInTransit {
   }
   std::unique_ptr<EventChannel> MakeChannel(char kind, uint32_t handle) {
     return std::make_unique<EventChannel>(
-        session_.loop(), session_.event_backlog(),
+        session_.loop(), session_.event_limits().backlog(),
         Take(FdKind::kEvents, EventsName(session_.id(), kind, handle)));
   }
 

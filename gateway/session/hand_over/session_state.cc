@@ -66,8 +66,8 @@ void ClientSession::Offer(OfferedFds& fds) const {
 void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   const StateRecord record(state, StateKind::kSession);
   auto& [ended_call, id, services, cm, captures, quota, trusted, peer, sink, exchange, attached_ns,
-         library_minor, link_error, ending, ended, counted, reserve, segment, event_backlog,
-         objects, client_memory, links, async_events, release] = *this;
+         library_minor, link_error, ending, ended, counted, reserve, segment, event_limits, objects,
+         client_memory, links, async_events, release] = *this;
   // Links, and what the owner hands over.
   (void)ended_call, (void)id, (void)services, (void)cm, (void)captures;
   (void)quota, (void)peer, (void)async_events, (void)release;
@@ -75,7 +75,7 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   // No request is in progress.
   (void)ending, (void)ended, (void)counted;
   // Parts of the functions below.
-  (void)segment, (void)event_backlog, (void)objects, (void)client_memory;
+  (void)segment, (void)event_limits, (void)objects, (void)client_memory;
   if (!state.reading()) {
     const char* const unsettled = Unsettled();
     state.Require(unsettled == nullptr && NotHandedOver(record.version()) == nullptr,
