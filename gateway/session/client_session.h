@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attached process from its first message to its last freed object: owned objects, the current
-// request, and the end of the session. Requests are processed one at a time, so answers are in
-// order and commands never interleave; a command answers at once or from the continuation of a
-// message to the workers. The control thread never waits.
+// Attached process from its first message to its last freed object: owned objects, and the end of
+// the session. Its requests and their replies are the exchange's (exchange/request_exchange.h). The
+// control thread never waits.
 //
 // At the end (disconnect, death, protocol violation, shutdown) client memory is closed to the
 // workers, and the workers are told to unlink everything. When all of them have answered, and the
@@ -13,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,9 +21,9 @@
 #include "gateway/session/attach/message_socket.h"
 #include "gateway/session/attach/peer.h"
 #include "gateway/session/client_memory.h"
-#include "gateway/session/commands/pending_reply.h"
-#include "gateway/session/commands/request.h"
 #include "gateway/session/events/async_events.h"
+#include "gateway/session/events/event_limits.h"
+#include "gateway/session/exchange/request_exchange.h"
 #include "gateway/session/objects/object_release.h"
 #include "gateway/session/objects/objects.h"
 #include "gateway/session/objects/session_costs.h"
@@ -35,11 +33,11 @@
 #include "gateway/session/session_segment.h"
 #include "gateway/session/session_uses.h"
 #include "gateway/session/state/state_rows.h"
-#include "gateway/session/worker_links.h"
+#include "gateway/session/workers/worker_links.h"
 
 namespace rocegw::session {
 
-class ClientSession {
+class ClientSession final : private RequestOwner {
  public:
   // Counts as one session of the pool until its owner's Reap, so the pool outlives it.
   // `slot`: limits of the session's attach socket; nullptr: the pool's only.
@@ -54,16 +52,14 @@ class ClientSession {
   tenant::Pool& pool() const { return quota_.pool(); }
   const std::shared_ptr<tenant::SlotShare>& slot() const { return quota_.slot(); }
 
-  // Handles a message of the client. `passing`: the connection, if the message passes a descriptor
-  // and is still the next one there; else -1. Must not be called while busy.
-  void OnMessage(std::span<const uint8_t> bytes, int passing);
-  bool busy() const { return pending_.owed() || dropping_ != 0; }
-  bool greeted() const { return greeted_; }
+  // Receives the requests of the program.
+  RequestExchange& exchange() { return exchange_; }
+  bool greeted() const { return exchange_.greeted(); }
   // Returns true if the session's pool is trusted.
   bool trusted() const { return trusted_; }
 
   // Ends the session, with a reason for the log. Only the first call has an effect.
-  void End(const std::string& reason);
+  void End(const std::string& reason) override;
   bool ending() const { return ending_; }
   bool ended() const { return ended_; }
 
@@ -74,8 +70,7 @@ class ClientSession {
   // AsyncEvents::RaiseOfPort, unless the session ends.
   void OnPortEvent(uint32_t device, uint32_t type);
 
-  // Called when the session is ready for the next message after being busy, and when it has ended.
-  std::function<void()> on_ready;
+  // Called when the session has ended.
   std::function<void()> on_ended;
 
   // Functions for commands.
@@ -105,6 +100,7 @@ class ClientSession {
   WorkerLinks& links() { return links_; }
   SessionQuota& quota() { return quota_; }
   AsyncEvents& async_events() { return async_events_; }
+  EventLimits& event_limits() { return event_limits_; }
   // Frees objects that were created, one by one or with their context.
   ObjectRelease& release() { return release_; }
   // Returns the pool's reserve, if it had one when the session began; else nullptr.
@@ -119,30 +115,9 @@ class ClientSession {
     return reserve_ == nullptr ? std::make_unique<CmId>() : reserve_->TakeCmId();
   }
 
-  // Answers the current request. T begins with rocegw_reply; `fd` stays the caller's.
-  template <typename T>
-  void Reply(T reply, int fd = -1) {
-    reply.header.error = 0;
-    SendReply({reinterpret_cast<uint8_t*>(&reply), sizeof reply}, fd);
-  }
-  void ReplyDone();
-  // Answers with success, or with the errno.
-  void Answer(int error);
-  // Ends the session without an answer, because the request violates the protocol.
-  void Violation(const std::string& reason);
-  void ReplyError(int error);
   // Answers ENOMEM and reports an event: the program has the maximum number of `what`.
   void ReplyBound(std::string_view what, uint64_t most);
-  void ReplyObject(uint32_t handle, uint64_t events_reported, int fd = -1);
 
-  // Creates an event channel of this session, charged to the pool; EMFILE.
-  StatusOr<EventPair> NewEventPair(tenant::Charge& descriptors);
-  EventBacklog& event_backlog() { return event_backlog_; }
-  // Returns true if more events are unread than an orderly program can have: the session is not
-  // read until the program reads its events.
-  bool EventsPushBack() const;
-  // Returns the number of unread events above which requests are read later.
-  size_t MostEventsAhead() const;
   // Allocates a block of shared memory, charged to the pool; ENOMEM.
   StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes) {
     return segment_.Allocate(writer, bytes);
@@ -155,31 +130,19 @@ class ClientSession {
   // Registers the session with all workers, once, and announces them to the client; `done` gets an
   // errno.
   void LinkToWorkers(const std::function<void(int error)>& done);
-  // Runs a call that the program may block on the session's call queue, then `done` on the control
-  // thread, unless the session ends before. `done` answers the current request.
-  void RunBlocking(std::function<void()> call, std::function<void()> done);
-  // Receives the request's descriptor, then runs `done` on the control thread, unless the session
-  // ends before. `done` answers the current request. Without a descriptor: `done` gets EBADF now.
-  void TakeDescriptor(Request& request, const WantedDescriptor& wanted,
-                      std::function<void(PassedDescriptor passed)> done);
   ClientMemory& memory() { return memory_; }
   const ClientMemory& memory() const { return memory_; }
   // `minor`: minor version of the attach protocol of the client's library.
   void Greeted(uint32_t minor) {
-    greeted_ = true;
+    exchange_.SetGreeted();
     pool().CountAttach(tenant::AttachOutcome::kAccepted);
     library_minor_ = minor;
   }
 
-  const std::shared_ptr<ClientCallQueue>& call_queue() const { return call_queue_; }
   // Starts to execute operations on the buffer's addresses by its device. `done` gets an errno;
   // EOPNOTSUPP: the session has queue pairs, and no copier.
   void UseDevice(std::shared_ptr<device_memory::DeviceBuffer> buffer,
                  std::function<void(int error)> done);
-
-  // Returns true, after answering the request, if the session has the maximum number of event
-  // channels.
-  bool LacksEventChannels();
 
   // Hand-over to a gateway that takes over (hand_over/session_state.cc).
   // Returns why the session cannot be handed over now, a static text; nullptr: no request is in
@@ -199,18 +162,15 @@ class ClientSession {
   SessionRow Row() const;
 
  private:
-  // Drops a request whose command did not take its descriptor. No other is read meanwhile.
-  void DropDescriptor(int passing);
-  // Takes the next message of a connection with its descriptor; `done` as with RunBlocking. A
-  // message that was not received stays the next one.
-  void TakeMessage(uint64_t& pending, int passing, const WantedDescriptor& wanted,
-                   std::function<void(PassedDescriptor passed)> done);
-  // `pending`: number of the call, 0 when it has returned.
-  void RunBlocking(uint64_t& pending, std::function<void()> call, std::function<void()> done);
-  void SendReply(std::span<uint8_t> reply, int fd);
+  // RequestOwner:
+  void Execute(Request& request) override;
+  void OnUnanswered(uint32_t type, uint32_t subject, int error) override;
+  void BeforeReply() override { segment_.AnnounceTo(sink_); }
+  // Adds the time of the request to the queue pair of CountSetUp.
+  void AfterReply(TimePoint began) override;
+
   void ContinueEnd();
   void FreeAll();
-  void AddSetUpTime();
   void MakeRoomForReady();
 
   // hand_over/session_state.cc:
@@ -225,26 +185,20 @@ class ClientSession {
   const bool trusted_;
   Peer peer_;
   MessageSink& sink_;
-  const std::shared_ptr<ClientCallQueue> call_queue_;
-  const std::shared_ptr<DescriptorReceiver> receiver_;
-  uint64_t blocking_ = 0;  // pending call of RunBlocking
-  uint64_t dropping_ = 0;  // pending call of DropDescriptor
+  RequestExchange exchange_;
   int64_t attached_ns_;
-  bool greeted_ = false;
   uint32_t library_minor_ = 0;
   int link_error_ = 0;
   bool ending_ = false;
   bool ended_ = false;
-  PendingReply pending_;
   struct {
     uint32_t qp = 0;
     bool finished = false;
   } counted_;
-  Join end_waits_for_pending_;
 
   const std::shared_ptr<ReadyReserve> reserve_;
   SessionSegment segment_;
-  EventBacklog event_backlog_;  // declared before the channels in objects_
+  EventLimits event_limits_;  // its backlog is declared before the channels in objects_
   Objects objects_;
   ClientMemory memory_;
   WorkerLinks links_;

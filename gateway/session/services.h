@@ -28,7 +28,7 @@
 #include "gateway/session/rules/slot_shares.h"
 #include "gateway/session/rules/worker_choice.h"
 #include "gateway/session/state/event_log.h"
-#include "gateway/session/worker_requests.h"
+#include "gateway/session/workers/worker_requests.h"
 #include "gateway/tenant/registry.h"
 
 namespace rocegw::session {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // End of a session (client_session.h).
-#include <utility>
 #include <vector>
 
 #include "gateway/session/client_session.h"
@@ -11,16 +10,11 @@ namespace rocegw::session {
 void ClientSession::End(const std::string& reason) {
   if (ending_) return;
   ending_ = true;
-  services_.reports.Say(greeted_ ? Severity::kInfo : Severity::kDebug,
+  services_.reports.Say(greeted() ? Severity::kInfo : Severity::kDebug,
                         "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
                             std::to_string(peer_.pid) + ") ends: " + reason);
   memory_.Revoke();
-  // The program decides when this call returns, so it is abandoned without an answer.
-  if (const uint64_t out = std::exchange(blocking_, 0); out != 0) {
-    services_.returned_calls->Abandon(out);
-    pending_.Drop();
-  }
-  services_.returned_calls->Abandon(std::exchange(dropping_, 0));
+  exchange_.Close();
   cm_.DropSession(*this);
   release_.DropCmIds();
   ContinueEnd();
@@ -40,18 +34,13 @@ void ClientSession::DisconnectAll() {
   });
 }
 
-void ClientSession::Violation(const std::string& reason) {
-  pending_.Drop();
-  End(reason);
-}
-
 void ClientSession::ContinueEnd() {
   const Join join = JoinThen([this] {
     segment().Abandon();
     FreeAll();
   });
   // Its continuations may still use objects, and its messages are answered before the ones below.
-  if (busy()) end_waits_for_pending_ = join;
+  exchange_.HoldUntilSettled(join);
   release_.UnlinkAll(join);
   // Sent without waiting for the regions: a worker that waits for a blocked copier answers both
   // with this message.

@@ -223,4 +223,11 @@ CallResult ReadAmount(const std::string& option, const std::string& text, Unit u
   return {};
 }
 
+std::string ReadSeconds(const std::string& option, const std::string& text, uint32_t& seconds) {
+  const auto time = ParseDuration(text);
+  if (!time.has_value()) return option + ": '" + text + "' is not a duration (90s, 15m, 1h30m)";
+  seconds = static_cast<uint32_t>(*time / 1000);
+  return {};
+}
+
 }  // namespace rocegw::cli

@@ -35,4 +35,8 @@ std::string QuantityText(uint64_t value, Unit unit);
 // Returns the milliseconds of "90s", "5m", "1h30m", "250ms"; a number without unit is in seconds.
 std::optional<int64_t> ParseDuration(std::string_view text);
 
+// Reads an option's duration in whole seconds. Returns what is wrong, for an error text; empty: the
+// value was read.
+std::string ReadSeconds(const std::string& option, const std::string& text, uint32_t& seconds);
+
 }  // namespace rocegw::cli

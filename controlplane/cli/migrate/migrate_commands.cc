@@ -77,14 +77,6 @@ bool IsJson(const Program& program) {
   return program.options.format == "json" || program.options.format == "yaml";
 }
 
-CallResult Seconds(const char* option, const std::string& text, int64_t& seconds) {
-  const auto parsed = ParseDuration(text);
-  if (!parsed.has_value())
-    return {kUsage, std::string(option) + ": '" + text + "' is not a duration (90s, 10m, 1h)", {}};
-  seconds = *parsed / 1000;
-  return {};
-}
-
 int MakePlan(const Program& program, const PlanOptions& options) {
   migration::Inventory inventory;
   if (auto result = LoadInventory(options.inventory, inventory); !result.ok()) return Fail(result);
@@ -98,11 +90,13 @@ int MakePlan(const Program& program, const PlanOptions& options) {
   request.gates = options.gates;
   request.knobs.max_unavailable = options.max_unavailable;
   request.knobs.automatic_approval = options.auto_approve;
-  if (auto result = Seconds("--soak", options.soak, request.knobs.soak); !result.ok())
-    return Fail(result);
-  if (auto result = Seconds("--step-deadline", options.step_deadline, request.knobs.step_deadline);
-      !result.ok())
-    return Fail(result);
+  uint32_t seconds = 0;
+  if (auto wrong = ReadSeconds("--soak", options.soak, seconds); !wrong.empty())
+    return FailUsage(wrong);
+  request.knobs.soak = seconds;
+  if (auto wrong = ReadSeconds("--step-deadline", options.step_deadline, seconds); !wrong.empty())
+    return FailUsage(wrong);
+  request.knobs.step_deadline = seconds;
   const migration::PlanResult made = migration::MakePlan(inventory, request);
   if (!made.problems.empty()) {
     std::string text = "there is no such plan:";

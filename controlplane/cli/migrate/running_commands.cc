@@ -174,10 +174,9 @@ std::string ReadSetting(const std::string& text, admin::v1::MigrationLimits& lim
       {"preflight-valid", &admin::v1::MigrationLimits::set_preflight_valid_seconds}};
   for (const auto& [name, setter] : kTimes) {
     if (key != name) continue;
-    const auto time = ParseDuration(value);
-    if (!time.has_value() || *time < 0 || *time > int64_t{UINT32_MAX})
-      return "'" + value + "' is not a duration (90s, 15m, 1h30m)";
-    (limits.*setter)(static_cast<uint32_t>(*time / 1000));
+    uint32_t seconds = 0;
+    if (auto wrong = ReadSeconds(key, value, seconds); !wrong.empty()) return wrong;
+    (limits.*setter)(seconds);
     return {};
   }
   return "'" + key +

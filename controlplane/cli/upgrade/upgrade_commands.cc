@@ -98,15 +98,6 @@ int Watch(Program& program, const std::string& id) {
   }
 }
 
-// Reads a duration into seconds; returns what is wrong, or an empty text.
-std::string ReadSeconds(const std::string& option, const std::string& text, uint32_t& seconds) {
-  const auto time = ParseDuration(text);
-  if (!time.has_value() || *time < 0 || *time > int64_t{UINT32_MAX})
-    return option + ": '" + text + "' is not a duration (90s, 15m)";
-  seconds = static_cast<uint32_t>(*time / 1000);
-  return {};
-}
-
 // Fills the spec; returns what is wrong, or an empty text.
 std::string ReadSpec(const UpgradeQuery& query, admin::v1::UpgradeSpec& spec) {
   const int chosen =

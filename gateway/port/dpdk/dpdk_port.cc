@@ -69,15 +69,15 @@ StatusOr<rte_mempool*> MakePool(size_t count, size_t private_bytes, size_t frame
   // continue.
   static std::atomic<unsigned> made = 0;
   const std::string name = "rocegw" + std::to_string(made++);
-  const auto make = [&](int node) {
-    return rte_pktmbuf_pool_create_by_ops(name.c_str(), static_cast<unsigned>(count), kPoolCache,
+  rte_mempool* pool = nullptr;
+  const int result = SetUpNear(numa_node, [&](unsigned node) {
+    pool = rte_pktmbuf_pool_create_by_ops(name.c_str(), static_cast<unsigned>(count), kPoolCache,
                                           static_cast<uint16_t>(private_bytes),
                                           static_cast<uint16_t>(frame_bytes + RTE_PKTMBUF_HEADROOM),
-                                          node, "ring_mt_rts");
-  };
-  rte_mempool* pool = make(numa_node);
-  if (pool == nullptr && numa_node != SOCKET_ID_ANY) pool = make(SOCKET_ID_ANY);
-  if (pool == nullptr) {
+                                          static_cast<int>(node), "ring_mt_rts");
+    return pool == nullptr ? -1 : 0;
+  });
+  if (result != 0) {
     return Failed("no memory for " + std::to_string(count) + " packet buffers of " +
                       std::to_string(frame_bytes) + " bytes; raise memory_mb under dpdk, or " +
                       "provide huge pages",

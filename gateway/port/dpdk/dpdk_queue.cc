@@ -36,7 +36,6 @@ DpdkQueue::DpdkQueue(const DpdkQueueConfig& config)
                  .udp_checksum = config.udp_checksum,
                  .link = config.link},
                 *this, counters_) {
-  ready_.reserve(kReady);
   held_.reserve(kBurst);
   held_looped_.reserve(kBurst);
 }
@@ -44,7 +43,7 @@ DpdkQueue::DpdkQueue(const DpdkQueueConfig& config)
 DpdkQueue::~DpdkQueue() {
   rte_pktmbuf_free_bulk(held_.data(), static_cast<unsigned>(held_.size()));
   for (FrameSlot* slot : held_looped_) FreeSlot(*slot);
-  rte_pktmbuf_free_bulk(ready_.data() + ready_head_, static_cast<unsigned>(ready()));
+  rte_pktmbuf_free_bulk(ready_.frames().data(), static_cast<unsigned>(ready_.size()));
   endpoint_.Clear();
 }
 
@@ -70,13 +69,8 @@ size_t DpdkQueue::Transmit(std::span<TxPacket* const> packets) {
   return endpoint_.Transmit(packets);
 }
 
-// Returns true if ready_ has space for one more frame; sends its frames if it is full.
 bool DpdkQueue::HasRoom() {
-  if (ready_.size() < kReady) return true;
-  if (ready() == kReady) (void)SendReady();
-  ready_.erase(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(ready_head_));
-  ready_head_ = 0;
-  return ready_.size() < kReady;
+  return ready_.MakeRoom(1, [this] { (void)SendReady(); });
 }
 
 void DpdkQueue::TakeFrame(FrameSlot& slot, size_t headers, size_t payload) {
@@ -84,28 +78,27 @@ void DpdkQueue::TakeFrame(FrameSlot& slot, size_t headers, size_t payload) {
   mbuf->data_off = static_cast<uint16_t>(kHeaderRoom - headers);
   mbuf->data_len = static_cast<uint16_t>(headers + payload);
   mbuf->pkt_len = mbuf->data_len;
-  ready_.push_back(mbuf);
+  ready_.Add(mbuf);
 }
 
 bool DpdkQueue::SendReady() {
-  while (ready() != 0) {
-    const auto wanted = static_cast<uint16_t>(std::min(ready(), kBurst));
+  while (!ready_.empty()) {
+    const std::span<rte_mbuf*> frames = ready_.frames();
+    const auto wanted = static_cast<uint16_t>(std::min(frames.size(), kBurst));
     uint16_t sent = 0;
     if (config_.transmit_lock != nullptr) {
       const std::lock_guard lock(*config_.transmit_lock);
-      sent = rte_eth_tx_burst(config_.device, config_.transmit_queue, &ready_[ready_head_], wanted);
+      sent = rte_eth_tx_burst(config_.device, config_.transmit_queue, frames.data(), wanted);
     } else {
-      sent = rte_eth_tx_burst(config_.device, config_.transmit_queue, &ready_[ready_head_], wanted);
+      sent = rte_eth_tx_burst(config_.device, config_.transmit_queue, frames.data(), wanted);
     }
-    ready_head_ += sent;
+    ready_.Sent(sent);
     if (sent != 0) counters_.tx_calls.Add();
     if (sent < wanted) {
       counters_.tx_pushback.Add();
       return false;
     }
   }
-  ready_.clear();
-  ready_head_ = 0;
   return true;
 }
 
@@ -126,7 +119,7 @@ void DpdkQueue::SendLinkFrames() {
       std::memmove(tagged, tagged + kVlanTagLength, kMacsLength);
       WriteVlanTag(config_.vlan, reinterpret_cast<uint8_t*>(tagged) + kMacsLength);
     }
-    ready_.push_back(mbuf);
+    ready_.Add(mbuf);
   }
   (void)SendReady();
 }

@@ -18,6 +18,7 @@
 #include "gateway/port/link_layer.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/port_counters.h"
+#include "gateway/port/ready_frames.h"
 
 namespace rocegw::port {
 
@@ -62,7 +63,6 @@ class DpdkQueue final : public PacketPort, private FrameSink {
   };
 
   static rte_mbuf* MbufOf(FrameSlot& slot) { return static_cast<Slot&>(slot).mbuf; }
-  size_t ready() const { return ready_.size() - ready_head_; }
   bool HasRoom() override;
   void TakeFrame(FrameSlot& slot, size_t headers, size_t payload) override;
   void FreeSlot(FrameSlot& slot) override { rte_pktmbuf_free(MbufOf(slot)); }
@@ -76,8 +76,7 @@ class DpdkQueue final : public PacketPort, private FrameSink {
   FrameEndpoint endpoint_;
   bool registered_ = false;
   uint64_t next_tick_ = 0;
-  std::vector<rte_mbuf*> ready_;  // from ready_head_ on: complete frames, in order
-  size_t ready_head_ = 0;
+  ReadyFrames<rte_mbuf*> ready_{kReady};
   std::vector<rte_mbuf*> held_;          // returned by the last Receive
   std::vector<FrameSlot*> held_looped_;  // the same, of packets to own addresses
 };

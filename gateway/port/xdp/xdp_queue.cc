@@ -23,14 +23,14 @@ size_t LongestFrame(size_t max_datagram) {
 XdpQueue::XdpQueue(const XdpQueueConfig& config)
     : config_(config),
       endpoint_({.max_datagram = config.max_datagram, .link = config.link}, *this, counters_),
-      slots_(config.packets) {
+      slots_(config.packets),
+      ready_(kReady * config.chunks_per_packet) {
   free_.reserve(slots_.size());
   const size_t stride = config_.chunks_per_packet * kXdpChunk;
   for (size_t i = slots_.size(); i-- > 0;) {
     slots_[i].data = config_.memory->data() + config_.first_packet + i * stride + kDataOffset;
     free_.push_back(&slots_[i]);
   }
-  ready_.reserve(kReady * config_.chunks_per_packet);
   sent_.reserve(slots_.size() * config_.chunks_per_packet);
   held_.reserve(2 * kBurst * (config_.chunks_per_packet + 1));
   held_looped_.reserve(kBurst);
@@ -78,12 +78,7 @@ void XdpQueue::Reclaim() {
 }
 
 bool XdpQueue::HasRoom() {
-  const size_t most = kReady * config_.chunks_per_packet;
-  if (ready_.size() + config_.chunks_per_packet <= most) return true;
-  if (ready_.size() - ready_head_ + config_.chunks_per_packet > most) (void)SendReady();
-  ready_.erase(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(ready_head_));
-  ready_head_ = 0;
-  return ready_.size() + config_.chunks_per_packet <= most;
+  return ready_.MakeRoom(config_.chunks_per_packet, [this] { (void)SendReady(); });
 }
 
 // A descriptor lies within one chunk.
@@ -94,9 +89,9 @@ void XdpQueue::TakeFrame(FrameSlot& slot, size_t headers, size_t payload) {
   while (left != 0) {
     const size_t piece = std::min(left, kXdpChunk - address % kXdpChunk);
     left -= piece;
-    ready_.push_back({.addr = address,
-                      .len = static_cast<uint32_t>(piece),
-                      .options = left != 0 ? kXdpContinues : 0});
+    ready_.Add({.addr = address,
+                .len = static_cast<uint32_t>(piece),
+                .options = left != 0 ? kXdpContinues : 0});
     address += piece;
     ++chunks;
   }
@@ -105,24 +100,20 @@ void XdpQueue::TakeFrame(FrameSlot& slot, size_t headers, size_t payload) {
 
 bool XdpQueue::SendReady() {
   bool all = true;
-  while (all && ready_head_ < ready_.size()) {
-    size_t taken = config_.transmitter->Submit(std::span(ready_).subspan(ready_head_));
+  while (all && !ready_.empty()) {
+    size_t taken = config_.transmitter->Submit(ready_.frames());
     if (taken == 0) {
       // The ring is full: the kernel has to take frames first.
       (void)config_.transmitter->Kick();
-      taken = config_.transmitter->Submit(std::span(ready_).subspan(ready_head_));
+      taken = config_.transmitter->Submit(ready_.frames());
     }
-    ready_head_ += taken;
+    ready_.Sent(taken);
     all = taken != 0;
   }
   const auto sent = config_.transmitter->Kick();
   if (sent != XdpTransmitter::Sent::kNothing) counters_.tx_calls.Add();
   if (sent == XdpTransmitter::Sent::kPart) all = false;
   if (!all) counters_.tx_pushback.Add();
-  if (ready_head_ == ready_.size()) {
-    ready_.clear();
-    ready_head_ = 0;
-  }
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include "gateway/port/frame_endpoint.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/port_counters.h"
+#include "gateway/port/ready_frames.h"
 #include "gateway/port/xdp/xdp_socket.h"
 #include "gateway/port/xdp/xdp_transmitter.h"
 
@@ -85,8 +86,7 @@ class XdpQueue final : public PacketPort, private FrameSink {
   FrameEndpoint endpoint_;
   std::vector<Slot> slots_;
   std::vector<Slot*> free_;
-  std::vector<xdp_desc> ready_;  // from ready_head_ on: frames in order
-  size_t ready_head_ = 0;
+  ReadyFrames<xdp_desc> ready_;
   std::vector<uint64_t> sent_;           // reused by Reclaim
   std::vector<Held> held_;               // chunks of frames that the last Receive returned
   std::vector<FrameSlot*> held_looped_;  // the same, of packets to own addresses

@@ -313,11 +313,11 @@ AttachServer::Connection& AttachServer::Add(uint32_t id, ProgramConnection socke
   connection->session =
       std::make_unique<ClientSession>(SessionId{id}, uses_, pool, std::move(slot), std::move(peer),
                                       connection->socket, connection->call_queue);
-  connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
+  connection->session->exchange().on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
-  connection->session->event_backlog().on_fewer = [this, connection] {
+  connection->session->event_limits().backlog().on_fewer = [this, connection] {
     if (connection->closed || connection->session->ending()) return;
-    if (!connection->session->EventsPushBack()) UpdateInterest(*connection);
+    if (!connection->session->event_limits().PushBack()) UpdateInterest(*connection);
   };
   connections_.emplace(id, std::move(owned));
   return *connection;
@@ -360,15 +360,15 @@ void AttachServer::OnSocket(Connection& connection, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(connection, "it closed the connection");
   if ((events & EPOLLOUT) != 0) connection.socket.Drain();
   const bool readable = (events & (EPOLLIN | EPOLLRDHUP)) != 0;
-  const bool too_early =
-      readable && (connection.session->busy() || connection.session->EventsPushBack());
+  const bool too_early = readable && (connection.session->exchange().busy() ||
+                                      connection.session->event_limits().PushBack());
   if (readable) ReadRequests(connection);
   if (connection.closed) return;
   if (connection.session->ending()) return LetGo(connection);
   if (connection.socket.failed()) return Drop(connection, "messages to it could not be sent");
   // Most clients wait for each answer, so no input arrives during a request. Changing the watch
   // twice would cost two system calls for nothing.
-  const bool as_it_is = connection.session->busy() && !too_early &&
+  const bool as_it_is = connection.session->exchange().busy() && !too_early &&
                         !connection.socket.has_backlog() && (connection.watched & EPOLLOUT) == 0;
   if (!as_it_is) UpdateInterest(connection);
 }
@@ -396,8 +396,8 @@ bool AttachServer::TakeToken(Connection& connection) {
 void AttachServer::ReadRequests(Connection& connection) {
   ClientSession& session = *connection.session;
   for (int i = 0; i < kRequestsPerRound; ++i) {
-    if (session.ending() || session.busy() || connection.socket.has_backlog()) return;
-    if (session.EventsPushBack() || (!reading_ && session.greeted())) return;
+    if (session.ending() || session.exchange().busy() || connection.socket.has_backlog()) return;
+    if (session.event_limits().PushBack() || (!reading_ && session.greeted())) return;
     if (!TakeToken(connection)) return;
     MessageSocket::Received received = connection.socket.Receive();
     switch (received.outcome) {
@@ -410,7 +410,7 @@ void AttachServer::ReadRequests(Connection& connection) {
       case MessageSocket::Outcome::kMessage:
         break;
     }
-    session.OnMessage(received.bytes, received.passes ? connection.socket.fd() : -1);
+    session.exchange().OnMessage(received.bytes, received.passes ? connection.socket.fd() : -1);
   }
 }
 
@@ -421,8 +421,8 @@ void AttachServer::UpdateInterest(Connection& connection) {
     RetryLater(connection);
   } else if (connection.socket.has_backlog()) {
     events |= EPOLLOUT;
-  } else if (!connection.session->busy() && connection.rate_timer == 0 &&
-             !connection.session->EventsPushBack() &&
+  } else if (!connection.session->exchange().busy() && connection.rate_timer == 0 &&
+             !connection.session->event_limits().PushBack() &&
              (reading_ || !connection.session->greeted())) {
     events |= EPOLLIN | EPOLLRDHUP;
   }

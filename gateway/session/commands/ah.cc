@@ -17,22 +17,22 @@ constexpr uint64_t kShare = 16;
 
 void TakeAhs(ClientSession& session, Request& request) {
   const uint64_t asked = request.As<rocegw_ahs>().count;
-  if (asked == 0) return session.ReplyError(EINVAL);
+  if (asked == 0) return session.exchange().Error(EINVAL);
   const uint64_t most = std::max<uint64_t>(session.pool().Left(Resource::kAhs) / kShare, 1);
   rocegw_ahs_reply reply{};
   reply.count = static_cast<uint32_t>(std::min(asked, most));
   if (const int error = session.quota().Take(Resource::kAhs, reply.count))
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   session.objects().ahs += reply.count;
-  session.Reply(reply);
+  session.exchange().Reply(reply);
 }
 
 void GiveAhs(ClientSession& session, Request& request) {
   const uint32_t given = request.As<rocegw_ahs>().count;
-  if (given > session.objects().ahs) return session.ReplyError(EINVAL);
+  if (given > session.objects().ahs) return session.exchange().Error(EINVAL);
   session.objects().ahs -= given;
   session.quota().Give(Resource::kAhs, given);
-  session.ReplyDone();
+  session.exchange().Done();
 }
 
 }  // namespace rocegw::session

@@ -34,8 +34,8 @@ constexpr uint32_t kLookupMs = 500;
 void AnswerWithId(ClientSession& session, const CmId& id, int error) {
   cm::IdInfo info;
   if (error == 0 && !session.cm().Query(session.id(), id.engine, info)) error = EINVAL;
-  if (error != 0) return session.ReplyError(error);
-  session.Reply(ReplyOf(info));
+  if (error != 0) return session.exchange().Error(error);
+  session.exchange().Reply(ReplyOf(info));
 }
 
 // `qp_type`: enum rocegw_qp_type; 0: the port space's usual type.
@@ -88,7 +88,7 @@ std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {
 void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
   Objects& objects = session.objects();
   CmId* const id = objects.cm_ids.Find(asked.id);
-  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
   const uint32_t old = id->channel;
   CmChannel* const from = objects.cm_channels.Find(old);
   CmChannel* const to = objects.cm_channels.Find(asked.channel);
@@ -111,7 +111,7 @@ void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
     --from->users;
     ++to->users;
   }
-  session.ReplyDone();
+  session.exchange().Done();
 }
 
 // Takes back what the program has not read of the channel, then moves the id's events.
@@ -123,7 +123,7 @@ void TakeBackEvents(ClientSession& session, const rocegw_cm_migrate& asked, Even
   };
   auto taken = std::make_shared<Taken>(Taken{std::move(client_end), {}});
   from.Hold();
-  session.RunBlocking(
+  session.exchange().RunBlocking(
       [taken] { taken->unread = EventChannel::ReadUnread(taken->client_end.get()); },
       [&session, asked, &from, taken] {
         from.TakeBack(std::move(taken->unread), SubjectOf);
@@ -134,37 +134,39 @@ void TakeBackEvents(ClientSession& session, const rocegw_cm_migrate& asked, Even
 }  // namespace
 
 void CmCreateChannel(ClientSession& session, Request&) {
-  if (session.LacksEventChannels()) return;
+  if (session.event_limits().full())
+    return session.ReplyBound("event channels", session.event_limits().most_channels());
   auto channel = std::make_unique<CmChannel>();
-  auto pair = session.NewEventPair(channel->descriptors);
-  if (!pair.ok()) return session.ReplyError(pair.status().error());
-  channel->events = std::make_unique<EventChannel>(session.loop(), session.event_backlog(),
+  auto pair = session.event_limits().NewPair(channel->descriptors);
+  if (!pair.ok()) return session.exchange().Error(pair.status().error());
+  channel->events = std::make_unique<EventChannel>(session.loop(), session.event_limits().backlog(),
                                                    std::move(pair->ours), pair->client.get());
   channel->events->Reserve(session.ids_ahead());
   const uint32_t handle = session.objects().cm_channels.Add(std::move(channel));
-  session.ReplyObject(handle, 0, pair->client.get());
+  session.exchange().Object(handle, 0, pair->client.get());
 }
 
 void CmDestroyChannel(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const CmChannel* const channel = session.objects().cm_channels.Find(handle);
-  if (channel == nullptr) return session.ReplyError(EINVAL);
-  if (channel->users != 0) return session.ReplyError(EBUSY);
+  if (channel == nullptr) return session.exchange().Error(EINVAL);
+  if (channel->users != 0) return session.exchange().Error(EBUSY);
   session.objects().cm_channels.Remove(handle);
-  session.ReplyDone();
+  session.exchange().Done();
 }
 
 void CmCreateId(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_create_id>();
   CmChannel* const channel = session.objects().cm_channels.Find(asked.channel);
   const auto kind = KindOf(asked.port_space, asked.qp_type);
-  if (channel == nullptr || !kind) return session.ReplyError(EINVAL);
-  if (const int error = session.quota().Take(Resource::kCmIds)) return session.ReplyError(error);
+  if (channel == nullptr || !kind) return session.exchange().Error(EINVAL);
+  if (const int error = session.quota().Take(Resource::kCmIds))
+    return session.exchange().Error(error);
   const cm::CmHandle engine = session.cm().NextHandle();
   if (const int error =
           session.cm().Run(session, engine, cm::CreateId{kind->first, kind->second})) {
     session.quota().Give(Resource::kCmIds);
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   }
   auto id = session.NewCmId();
   id->engine = engine;
@@ -174,29 +176,29 @@ void CmCreateId(ClientSession& session, Request& request) {
   ++channel->users;
   const uint32_t handle = session.objects().cm_ids.Add(std::move(id));
   session.cm().Name(engine, handle);
-  session.ReplyObject(handle, 0);
+  session.exchange().Object(handle, 0);
 }
 
 void CmDestroyId(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   Objects& objects = session.objects();
   const CmId* const id = session.cm().Named(session, handle);
-  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
   session.cm().Run(session, id->engine, cm::DestroyId{});
   // Requests that the program never used are destroyed with their listener.
   while (id->first_request != 0) DestroyOne(session, id->first_request);
   const uint32_t events =
       id->events_moved + objects.cm_channels.Find(id->channel)->events->Forget(handle);
   DestroyOne(session, handle);
-  session.ReplyObject(0, events);
+  session.exchange().Object(0, events);
 }
 
 void CmBind(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_bind>();
   const CmId* const id = session.cm().Named(session, asked.id);
   const auto address = EndpointOf(asked.address);
-  if (id == nullptr) return session.ReplyError(EINVAL);
-  if (!address || asked.address.family == 0) return session.ReplyError(EAFNOSUPPORT);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
+  if (!address || asked.address.family == 0) return session.exchange().Error(EAFNOSUPPORT);
   int error = session.cm().LocalAddress(session, *address);
   if (error == 0) error = session.cm().Run(session, id->engine, cm::Bind{*address});
   if (error == EADDRINUSE) {
@@ -212,12 +214,12 @@ void CmResolveAddr(ClientSession& session, Request& request) {
   const CmId* const id = session.cm().Named(session, asked.id);
   const auto source = EndpointOf(asked.source);
   const auto destination = EndpointOf(asked.destination);
-  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
   if (!source || !destination || asked.destination.family == 0)
-    return session.ReplyError(EAFNOSUPPORT);
+    return session.exchange().Error(EAFNOSUPPORT);
   if (asked.source.family != 0) {
     if (const int error = session.cm().LocalAddress(session, *source))
-      return session.ReplyError(error);
+      return session.exchange().Error(error);
   }
   cm::ResolveAddress resolve;
   resolve.has_source = asked.source.family != 0;
@@ -227,7 +229,7 @@ void CmResolveAddr(ClientSession& session, Request& request) {
   // kernel that does not report.
   resolve.timeout_ms = asked.timeout_ms + std::min(kLookupMs, UINT32_MAX - asked.timeout_ms);
   if (const int error = session.cm().Run(session, id->engine, resolve))
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   // An id that was bound before sends from that address.
   cm::IdInfo info;
   session.cm().Query(session.id(), id->engine, info);
@@ -239,7 +241,7 @@ void CmResolveAddr(ClientSession& session, Request& request) {
 void CmResolveRoute(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_resolve_route>();
   const CmId* const id = session.cm().Named(session, asked.id);
-  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
   AnswerWithId(session, *id, session.cm().Run(session, id->engine, cm::ResolveRoute{}));
 }
 
@@ -251,10 +253,10 @@ void CmJoin(ClientSession& session, Request& request) {
   if (id == nullptr || !session.cm().Query(session.id(), id->engine, event.info) ||
       event.info.qp_type != cm::QpType::kUd || event.info.device < 0 || !group ||
       !group->address.IsMulticast() || group->address.IsV4() != event.info.source_gid.IsV4()) {
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   }
   if (const int error = session.rules().CheckPeer(session.pool(), group->address))
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   event.type = cm::EventType::kMulticastJoin;
   event.info.destination_gid = group->address;
   event.param.qpn = kMulticastQpn;
@@ -263,19 +265,19 @@ void CmJoin(ClientSession& session, Request& request) {
   record.cookie = id->cookie;
   record.id = asked.id;
   record.join = asked.join;
-  session.ReplyDone();
+  session.exchange().Done();
   session.objects().cm_channels.Find(id->channel)->events->Send(asked.id, BytesOf(record));
 }
 
 void CmListen(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_listen>();
   CmId* const id = session.cm().Named(session, asked.id);
-  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
   if (!id->listens) {
     if (const int error = session.rules().CheckDrain(session.pool(), "listener"))
-      return session.ReplyError(error);
+      return session.exchange().Error(error);
     if (const int error = session.quota().Take(Resource::kListeners))
-      return session.ReplyError(error);
+      return session.exchange().Error(error);
   }
   const int error = session.cm().Run(session, id->engine, cm::Listen{asked.backlog});
   if (error == 0) {
@@ -289,14 +291,15 @@ void CmListen(ClientSession& session, Request& request) {
 void CmSetOption(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_set_option>();
   const CmId* const id = session.cm().Named(session, asked.id);
-  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
   // The path record of a program contains nothing that the addresses do not.
   if (asked.level == kLevelIb)
-    return asked.option == kOptionIbPath ? session.ReplyDone() : session.ReplyError(ENOSYS);
+    return asked.option == kOptionIbPath ? session.exchange().Done()
+                                         : session.exchange().Error(ENOSYS);
   using Name = cm::SetOption::Name;
   const auto value = OptionValue(asked);
-  if (asked.level != kLevelId) return session.ReplyError(ENOSYS);
-  if (!value) return session.ReplyError(EINVAL);
+  if (asked.level != kLevelId) return session.exchange().Error(ENOSYS);
+  if (!value) return session.exchange().Error(EINVAL);
   cm::SetOption option;
   option.value = *value;
   switch (asked.option) {
@@ -313,9 +316,9 @@ void CmSetOption(ClientSession& session, Request& request) {
       option.name = Name::kAckTimeout;
       break;
     default:
-      return session.ReplyError(ENOSYS);
+      return session.exchange().Error(ENOSYS);
   }
-  session.Answer(session.cm().Run(session, id->engine, option));
+  session.exchange().Answer(session.cm().Run(session, id->engine, option));
 }
 
 void CmMigrate(ClientSession& session, Request& request) {
@@ -323,23 +326,23 @@ void CmMigrate(ClientSession& session, Request& request) {
   Objects& objects = session.objects();
   CmId* const id = session.cm().Named(session, asked.id);
   if (id == nullptr || objects.cm_channels.Find(asked.channel) == nullptr)
-    return session.ReplyError(EINVAL);
-  if (id->channel == asked.channel) return session.ReplyDone();
+    return session.exchange().Error(EINVAL);
+  if (id->channel == asked.channel) return session.exchange().Done();
   EventChannel& from = *objects.cm_channels.Find(id->channel)->events;
   // An older client passes no descriptor of its end, and keeps its unread events.
   if (request.passing < 0) return MoveEvents(session, asked);
   // No other request runs before the answer, so the channel exists until then.
-  session.TakeDescriptor(request, {PassedKind::kEventChannel, from.client_cookie()},
-                         [&session, asked, &from](PassedDescriptor client_end) {
-                           client_end.fd.valid()
-                               ? TakeBackEvents(session, asked, from, std::move(client_end.fd))
-                               : MoveEvents(session, asked);
-                         });
+  session.exchange().TakeDescriptor(
+      request, {PassedKind::kEventChannel, from.client_cookie()},
+      [&session, asked, &from](PassedDescriptor client_end) {
+        client_end.fd.valid() ? TakeBackEvents(session, asked, from, std::move(client_end.fd))
+                              : MoveEvents(session, asked);
+      });
 }
 
 void CmQueryId(ClientSession& session, Request& request) {
   const CmId* const id = session.cm().Named(session, request.As<rocegw_object_request>().handle);
-  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
   AnswerWithId(session, *id, 0);
 }
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "gateway/abi/rocegw_abi.h"
-#include "gateway/session/commands/request.h"
+#include "gateway/session/exchange/request.h"
 #include "gateway/session/options.h"
 
 namespace rocegw::session {

@@ -18,8 +18,8 @@ constexpr uint32_t kEventCommEstablished = 4;  // enum ibv_event_type
 // Runs a command whose only result is success or an errno.
 void RunSimple(ClientSession& session, uint32_t handle, const CmBinding::Body& body) {
   const CmId* const id = session.cm().Named(session, handle);
-  if (id == nullptr) return session.ReplyError(EINVAL);
-  session.Answer(session.cm().Run(session, id->engine, body));
+  if (id == nullptr) return session.exchange().Error(EINVAL);
+  session.exchange().Answer(session.cm().Run(session, id->engine, body));
 }
 
 void RememberQp(ClientSession& session, uint32_t handle, CmId& id, Qpn qpn) {
@@ -48,7 +48,7 @@ void Accept(ClientSession& session, const rocegw_cm_connect& asked) {
   } else {
     RememberQp(session, asked.id, id, param.qpn);
   }
-  session.Answer(error);
+  session.exchange().Answer(error);
 }
 
 // Returns a continuation for a moved queue pair, which does nothing if the session ended meanwhile.
@@ -56,7 +56,7 @@ template <typename Then>
 auto Before(ClientSession& session, Then then) {
   return [&session, then = std::move(then)](int error) {
     if (error == 0 && session.ending()) error = ESHUTDOWN;
-    if (error != 0) return session.ReplyError(error);
+    if (error != 0) return session.exchange().Error(error);
     then();
   };
 }
@@ -67,10 +67,10 @@ void CmConnect(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_connect>();
   const cm::ConnectParams param = ParamsOf(asked.param);
   CmId* const id = session.cm().Named(session, asked.id);
-  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr) return session.exchange().Error(EINVAL);
   // A program may only offer queue pairs of its own.
   if (param.qpn != kInvalidQpn && session.objects().qp_by_number.Find(param.qpn.value) == nullptr)
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   cm::IdInfo info;
   int error = 0;
   if (session.cm().Query(session.id(), id->engine, info) && !info.destination_gid.IsZero())
@@ -78,14 +78,14 @@ void CmConnect(ClientSession& session, Request& request) {
   if (error == 0) error = session.rules().TakeConnect(session.pool());
   if (error == 0) error = session.cm().Run(session, id->engine, cm::Connect{param});
   if (error == 0) RememberQp(session, asked.id, *id, param.qpn);
-  session.Answer(error);
+  session.exchange().Answer(error);
 }
 
 void CmAccept(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_connect>();
   const CmId* const id = session.cm().Named(session, asked.id);
   const uint32_t* const qp = session.objects().qp_by_number.Find(ParamsOf(asked.param).qpn.value);
-  if (id == nullptr || qp == nullptr) return session.ReplyError(EINVAL);
+  if (id == nullptr || qp == nullptr) return session.exchange().Error(EINVAL);
   if (asked.with_qp == 0) return Accept(session, asked);
   // Before the peer hears of it: its first message may follow its RTU at once.
   const OwnDepths depths = {asked.param.responder_resources, asked.param.initiator_depth};
@@ -105,7 +105,7 @@ void CmEstablish(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_step>();
   if (asked.with_qp == 0) return RunSimple(session, asked.id, cm::Establish{});
   const auto [id, qp] = FindWithQp(session, asked.id);
-  if (qp == nullptr) return session.ReplyError(EINVAL);
+  if (qp == nullptr) return session.exchange().Error(EINVAL);
   ReadyQpOf(session, *id, *qp, nullptr,
             Before(session, [&session, asked] { RunSimple(session, asked.id, cm::Establish{}); }));
 }
@@ -114,7 +114,7 @@ void CmDisconnect(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_step>();
   if (asked.with_qp == 0) return RunSimple(session, asked.id, cm::Disconnect{});
   const uint32_t* const qp = FindWithQp(session, asked.id).second;
-  if (qp == nullptr) return session.ReplyError(EINVAL);
+  if (qp == nullptr) return session.exchange().Error(EINVAL);
   BreakQp(session, *qp);
   RunSimple(session, asked.id, cm::Disconnect{});
 }
@@ -124,12 +124,12 @@ void CmInitQpAttr(ClientSession& session, Request& request) {
   const CmId* const id = session.cm().Named(session, asked.id);
   const bool known = asked.qp_state >= static_cast<uint32_t>(cm::QpState::kInit) &&
                      asked.qp_state <= static_cast<uint32_t>(cm::QpState::kRts);
-  if (id == nullptr || !known) return session.ReplyError(EINVAL);
+  if (id == nullptr || !known) return session.exchange().Error(EINVAL);
   cm::QpAttributes attributes;
   const int error = session.cm().InitQpAttributes(
       session, id->engine, static_cast<cm::QpState>(asked.qp_state), attributes);
-  if (error != 0) return session.ReplyError(error);
-  session.Reply(ReplyOf(attributes));
+  if (error != 0) return session.exchange().Error(error);
+  session.exchange().Reply(ReplyOf(attributes));
 }
 
 void CmNotify(ClientSession& session, Request& request) {
@@ -137,7 +137,7 @@ void CmNotify(ClientSession& session, Request& request) {
   if (asked.event == kEventCommEstablished)
     return RunSimple(session, asked.id, cm::CommEstablished{});
   // Other QP events do not concern the connection manager.
-  session.Answer(session.cm().Named(session, asked.id) != nullptr ? 0 : EINVAL);
+  session.exchange().Answer(session.cm().Named(session, asked.id) != nullptr ? 0 : EINVAL);
 }
 
 }  // namespace rocegw::session

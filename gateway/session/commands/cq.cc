@@ -62,7 +62,7 @@ struct Resizing {
 
 void Refuse(ClientSession& session, Resizing to, int error) {
   if (to.fresh) session.segment().Free(to.rings);
-  session.ReplyError(error == ENOSPC ? EINVAL : error);
+  session.exchange().Error(error == ENOSPC ? EINVAL : error);
 }
 
 void Resize(ClientSession& session, const Resizing& to) {
@@ -72,7 +72,7 @@ void Resize(ClientSession& session, const Resizing& to) {
       if (to.fresh) session.segment().Free(known.rings);
       known.rings = to.rings;
       known.entries = to.entries;
-      return session.Reply(Describe(to.cq, known, session.workers().worker_count()));
+      return session.exchange().Reply(Describe(to.cq, known, session.workers().worker_count()));
     }
     // A worker has more completions than fit: workers that have moved return to the old rings,
     // which fit all of them.
@@ -90,10 +90,12 @@ void CreateCq(ClientSession& session, Request& request) {
   if (objects.contexts.Find(asked.context) == nullptr || asked.entries == 0 ||
       asked.entries > session.options().device.max_cqe ||
       (asked.channel != 0 && channel == nullptr)) {
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   }
-  if (channel != nullptr && channel->context != asked.context) return session.ReplyError(EINVAL);
-  if (const int error = session.quota().Take(Resource::kCqs)) return session.ReplyError(error);
+  if (channel != nullptr && channel->context != asked.context)
+    return session.exchange().Error(EINVAL);
+  if (const int error = session.quota().Take(Resource::kCqs))
+    return session.exchange().Error(error);
 
   const size_t workers = session.workers().worker_count();
   auto cq = std::make_unique<Cq>();
@@ -109,7 +111,7 @@ void CreateCq(ClientSession& session, Request& request) {
     if (control.ok()) session.segment().Free(*control);
     if (rings.ok()) session.segment().Free(*rings);
     session.quota().Give(Resource::kCqs);
-    return session.ReplyError(ENOMEM);
+    return session.exchange().Error(ENOMEM);
   }
   cq->control = *control;
   cq->rings = *rings;
@@ -121,9 +123,9 @@ void CreateCq(ClientSession& session, Request& request) {
   session.workers().Broadcast(
       [&](WorkerIndex w) { return worker::LinkCq{CqConfigOf(session, handle, made, w)}; },
       [&session, handle, reply](const worker::ControlReply& linked) {
-        if (linked.error == 0) return session.Reply(reply);
+        if (linked.error == 0) return session.exchange().Reply(reply);
         DropCq(session, handle,
-               [&session, error = linked.error](uint64_t) { session.ReplyError(error); });
+               [&session, error = linked.error](uint64_t) { session.exchange().Error(error); });
       });
 }
 
@@ -131,13 +133,13 @@ void ResizeCq(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_resize_cq>();
   Cq* const cq = session.objects().cqs.Find(asked.cq);
   if (cq == nullptr || asked.entries == 0 || asked.entries > session.options().device.max_cqe)
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   const uint32_t entries = EntriesFor(asked.entries);
   Resizing to{asked.cq, entries, asked.entries, entries != cq->entries, cq->rings};
   if (to.fresh) {
     auto rings = session.Allocate(shm::Writer::kDaemon,
                                   RingBytes(session.workers().worker_count(), entries));
-    if (!rings.ok()) return session.ReplyError(ENOMEM);
+    if (!rings.ok()) return session.exchange().Error(ENOMEM);
     to.rings = *rings;
   }
   // First moves to the current rings with the new limit: completions of requests posted before the
@@ -154,7 +156,7 @@ void ResizeCq(ClientSession& session, Request& request) {
 void ModerateCq(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_moderate_cq>();
   Cq* const cq = session.objects().cqs.Find(asked.cq);
-  if (cq == nullptr) return session.ReplyError(EINVAL);
+  if (cq == nullptr) return session.exchange().Error(EINVAL);
   if (cq->moderation == nullptr) cq->moderation = std::make_unique<verbs::CqModeration>();
   cq->moderated = {asked.count, asked.period};
   session.workers().Broadcast(
@@ -162,15 +164,15 @@ void ModerateCq(ClientSession& session, Request& request) {
         return worker::ModerateCq{session.id(), asked.cq, cq->moderation.get(), asked.count,
                                   Microseconds(asked.period)};
       },
-      [&session](const worker::ControlReply& told) { session.Answer(told.error); });
+      [&session](const worker::ControlReply& told) { session.exchange().Answer(told.error); });
 }
 
 void DestroyCq(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Cq* const cq = session.objects().cqs.Find(handle);
-  if (cq == nullptr) return session.ReplyError(EINVAL);
-  if (cq->users != 0) return session.ReplyError(EBUSY);
-  DropCq(session, handle, [&session](uint64_t events) { session.ReplyObject(0, events); });
+  if (cq == nullptr) return session.exchange().Error(EINVAL);
+  if (cq->users != 0) return session.exchange().Error(EBUSY);
+  DropCq(session, handle, [&session](uint64_t events) { session.exchange().Object(0, events); });
 }
 
 }  // namespace rocegw::session

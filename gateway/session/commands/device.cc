@@ -79,27 +79,28 @@ void Welcome(ClientSession& session, const rocegw_hello& hello, UniqueFd memory)
     reply.flags |= ROCEGW_WELCOME_REMAP;
     userfaultfd.Reset(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
   }
-  session.Reply(reply, userfaultfd.get());
+  session.exchange().Reply(reply, userfaultfd.get());
 }
 
 // Takes the descriptor of the program's memory. In the program's own process it is ignored.
 void TakeMemory(ClientSession& session, Request& request,
                 std::function<void(PassedDescriptor memory)> done) {
   const bool ignored = session.options().memory_way == MemoryWay::kOwn;
-  session.TakeDescriptor(request, {PassedKind::kProcessMemory},
-                         [ignored, done = std::move(done)](PassedDescriptor memory) {
-                           done(ignored ? PassedDescriptor{} : std::move(memory));
-                         });
+  session.exchange().TakeDescriptor(request, {PassedKind::kProcessMemory},
+                                    [ignored, done = std::move(done)](PassedDescriptor memory) {
+                                      done(ignored ? PassedDescriptor{} : std::move(memory));
+                                    });
 }
 
 }  // namespace
 
 void Hello(ClientSession& session, Request& request) {
   const auto hello = request.As<rocegw_hello>();
-  if (hello.magic != ROCEGW_ABI_MAGIC) return session.Violation("greeting of another protocol");
+  if (hello.magic != ROCEGW_ABI_MAGIC)
+    return session.exchange().Violation("greeting of another protocol");
   if (hello.major != ROCEGW_ABI_MAJOR) {
     session.pool().CountAttach(tenant::AttachOutcome::kFailed);
-    session.ReplyError(EPROTONOSUPPORT);
+    session.exchange().Error(EPROTONOSUPPORT);
     return session.End("library speaks version " + std::to_string(hello.major) +
                        " of the attach protocol, this daemon " + std::to_string(ROCEGW_ABI_MAJOR));
   }
@@ -107,21 +108,21 @@ void Hello(ClientSession& session, Request& request) {
   TakeMemory(session, request, [&session, hello](PassedDescriptor memory) {
     if (memory.status.ok()) return Welcome(session, hello, std::move(memory.fd));
     session.pool().CountAttach(tenant::AttachOutcome::kFailed);
-    session.ReplyError(memory.status.error());
+    session.exchange().Error(memory.status.error());
     session.End(memory.status.text());
   });
 }
 
 void SetMemory(ClientSession& session, Request& request) {
   TakeMemory(session, request, [&session](PassedDescriptor memory) {
-    if (!memory.status.ok()) return session.ReplyError(memory.status.error());
-    session.Answer(session.memory().Replace(std::move(memory.fd)).error());
+    if (!memory.status.ok()) return session.exchange().Error(memory.status.error());
+    session.exchange().Answer(session.memory().Replace(std::move(memory.fd)).error());
   });
 }
 
 void QueryDevice(ClientSession& session, Request& request) {
   const Device* const device = FindDevice(session, request.As<rocegw_query_device>().device);
-  if (device == nullptr) return session.ReplyError(ENODEV);
+  if (device == nullptr) return session.exchange().Error(ENODEV);
   const Options& options = session.options();
   const tenant::Pool& pool = session.pool();
   rocegw_device_reply reply{};
@@ -160,13 +161,13 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.max_mw = reply.max_mr;
   reply.max_xrcd = reply.max_pd;
   if (session.rules().HasPlacement(session.pool())) reply.features |= ROCEGW_DEVICE_PLACEMENT;
-  session.Reply(reply);
+  session.exchange().Reply(reply);
 }
 
 void QueryGids(ClientSession& session, Request& request) {
   const auto query = request.As<rocegw_query_gids>();
   const Device* const device = FindDevice(session, query.device);
-  if (device == nullptr) return session.ReplyError(ENODEV);
+  if (device == nullptr) return session.exchange().Error(ENODEV);
   rocegw_gids_reply reply{};
   for (size_t i = query.first; i < std::min<size_t>(device->gids.size(), kGidTableLength); ++i) {
     if (device->gids[i].IsZero()) continue;
@@ -179,53 +180,54 @@ void QueryGids(ClientSession& session, Request& request) {
     entry.index = static_cast<uint32_t>(i);
     entry.interface_index = device->interface_index;
   }
-  session.Reply(reply);
+  session.exchange().Reply(reply);
 }
 
 void OpenContext(ClientSession& session, Request& request) {
   const uint32_t device = request.As<rocegw_open_context>().device;
-  if (FindDevice(session, device) == nullptr) return session.ReplyError(ENODEV);
+  if (FindDevice(session, device) == nullptr) return session.exchange().Error(ENODEV);
   const uint32_t most = session.options().session.contexts;
   if (session.objects().contexts.size() >= most) return session.ReplyBound("open devices", most);
   session.LinkToWorkers([&session, device](int error) {
-    if (error != 0) return session.ReplyError(error);
+    if (error != 0) return session.exchange().Error(error);
     auto context = std::make_unique<Context>();
-    auto pair = session.NewEventPair(context->descriptors);
-    if (!pair.ok()) return session.ReplyError(pair.status().error());
+    auto pair = session.event_limits().NewPair(context->descriptors);
+    if (!pair.ok()) return session.exchange().Error(pair.status().error());
     context->device = device;
-    context->async_events = std::make_unique<EventChannel>(session.loop(), session.event_backlog(),
-                                                           std::move(pair->ours));
+    context->async_events = std::make_unique<EventChannel>(
+        session.loop(), session.event_limits().backlog(), std::move(pair->ours));
     const uint32_t handle = session.objects().contexts.Add(std::move(context));
-    session.ReplyObject(handle, 0, pair->client.get());
+    session.exchange().Object(handle, 0, pair->client.get());
   });
 }
 
 void CloseContext(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
-  if (session.objects().contexts.Find(handle) == nullptr) return session.ReplyError(EINVAL);
-  session.release().CloseContext(handle, [&session] { session.ReplyDone(); });
+  if (session.objects().contexts.Find(handle) == nullptr) return session.exchange().Error(EINVAL);
+  session.release().CloseContext(handle, [&session] { session.exchange().Done(); });
 }
 
 void CreateCompletionChannel(ClientSession& session, Request& request) {
   const uint32_t context = request.As<rocegw_object_request>().handle;
-  if (session.objects().contexts.Find(context) == nullptr) return session.ReplyError(EINVAL);
-  if (session.LacksEventChannels()) return;
+  if (session.objects().contexts.Find(context) == nullptr) return session.exchange().Error(EINVAL);
+  if (session.event_limits().full())
+    return session.ReplyBound("event channels", session.event_limits().most_channels());
   auto channel = std::make_unique<CompletionChannel>();
-  auto pair = session.NewEventPair(channel->descriptors);
-  if (!pair.ok()) return session.ReplyError(pair.status().error());
+  auto pair = session.event_limits().NewPair(channel->descriptors);
+  if (!pair.ok()) return session.exchange().Error(pair.status().error());
   channel->context = context;
   channel->ours = std::move(pair->ours);
   const uint32_t handle = session.objects().channels.Add(std::move(channel));
-  session.ReplyObject(handle, 0, pair->client.get());
+  session.exchange().Object(handle, 0, pair->client.get());
 }
 
 void DestroyCompletionChannel(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const CompletionChannel* const channel = session.objects().channels.Find(handle);
-  if (channel == nullptr) return session.ReplyError(EINVAL);
-  if (channel->users != 0) return session.ReplyError(EBUSY);
+  if (channel == nullptr) return session.exchange().Error(EINVAL);
+  if (channel->users != 0) return session.exchange().Error(EBUSY);
   session.objects().channels.Remove(handle);
-  session.ReplyDone();
+  session.exchange().Done();
 }
 
 }  // namespace rocegw::session

@@ -54,8 +54,8 @@ std::optional<Kind> KindOf(uint32_t kind) {
 void Add(ClientSession& session, std::shared_ptr<RemappedRegion> region) {
   const auto buffer = region->device;
   session.UseDevice(buffer, [&session, region = std::move(region)](int error) {
-    if (error != 0) return session.ReplyError(error);
-    session.ReplyObject(
+    if (error != 0) return session.exchange().Error(error);
+    session.exchange().Object(
         session.objects().regions.Add(std::make_unique<RemappedRegion>(std::move(*region))), 0);
   });
 }
@@ -64,9 +64,9 @@ void Open(ClientSession& session, device_memory::OpenDevices::Wish wish,
           std::shared_ptr<RemappedRegion> region) {
   auto opened =
       std::make_shared<StatusOr<std::shared_ptr<DeviceBuffer>>>(Status(EIO, "not opened"));
-  session.RunBlocking(
+  session.exchange().RunBlocking(
       [opened, wish = std::move(wish), devices = session.memory().devices(),
-       call_queue = session.call_queue()] {
+       call_queue = session.exchange().call_queue()] {
         *opened = devices->Open(wish);
         if (opened->ok()) *opened = EndsOn(call_queue, **opened);
       },
@@ -74,7 +74,7 @@ void Open(ClientSession& session, device_memory::OpenDevices::Wish wish,
         if (!opened->ok()) {
           const Status refused = opened->status();
           session.reports().Say(Severity::kWarning, refused.text());
-          return session.ReplyError(refused.error());
+          return session.exchange().Error(refused.error());
         }
         region->device = **opened;
         Add(session, region);
@@ -88,7 +88,7 @@ bool TakeDevice(ClientSession& session, DeviceCharges& charges) {
        {Resource::kHeapBytes, kHeapOfDeviceContext + device_memory::kStagingBytes}}};
   for (size_t i = 0; i < costs.size(); ++i) {
     if (const int error = session.quota().Take(costs[i].first, costs[i].second, charges[i])) {
-      session.ReplyError(error);
+      session.exchange().Error(error);
       return false;
     }
   }
@@ -100,14 +100,14 @@ bool TakeDevice(ClientSession& session, DeviceCharges& charges) {
 void ImportDevice(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_import_device>();
   std::optional<Kind> kind = KindOf(asked.kind);
-  if (!kind) return session.ReplyError(EOPNOTSUPP);
+  if (!kind) return session.exchange().Error(EOPNOTSUPP);
   // In a program's own process there is nothing to hand over.
   if (session.options().memory_way == MemoryWay::kOwn) kind->by = Place::By::kOwnAddress;
   // The drivers do not say whose allocation a handle names, and handles can be guessed: in a pool
   // whose programs do not trust each other, one could name another's memory. A descriptor is proof.
-  if (!session.trusted() && kind->by == Place::By::kHandle) return session.ReplyError(EPERM);
+  if (!session.trusted() && kind->by == Place::By::kHandle) return session.exchange().Error(EPERM);
   if (asked.length == 0 || asked.length > std::numeric_limits<uint64_t>::max() - asked.address) {
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   }
   auto region = std::make_shared<RemappedRegion>();
   const bool with_descriptor = kind->by == Place::By::kDescriptor;
@@ -128,10 +128,10 @@ void ImportDevice(ClientSession& session, Request& request) {
   wish.place.length = asked.length;
   wish.costs = session.memory().KeepDevice(std::move(charges));
   if (!with_descriptor) return Open(session, std::move(wish), std::move(region));
-  session.TakeDescriptor(
+  session.exchange().TakeDescriptor(
       request, {PassedKind::kDeviceMemory},
       [&session, wish = std::move(wish), region](PassedDescriptor passed) mutable {
-        if (!passed.status.ok()) return session.ReplyError(passed.status.error());
+        if (!passed.status.ok()) return session.exchange().Error(passed.status.error());
         wish.place.descriptor = std::make_shared<UniqueFd>(std::move(passed.fd));
         Open(session, std::move(wish), region);
       });

@@ -23,15 +23,17 @@ rocegw_group_reply Describe(uint32_t handle, Qpn number) {
 void CreateGroup(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_group>();
   Pd* const pd = session.objects().pds.Find(asked.pd);
-  if (pd == nullptr || asked.dispatch > ROCEGW_DISPATCH_DEPTH) return session.ReplyError(EINVAL);
+  if (pd == nullptr || asked.dispatch > ROCEGW_DISPATCH_DEPTH)
+    return session.exchange().Error(EINVAL);
   if (const int error = session.rules().CheckDrain(session.pool(), "group"))
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   // A group has a QPN, so it counts as a queue pair.
-  if (const int error = session.quota().Take(Resource::kQps)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kQps))
+    return session.exchange().Error(error);
   const auto taken = session.worker_choice().TakeQpn();
   if (!taken) {
     session.quota().Give(Resource::kQps);
-    return session.ReplyError(ENOMEM);
+    return session.exchange().Error(ENOMEM);
   }
   auto group = std::make_unique<EndpointGroup>();
   group->context = pd->context;
@@ -46,21 +48,21 @@ void CreateGroup(ClientSession& session, Request& request) {
   session.workers().Send(
       taken->worker, link,
       [&session, handle, number = taken->qpn](const worker::ControlReply& linked) {
-        if (linked.error == 0) return session.Reply(Describe(handle, number));
+        if (linked.error == 0) return session.exchange().Reply(Describe(handle, number));
         session.release().FreeGroup(handle);
-        session.ReplyError(linked.error);
+        session.exchange().Error(linked.error);
       });
 }
 
 void DestroyGroup(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const EndpointGroup* const group = session.objects().groups.Find(handle);
-  if (group == nullptr) return session.ReplyError(EINVAL);
-  if (group->users != 0) return session.ReplyError(EBUSY);
+  if (group == nullptr) return session.exchange().Error(EINVAL);
+  if (group->users != 0) return session.exchange().Error(EBUSY);
   session.workers().Send(group->worker, worker::UnlinkGroup{session.id(), group->number},
                          [&session, handle](const worker::ControlReply&) {
                            session.release().FreeGroup(handle);
-                           session.ReplyDone();
+                           session.exchange().Done();
                          });
 }
 

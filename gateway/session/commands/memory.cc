@@ -160,7 +160,7 @@ void MapDmaBuf(ClientSession& session, const rocegw_import_region& asked,
   };
   auto import = std::make_shared<Import>();
   import->descriptor = std::move(descriptor);
-  session.RunBlocking(
+  session.exchange().RunBlocking(
       [import, asked, inspect = session.options().inspect_dma_buf] {
         auto buffer = inspect(import->descriptor.get());
         import->memory = !buffer.ok()
@@ -169,12 +169,12 @@ void MapDmaBuf(ClientSession& session, const rocegw_import_region& asked,
                                                       asked.address, asked.length);
       },
       [&session, import, region] {
-        if (!import->memory.ok()) return session.ReplyError(import->memory.status().error());
+        if (!import->memory.ok()) return session.exchange().Error(import->memory.status().error());
         region->memory = *import->memory;
         const uint32_t handle =
             session.objects().regions.Add(std::make_unique<RemappedRegion>(std::move(*region)));
         session.memory().AddRegion(handle, *import->memory);
-        session.ReplyObject(handle, 0);
+        session.exchange().Object(handle, 0);
       });
 }
 
@@ -191,7 +191,7 @@ bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCost
   for (size_t i = 0; i < costs.size(); ++i) {
     const int error = session.quota().Take(costs[i].first, costs[i].second, region.charges[i]);
     if (error == 0) continue;
-    session.ReplyError(error);
+    session.exchange().Error(error);
     return false;
   }
   return true;
@@ -199,31 +199,33 @@ bool TakeRegion(ClientSession& session, RemappedRegion& region, const RegionCost
 
 void AllocPd(ClientSession& session, Request& request) {
   const uint32_t context = request.As<rocegw_alloc_pd>().context;
-  if (session.objects().contexts.Find(context) == nullptr) return session.ReplyError(EINVAL);
-  if (const int error = session.quota().Take(Resource::kPds)) return session.ReplyError(error);
+  if (session.objects().contexts.Find(context) == nullptr) return session.exchange().Error(EINVAL);
+  if (const int error = session.quota().Take(Resource::kPds))
+    return session.exchange().Error(error);
   auto pd = std::make_unique<Pd>();
   pd->context = context;
-  session.ReplyObject(session.objects().pds.Add(std::move(pd)), 0);
+  session.exchange().Object(session.objects().pds.Add(std::move(pd)), 0);
 }
 
 void DeallocPd(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Pd* const pd = session.objects().pds.Find(handle);
-  if (pd == nullptr) return session.ReplyError(EINVAL);
-  if (pd->users != 0) return session.ReplyError(EBUSY);
+  if (pd == nullptr) return session.exchange().Error(EINVAL);
+  if (pd->users != 0) return session.exchange().Error(EBUSY);
   session.release().FreePd(handle);
-  session.ReplyDone();
+  session.exchange().Done();
 }
 
 void RegMr(ClientSession& session, Request& request) {
   const Wish wish(request.As<rocegw_reg_mr>());
   Objects& objects = session.objects();
   Place place;
-  if (const int error = Find(session, wish, place)) return session.ReplyError(error);
-  if (const int error = session.quota().Take(Resource::kMrs)) return session.ReplyError(error);
+  if (const int error = Find(session, wish, place)) return session.exchange().Error(error);
+  if (const int error = session.quota().Take(Resource::kMrs))
+    return session.exchange().Error(error);
   if (const int error = session.quota().Take(Resource::kRegisteredBytes, place.charged)) {
     session.quota().Give(Resource::kMrs);
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   }
   auto added = std::make_unique<Mr>();
   Mr& mr = *added;
@@ -232,12 +234,13 @@ void RegMr(ClientSession& session, Request& request) {
   const uint32_t handle = objects.mrs.Add(std::move(added));
   const verbs::RegionConfig config = RegionConfigOf(session, handle, mr);
   const rocegw_mr_reply reply = ReplyFor(session, place, config);
-  session.workers().Broadcast(
-      [&](WorkerIndex) { return worker::LinkRegion{config}; },
-      [&session, handle, reply](const worker::ControlReply& linked) {
-        if (linked.error == 0) return session.Reply(reply);
-        DropMr(session, handle, [&session, error = linked.error] { session.ReplyError(error); });
-      });
+  session.workers().Broadcast([&](WorkerIndex) { return worker::LinkRegion{config}; },
+                              [&session, handle, reply](const worker::ControlReply& linked) {
+                                if (linked.error == 0) return session.exchange().Reply(reply);
+                                DropMr(session, handle, [&session, error = linked.error] {
+                                  session.exchange().Error(error);
+                                });
+                              });
 }
 
 void ReregMr(ClientSession& session, Request& request) {
@@ -245,17 +248,17 @@ void ReregMr(ClientSession& session, Request& request) {
   const Wish wish(asked);
   Objects& objects = session.objects();
   Mr* const mr = objects.mrs.Find(asked.mr);
-  if (mr == nullptr) return session.ReplyError(EINVAL);
+  if (mr == nullptr) return session.exchange().Error(EINVAL);
   Place place;
-  if (const int error = Find(session, wish, place)) return session.ReplyError(error);
-  if (place.pd->context != mr->context) return session.ReplyError(EINVAL);
+  if (const int error = Find(session, wish, place)) return session.exchange().Error(error);
+  if (place.pd->context != mr->context) return session.exchange().Error(EINVAL);
   const uint64_t more = place.charged > mr->charged ? place.charged - mr->charged : 0;
   const uint64_t less = mr->charged > place.charged ? mr->charged - place.charged : 0;
   if (const int error = session.quota().Take(Resource::kRegisteredBytes, more))
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   if (mr->windows != nullptr && !mr->windows->Close()) {
     session.quota().Give(Resource::kRegisteredBytes, more);
-    return session.ReplyError(EBUSY);
+    return session.exchange().Error(EBUSY);
   }
   session.quota().Give(Resource::kRegisteredBytes, less);
   --objects.pds.Find(mr->pd)->users;
@@ -267,22 +270,22 @@ void ReregMr(ClientSession& session, Request& request) {
   const rocegw_mr_reply reply = ReplyFor(session, place, config);
   session.workers().Broadcast([&](WorkerIndex) { return worker::RelinkRegion{config}; },
                               [&session, reply, windows](const worker::ControlReply& relinked) {
-                                if (relinked.error == 0) return session.Reply(reply);
-                                session.ReplyError(relinked.error);
+                                if (relinked.error == 0) return session.exchange().Reply(reply);
+                                session.exchange().Error(relinked.error);
                               });
 }
 
 void DeregMr(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Mr* const mr = session.objects().mrs.Find(handle);
-  if (mr == nullptr) return session.ReplyError(EINVAL);
-  if (mr->windows != nullptr && !mr->windows->Close()) return session.ReplyError(EBUSY);
-  DropMr(session, handle, [&session] { session.ReplyDone(); });
+  if (mr == nullptr) return session.exchange().Error(EINVAL);
+  if (mr->windows != nullptr && !mr->windows->Close()) return session.exchange().Error(EBUSY);
+  DropMr(session, handle, [&session] { session.exchange().Done(); });
 }
 
 void CreateRegion(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_region>();
-  if (!session.pool().settings().remap_allowed) return session.ReplyError(EPERM);
+  if (!session.pool().settings().remap_allowed) return session.exchange().Error(EPERM);
   auto region = std::make_unique<RemappedRegion>();
   const bool taken = TakeRegion(session, *region,
                                 {{{Resource::kRegisteredBytes, asked.length},
@@ -291,11 +294,11 @@ void CreateRegion(ClientSession& session, Request& request) {
                                   {Resource::kHeapBytes, kHeapOfRegion}}});
   if (!taken) return;
   auto memory = memory::Region::Create(asked.address, asked.length);
-  if (!memory.ok()) return session.ReplyError(memory.status().error());
+  if (!memory.ok()) return session.exchange().Error(memory.status().error());
   region->memory = *memory;
   const uint32_t handle = session.objects().regions.Add(std::move(region));
   session.memory().AddRegion(handle, *memory);
-  session.ReplyObject(handle, 0, (*memory)->fd());
+  session.exchange().Object(handle, 0, (*memory)->fd());
 }
 
 void ImportRegion(ClientSession& session, Request& request) {
@@ -308,21 +311,21 @@ void ImportRegion(ClientSession& session, Request& request) {
         {Resource::kDescriptors, kDescriptorsOfPart},
         {Resource::kHeapBytes, kHeapOfRegion + asked.length / kBytesPerByteOfPageTables}}});
   if (!taken) return;
-  session.TakeDescriptor(request, {PassedKind::kDmaBuf},
-                         [&session, asked, region](PassedDescriptor passed) {
-                           if (!passed.status.ok())
-                             return session.ReplyError(passed.status.error());
-                           MapDmaBuf(session, asked, region, std::move(passed.fd));
-                         });
+  session.exchange().TakeDescriptor(request, {PassedKind::kDmaBuf},
+                                    [&session, asked, region](PassedDescriptor passed) {
+                                      if (!passed.status.ok())
+                                        return session.exchange().Error(passed.status.error());
+                                      MapDmaBuf(session, asked, region, std::move(passed.fd));
+                                    });
 }
 
 void DestroyRegion(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const RemappedRegion* const region = session.objects().regions.Find(handle);
-  if (region == nullptr) return session.ReplyError(EINVAL);
-  if (region->users != 0) return session.ReplyError(EBUSY);
+  if (region == nullptr) return session.exchange().Error(EINVAL);
+  if (region->users != 0) return session.exchange().Error(EBUSY);
   session.release().FreeRegion(handle);
-  session.ReplyDone();
+  session.exchange().Done();
 }
 
 }  // namespace rocegw::session

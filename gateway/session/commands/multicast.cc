@@ -65,7 +65,7 @@ void TellWorkers(ClientSession& session, const Attachment& what, bool attached) 
       [&](WorkerIndex) {
         return worker::Multicast{session.id(), what.device, what.group, what.qp->qpn, attached};
       },
-      [&session](const worker::ControlReply& told) { session.Answer(told.error); });
+      [&session](const worker::ControlReply& told) { session.exchange().Answer(told.error); });
 }
 
 }  // namespace
@@ -74,17 +74,17 @@ void AttachMulticast(ClientSession& session, Request& request) {
   const Attachment wanted = Read(session, request);
   auto& attached = session.objects().multicast;
   if (wanted.qp == nullptr || wanted.qp->type != verbs::QpType::kUd || !wanted.group.IsMulticast())
-    return session.ReplyError(EINVAL);
-  if (attached.contains({wanted.handle, wanted.group})) return session.ReplyDone();
+    return session.exchange().Error(EINVAL);
+  if (attached.contains({wanted.handle, wanted.group})) return session.exchange().Done();
   const uint32_t most = session.options().device.max_multicast;
   if (attached.size() >= most) return session.ReplyBound("multicast attachments", most);
   if (const int error = session.rules().CheckPeer(session.pool(), wanted.group))
-    return session.ReplyError(error);
-  if (const int error = CheckShare(session, wanted)) return session.ReplyError(error);
+    return session.exchange().Error(error);
+  if (const int error = CheckShare(session, wanted)) return session.exchange().Error(error);
   const Status heard = session.multicast_groups().Add(CountedAs(session, wanted));
   if (!heard.ok()) {
     TellPortRefused(session, heard);
-    return session.ReplyError(heard.error());
+    return session.exchange().Error(heard.error());
   }
   attached.insert({wanted.handle, wanted.group});
   TellWorkers(session, wanted, true);
@@ -93,7 +93,7 @@ void AttachMulticast(ClientSession& session, Request& request) {
 void DetachMulticast(ClientSession& session, Request& request) {
   const Attachment known = Read(session, request);
   if (session.objects().multicast.erase({known.handle, known.group}) == 0)
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   session.multicast_groups().Remove(CountedAs(session, known));
   TellWorkers(session, known, false);
 }

@@ -33,10 +33,11 @@ void DropPeer(ClientSession& session, uint32_t handle, std::function<void()> don
 void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
               const verbs::QpAttributes& attributes, const cm::DataPath& path) {
   Pd* const pd = session.objects().pds.Find(asked.pd);
-  if (pd == nullptr) return session.ReplyError(EINVAL);
+  if (pd == nullptr) return session.exchange().Error(EINVAL);
   const bool endpoints = path.channel && (path.channel->features & wire::kOptionEndpoints) != 0;
-  if (!endpoints) return session.ReplyError(EHOSTUNREACH);
-  if (const int error = session.quota().Take(Resource::kAhs)) return session.ReplyError(error);
+  if (!endpoints) return session.exchange().Error(EHOSTUNREACH);
+  if (const int error = session.quota().Take(Resource::kAhs))
+    return session.exchange().Error(error);
   auto peer = std::make_unique<EndpointPeer>();
   peer->context = pd->context;
   peer->pd = asked.pd;
@@ -49,22 +50,23 @@ void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
   const transport::Peer known = peer->linked;
   const uint32_t handle = session.objects().peers.Add(std::move(peer));
   const worker::LinkPeer link{session.id(), handle, known};
-  session.workers().Broadcast(
-      [&](WorkerIndex) { return link; },
-      [&session, handle](const worker::ControlReply& linked) {
-        if (linked.error == 0) return session.ReplyObject(handle, 0);
-        DropPeer(session, handle, [&session, error = linked.error] { session.ReplyError(error); });
-      });
+  session.workers().Broadcast([&](WorkerIndex) { return link; },
+                              [&session, handle](const worker::ControlReply& linked) {
+                                if (linked.error == 0) return session.exchange().Object(handle, 0);
+                                DropPeer(session, handle, [&session, error = linked.error] {
+                                  session.exchange().Error(error);
+                                });
+                              });
 }
 
 void FindPeer(ClientSession& session, const rocegw_create_peer& asked,
               const verbs::QpAttributes& attributes, TimePoint give_up) {
   session.cm().WithDataPath(attributes.path, attributes.dest_qpn, UINT32_MAX,
                             [&session, asked, attributes, give_up](const cm::DataPath& chosen) {
-                              if (session.ending()) return session.ReplyError(ESHUTDOWN);
+                              if (session.ending()) return session.exchange().Error(ESHUTDOWN);
                               const wire::Gid& peer = attributes.path.destination;
                               if (const int error = session.rules().CheckPeer(session.pool(), peer))
-                                return session.ReplyError(error);
+                                return session.exchange().Error(error);
                               if (!chosen.silent || ControlLoop::Now() >= give_up)
                                 return LinkPeer(session, asked, attributes, chosen);
                               session.cm().ForgetPeer(peer);
@@ -78,23 +80,23 @@ void CreatePeer(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_peer>();
   const Pd* const pd = session.objects().pds.Find(asked.pd);
   if (pd == nullptr || asked.qpn <= kGsiQpn.value || asked.qpn >= kMulticastQpn.value)
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   const uint32_t index = session.objects().contexts.Find(pd->context)->device;
   rocegw_qp_attr attr{};
   attr.av = asked.av;
   attr.dest_qpn = asked.qpn;
   auto attributes = FromClient(attr, kPeerMask, session.devices().SeenBy(session.pool())[index],
                                session.options().device, Qpn{asked.qpn});
-  if (!attributes.ok()) return session.ReplyError(attributes.status().error());
+  if (!attributes.ok()) return session.exchange().Error(attributes.status().error());
   if (const int error = session.rules().CheckPeer(session.pool(), attributes->path.destination))
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   FindPeer(session, asked, *attributes, ControlLoop::Now() + kPatience);
 }
 
 void DestroyPeer(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
-  if (session.objects().peers.Find(handle) == nullptr) return session.ReplyError(EINVAL);
-  DropPeer(session, handle, [&session] { session.ReplyDone(); });
+  if (session.objects().peers.Find(handle) == nullptr) return session.exchange().Error(EINVAL);
+  DropPeer(session, handle, [&session] { session.exchange().Done(); });
 }
 
 }  // namespace rocegw::session

@@ -279,7 +279,7 @@ void ReplyEce(ClientSession& session, const Qp& qp) {
   rocegw_ece_reply reply{};
   reply.vendor_id = session.options().gateways.vendor_id;
   reply.options = offered & qp.ece_allowed;
-  session.Reply(reply);
+  session.exchange().Reply(reply);
 }
 
 }  // namespace
@@ -299,12 +299,12 @@ void CreateQp(ClientSession& session, Request& request) {
       (asked.srq != 0 && (srq == nullptr || srq->context != pd->context || srq->xrcd != 0)) ||
       (asked.cm_id != 0 && (id == nullptr || asked.type != ROCEGW_QPT_RC)) ||
       !Valid(asked, session.options().device) || !MayJoin(group, asked)) {
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   }
   if (const int error = session.rules().CheckDrain(session.pool(), "queue pair"))
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   auto made = MakeQp(session, asked, {pd, send_cq, recv_cq, srq, group});
-  if (!made.ok()) return session.ReplyError(made.status().error());
+  if (!made.ok()) return session.exchange().Error(made.status().error());
   std::unique_ptr<Qp> qp = std::move(*made);
   ++pd->users;
   ++send_cq->users;
@@ -322,10 +322,10 @@ void CreateQp(ClientSession& session, Request& request) {
   session.captures().QpAdded(session.pool().name(), kept.qpn);
   const worker::LinkQp link{QpConfigOf(session, reply.handle, kept)};
   const auto finish = [&session, reply](int error) {
-    if (error == 0) return session.Reply(reply);
+    if (error == 0) return session.exchange().Reply(reply);
     session.CountSetUp(0, false);
     session.release().DropQp(reply.handle,
-                             [&session, error](uint32_t) { session.ReplyError(error); });
+                             [&session, error](uint32_t) { session.exchange().Error(error); });
   };
   // Its completion queues exist, so no worker can refuse it; shared objects need an answer.
   const bool plain = srq == nullptr && group == nullptr;
@@ -342,19 +342,20 @@ void CreateQp(ClientSession& session, Request& request) {
 }
 
 void ModifyQp(ClientSession& session, Request& request) {
-  MoveQp(session, request.As<rocegw_modify_qp>(), [&session](int error) { session.Answer(error); });
+  MoveQp(session, request.As<rocegw_modify_qp>(),
+         [&session](int error) { session.exchange().Answer(error); });
 }
 
 void QueryEce(ClientSession& session, Request& request) {
   const Qp* const qp = session.objects().qps.Find(request.As<rocegw_object_request>().handle);
-  qp == nullptr ? session.ReplyError(EINVAL) : ReplyEce(session, *qp);
+  qp == nullptr ? session.exchange().Error(EINVAL) : ReplyEce(session, *qp);
 }
 
 void SetEce(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_set_ece>();
   Qp* const qp = session.objects().qps.Find(asked.qp);
   if (qp == nullptr || asked.vendor_id != session.options().gateways.vendor_id)
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   qp->ece_allowed = asked.options;
   ReplyEce(session, *qp);
 }
@@ -362,34 +363,36 @@ void SetEce(ClientSession& session, Request& request) {
 void QueryQp(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Qp* const qp = session.objects().qps.Find(handle);
-  if (qp == nullptr) return session.ReplyError(EINVAL);
-  session.workers().Send(qp->worker,
-                         worker::QueryQp{session.objects().LinkedAs(session.id(), *qp), qp->qpn},
-                         [&session, handle](const worker::ControlReply& answer) {
-                           if (answer.error != 0 || answer.qps.empty()) {
-                             return session.ReplyError(answer.error != 0 ? answer.error : EINVAL);
-                           }
-                           const Qp& known = *session.objects().qps.Find(handle);
-                           rocegw_query_qp_reply reply{};
-                           reply.attr = ToClient(answer.qps.front().attributes);
-                           reply.max_send_wr = known.sq_entries;
-                           reply.max_recv_wr = known.rq_entries;
-                           reply.max_send_sge = known.max_send_sge;
-                           reply.max_recv_sge = known.max_recv_sge;
-                           reply.max_inline = known.max_inline;
-                           reply.path = PathOf(known, answer.qps.front());
-                           reply.fetch_operate = answer.qps.front().fetch_operates ? 1 : 0;
-                           session.Reply(reply);
-                         });
+  if (qp == nullptr) return session.exchange().Error(EINVAL);
+  session.workers().Send(
+      qp->worker, worker::QueryQp{session.objects().LinkedAs(session.id(), *qp), qp->qpn},
+      [&session, handle](const worker::ControlReply& answer) {
+        if (answer.error != 0 || answer.qps.empty()) {
+          return session.exchange().Error(answer.error != 0 ? answer.error : EINVAL);
+        }
+        const Qp& known = *session.objects().qps.Find(handle);
+        rocegw_query_qp_reply reply{};
+        reply.attr = ToClient(answer.qps.front().attributes);
+        reply.max_send_wr = known.sq_entries;
+        reply.max_recv_wr = known.rq_entries;
+        reply.max_send_sge = known.max_send_sge;
+        reply.max_recv_sge = known.max_recv_sge;
+        reply.max_inline = known.max_inline;
+        reply.path = PathOf(known, answer.qps.front());
+        reply.fetch_operate = answer.qps.front().fetch_operates ? 1 : 0;
+        session.exchange().Reply(reply);
+      });
 }
 
 void DestroyQp(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
-  if (session.objects().qps.Find(handle) == nullptr) return session.ReplyError(EINVAL);
+  if (session.objects().qps.Find(handle) == nullptr) return session.exchange().Error(EINVAL);
   const auto& multicast = session.objects().multicast;
   const auto attached = multicast.lower_bound({handle, wire::Gid{}});
-  if (attached != multicast.end() && attached->first == handle) return session.ReplyError(EBUSY);
-  session.release().DropQp(handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
+  if (attached != multicast.end() && attached->first == handle)
+    return session.exchange().Error(EBUSY);
+  session.release().DropQp(handle,
+                           [&session](uint32_t events) { session.exchange().Object(0, events); });
 }
 
 }  // namespace rocegw::session

@@ -128,14 +128,15 @@ void CreateSrq(ClientSession& session, Request& request) {
   const bool xrc = asked.xrcd != 0;
   if (xrc && (pd == nullptr || xrcd == nullptr || cq == nullptr || xrcd->context != pd->context ||
               cq->context != pd->context))
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   if (pd == nullptr || (!xrc && asked.cq != 0) || asked.max_wr == 0 ||
       asked.max_wr > bounds.max_qp_wr || asked.max_sge > bounds.max_sge ||
       asked.limit > asked.max_wr)
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   if (const int error = session.rules().CheckDrain(session.pool(), "shared receive queue"))
-    return session.ReplyError(error);
-  if (const int error = session.quota().Take(Resource::kSrqs)) return session.ReplyError(error);
+    return session.exchange().Error(error);
+  if (const int error = session.quota().Take(Resource::kSrqs))
+    return session.exchange().Error(error);
 
   auto srq = std::make_unique<Srq>();
   srq->context = pd->context;
@@ -150,13 +151,13 @@ void CreateSrq(ClientSession& session, Request& request) {
   if (const int error = session.quota().Take(Resource::kHeapBytes,
                                              HeapOf(srq->entries, srq->max_sge), srq->heap)) {
     session.quota().Give(Resource::kSrqs);
-    return session.ReplyError(error);
+    return session.exchange().Error(error);
   }
   if (xrc) srq->number = session.xrc_domains().TakeNumber();
   if ((xrc && srq->number == 0) || !AllocateSrq(session, *srq)) {
     session.xrc_domains().GiveNumber(srq->number);
     session.quota().Give(Resource::kSrqs);
-    return session.ReplyError(ENOMEM);
+    return session.exchange().Error(ENOMEM);
   }
   ++pd->users;
   if (xrc) {
@@ -172,9 +173,9 @@ void CreateSrq(ClientSession& session, Request& request) {
   config.limit = asked.limit;
   session.workers().Send(
       worker, worker::LinkSrq{config}, [&session, reply](const worker::ControlReply& linked) {
-        if (linked.error == 0) return session.Reply(reply);
+        if (linked.error == 0) return session.exchange().Reply(reply);
         DropSrq(session, reply.handle,
-                [&session, error = linked.error](uint32_t) { session.ReplyError(error); });
+                [&session, error = linked.error](uint32_t) { session.exchange().Error(error); });
       });
 }
 
@@ -187,16 +188,16 @@ void ModifySrq(ClientSession& session, Request& request) {
   if (srq == nullptr || asked.mask == 0 ||
       (asked.mask & ~(ROCEGW_SRQ_MAX_WR | ROCEGW_SRQ_LIMIT)) != 0 ||
       (resizes && (asked.max_wr == 0 || asked.max_wr > bound))) {
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   }
   const uint32_t capacity = resizes ? std::bit_ceil(asked.max_wr) : srq->capacity;
-  if (arms && asked.limit > capacity) return session.ReplyError(EINVAL);
+  if (arms && asked.limit > capacity) return session.exchange().Error(EINVAL);
   const auto answer = [&session, handle = asked.srq, resizes](int error) {
-    if (error != 0) return session.ReplyError(error);
-    if (!resizes) return session.ReplyDone();
+    if (error != 0) return session.exchange().Error(error);
+    if (!resizes) return session.exchange().Done();
     rocegw_srq_reply reply = Describe(*session.objects().srqs.Find(handle));
     reply.handle = handle;
-    session.Reply(reply);
+    session.exchange().Reply(reply);
   };
   Resize(session, asked.srq, capacity,
          [&session, handle = asked.srq, limit = asked.limit, arms, answer](int error) {
@@ -208,25 +209,25 @@ void ModifySrq(ClientSession& session, Request& request) {
 void QuerySrq(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Srq* const srq = session.objects().srqs.Find(handle);
-  if (srq == nullptr) return session.ReplyError(EINVAL);
+  if (srq == nullptr) return session.exchange().Error(EINVAL);
   session.workers().Send(srq->worker, worker::QuerySrq{session.id(), handle},
                          [&session, handle](const worker::ControlReply& answer) {
-                           if (answer.error != 0) return session.ReplyError(answer.error);
+                           if (answer.error != 0) return session.exchange().Error(answer.error);
                            const Srq& known = *session.objects().srqs.Find(handle);
                            rocegw_query_srq_reply reply{};
                            reply.max_wr = known.capacity;
                            reply.max_sge = known.max_sge;
                            reply.limit = answer.srq_limit;
-                           session.Reply(reply);
+                           session.exchange().Reply(reply);
                          });
 }
 
 void DestroySrq(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   const Srq* const srq = session.objects().srqs.Find(handle);
-  if (srq == nullptr) return session.ReplyError(EINVAL);
-  if (srq->users != 0) return session.ReplyError(EBUSY);
-  DropSrq(session, handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
+  if (srq == nullptr) return session.exchange().Error(EINVAL);
+  if (srq->users != 0) return session.exchange().Error(EBUSY);
+  DropSrq(session, handle, [&session](uint32_t events) { session.exchange().Object(0, events); });
 }
 
 }  // namespace rocegw::session

@@ -27,8 +27,9 @@ void AllocMw(ClientSession& session, Request& request) {
   Pd* const pd = session.objects().pds.Find(asked.pd);
   const bool first = asked.type == static_cast<uint32_t>(verbs::MwType::kType1);
   const bool second = asked.type == static_cast<uint32_t>(verbs::MwType::kType2);
-  if (pd == nullptr || (!first && !second)) return session.ReplyError(EINVAL);
-  if (const int error = session.quota().Take(Resource::kMrs)) return session.ReplyError(error);
+  if (pd == nullptr || (!first && !second)) return session.exchange().Error(EINVAL);
+  if (const int error = session.quota().Take(Resource::kMrs))
+    return session.exchange().Error(error);
   auto mw = std::make_unique<Mw>();
   mw->context = pd->context;
   mw->pd = asked.pd;
@@ -47,16 +48,16 @@ void AllocMw(ClientSession& session, Request& request) {
         return worker::LinkWindow{session.id(), name, window};
       },
       [&session, reply](const worker::ControlReply& linked) {
-        if (linked.error == 0) return session.Reply(reply);
+        if (linked.error == 0) return session.exchange().Reply(reply);
         DropMw(session, reply.handle,
-               [&session, error = linked.error] { session.ReplyError(error); });
+               [&session, error = linked.error] { session.exchange().Error(error); });
       });
 }
 
 void DeallocMw(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
-  if (session.objects().mws.Find(handle) == nullptr) return session.ReplyError(EINVAL);
-  DropMw(session, handle, [&session] { session.ReplyDone(); });
+  if (session.objects().mws.Find(handle) == nullptr) return session.exchange().Error(EINVAL);
+  DropMw(session, handle, [&session] { session.exchange().Done(); });
 }
 
 }  // namespace rocegw::session

@@ -42,26 +42,27 @@ rocegw_qp_reply Describe(const Qp& qp, uint32_t handle) {
 
 void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescriptor file) {
   const Context* const context = session.objects().contexts.Find(asked.context);
-  if (const int error = session.quota().Take(Resource::kPds)) return session.ReplyError(error);
+  if (const int error = session.quota().Take(Resource::kPds))
+    return session.exchange().Error(error);
   ClientFd named;
-  if (file.fd.valid()) named = ClientFd(std::move(file.fd), session.call_queue());
+  if (file.fd.valid()) named = ClientFd(std::move(file.fd), session.exchange().call_queue());
   auto opened = session.xrc_domains().Open(
       {&session.pool(), context->device, std::move(named), {file.device, file.inode}, asked.flags},
       session.worker_choice().Next());
   if (!opened.ok()) {
     session.quota().Give(Resource::kPds);
-    return session.ReplyError(opened.status().error());
+    return session.exchange().Error(opened.status().error());
   }
   auto xrcd = std::make_unique<Xrcd>();
   xrcd->context = asked.context;
   xrcd->domain = opened->domain;
   const uint32_t handle = session.objects().xrcds.Add(std::move(xrcd));
-  if (!opened->made) return session.ReplyObject(handle, 0);
+  if (!opened->made) return session.exchange().Object(handle, 0);
   XrcDomain& domain = *opened->domain;
   domain.slot = session.slot();
   session.workers().Send(
       domain.worker, LinkOf(domain),
-      [&session, handle](const worker::ControlReply&) { session.ReplyObject(handle, 0); });
+      [&session, handle](const worker::ControlReply&) { session.exchange().Object(handle, 0); });
 }
 
 }  // namespace
@@ -70,22 +71,24 @@ void OpenXrcd(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_open_xrcd>();
   if (session.objects().contexts.Find(asked.context) == nullptr ||
       (asked.flags & ~(ROCEGW_XRCD_CREATE | ROCEGW_XRCD_EXCLUSIVE)) != 0)
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   if (asked.named == 0) return Open(session, asked, {});
-  session.TakeDescriptor(request, {PassedKind::kFile}, [&session, asked](PassedDescriptor file) {
-    if (!file.status.ok()) return session.ReplyError(file.status.error());
-    Open(session, asked, std::move(file));
-  });
+  session.exchange().TakeDescriptor(request, {PassedKind::kFile},
+                                    [&session, asked](PassedDescriptor file) {
+                                      if (!file.status.ok())
+                                        return session.exchange().Error(file.status.error());
+                                      Open(session, asked, std::move(file));
+                                    });
 }
 
 void CloseXrcd(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   Xrcd* const xrcd = session.objects().xrcds.Find(handle);
-  if (xrcd == nullptr) return session.ReplyError(EINVAL);
-  if (xrcd->users != 0) return session.ReplyError(EBUSY);
+  if (xrcd == nullptr) return session.exchange().Error(EINVAL);
+  if (xrcd->users != 0) return session.exchange().Error(EBUSY);
   session.release().LeaveXrcd(*xrcd, [&session, handle] {
     session.release().FreeXrcd(handle);
-    session.ReplyObject(0, 0);
+    session.exchange().Object(0, 0);
   });
 }
 
@@ -93,16 +96,17 @@ void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
   Xrcd* const xrcd = session.objects().xrcds.Find(asked.xrcd);
   if (xrcd == nullptr || asked.srq != 0 || asked.group != 0 || asked.cm_id != 0 ||
       asked.service_mode != 0 || asked.any_completion_order != 0) {
-    return session.ReplyError(EINVAL);
+    return session.exchange().Error(EINVAL);
   }
   if (const int error = session.rules().CheckDrain(session.pool(), "queue pair"))
-    return session.ReplyError(error);
-  if (const int error = session.quota().Take(Resource::kQps)) return session.ReplyError(error);
+    return session.exchange().Error(error);
+  if (const int error = session.quota().Take(Resource::kQps))
+    return session.exchange().Error(error);
   XrcDomain& domain = *xrcd->domain;
   const auto taken = session.worker_choice().TakeQpn(domain.worker);
   if (!taken.has_value()) {
     session.quota().Give(Resource::kQps);
-    return session.ReplyError(ENOMEM);
+    return session.exchange().Error(ENOMEM);
   }
   XrcTarget& target =
       *domain.targets.emplace(taken->qpn.value, std::make_unique<XrcTarget>()).first->second;
@@ -113,9 +117,9 @@ void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
   session.workers().Send(
       domain.worker, worker::LinkQp{XrcTargetConfigOf(session, qp.qpn, domain, target)},
       [&session, reply = Describe(qp, handle)](const worker::ControlReply& linked) {
-        if (linked.error == 0) return session.Reply(reply);
+        if (linked.error == 0) return session.exchange().Reply(reply);
         session.release().DropQp(reply.handle, [&session, error = linked.error](uint32_t) {
-          session.ReplyError(error);
+          session.exchange().Error(error);
         });
       });
 }
@@ -124,10 +128,11 @@ void OpenQp(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_open_qp>();
   const Xrcd* const xrcd = session.objects().xrcds.Find(asked.xrcd);
   if (xrcd == nullptr || !xrcd->domain->targets.contains(asked.qpn))
-    return session.ReplyError(EINVAL);
-  if (const int error = session.quota().Take(Resource::kQps)) return session.ReplyError(error);
+    return session.exchange().Error(EINVAL);
+  if (const int error = session.quota().Take(Resource::kQps))
+    return session.exchange().Error(error);
   const uint32_t handle = AddOpener(session, asked.xrcd, Qpn{asked.qpn}, asked.cookie);
-  session.Reply(Describe(*session.objects().qps.Find(handle), handle));
+  session.exchange().Reply(Describe(*session.objects().qps.Find(handle), handle));
 }
 
 }  // namespace rocegw::session

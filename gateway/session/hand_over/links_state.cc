@@ -9,7 +9,7 @@
 #include "gateway/session/objects/session_quota.h"
 #include "gateway/session/services.h"
 #include "gateway/session/session_segment.h"
-#include "gateway/session/worker_links.h"
+#include "gateway/session/workers/worker_links.h"
 
 namespace rocegw::session {
 

@@ -100,7 +100,7 @@ class ObjectsInTransit {
   }
   std::unique_ptr<EventChannel> MakeChannel(char kind, uint32_t handle) {
     return std::make_unique<EventChannel>(
-        session_.loop(), session_.event_backlog(),
+        session_.loop(), session_.event_limits().backlog(),
         Take(FdKind::kEvents, EventsName(session_.id(), kind, handle)));
   }
 
@@ -185,7 +185,8 @@ class ObjectsInTransit {
     pool = &session_.pool();
     slot = session_.slots().Of(*pool, path, limits);
     if (is_named && session_.xrc_domains().Find(id) == nullptr)
-      file = ClientFd(Take(FdKind::kXrcFile, std::to_string(id.value)), session_.call_queue());
+      file = ClientFd(Take(FdKind::kXrcFile, std::to_string(id.value)),
+                      session_.exchange().call_queue());
     known = session_.xrc_domains().Adopt(std::move(fresh));
     state_.Require(known != nullptr, "XRC domain differs");
   }

@@ -35,10 +35,10 @@ void PoolRules::HandOver(StateStream& state, tenant::Pool& pool, Resource resour
 }
 
 const char* ClientSession::Unsettled() const {
-  if (!greeted_) return "is attaching";
+  if (!greeted()) return "is attaching";
   if (ending_) return "is ending";
-  if (busy() || blocking_ != 0) return "has a request in progress";
-  return call_queue_->held() != 0 ? "has a call in progress" : nullptr;
+  if (!exchange_.settled()) return "has a request in progress";
+  return exchange_.call_queue()->held() != 0 ? "has a call in progress" : nullptr;
 }
 
 const char* ClientSession::NotHandedOver(uint16_t version) const {
@@ -65,19 +65,17 @@ void ClientSession::Offer(OfferedFds& fds) const {
 
 void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   const StateRecord record(state, StateKind::kSession);
-  auto& [ready_call, ended_call, id, services, cm, captures, quota, trusted, peer, sink, call_queue,
-         receiver, blocking, dropping, attached_ns, greeted, library_minor, link_error, ending,
-         ended, pending, counted, end_waits, reserve, segment, event_backlog, objects,
+  auto& [ended_call, id, services, cm, captures, quota, trusted, peer, sink, exchange, attached_ns,
+         library_minor, link_error, ending, ended, counted, reserve, segment, event_limits, objects,
          client_memory, links, async_events, release] = *this;
   // Links, and what the owner hands over.
-  (void)ready_call, (void)ended_call, (void)id, (void)services, (void)cm, (void)captures;
+  (void)ended_call, (void)id, (void)services, (void)cm, (void)captures;
   (void)quota, (void)peer, (void)async_events, (void)release;
-  (void)sink, (void)call_queue, (void)receiver, (void)reserve, (void)link_error;
+  (void)sink, (void)reserve, (void)link_error;
   // No request is in progress.
-  (void)blocking, (void)dropping, (void)ending, (void)ended, (void)pending, (void)counted;
-  (void)end_waits;
+  (void)ending, (void)ended, (void)counted;
   // Parts of the functions below.
-  (void)segment, (void)event_backlog, (void)objects, (void)client_memory;
+  (void)segment, (void)event_limits, (void)objects, (void)client_memory;
   if (!state.reading()) {
     const char* const unsettled = Unsettled();
     state.Require(unsettled == nullptr && NotHandedOver(record.version()) == nullptr,
@@ -85,7 +83,7 @@ void ClientSession::HandOver(StateStream& state, InheritedFds* inherited) {
   }
   state(attached_ns, library_minor);
   state.Require(state.Carry(trusted) == trusted, "trust in a pool changed");
-  greeted = true;
+  exchange.SetGreeted();
   HandOverMemory(state, inherited);
   if (state.ok()) links.HandOver(state, inherited, !trusted);
   if (state.ok()) HandOverObjects(state, *this, record.version(), inherited);

@@ -14,10 +14,6 @@
 
 namespace rocegw::session {
 
-Join JoinThen(std::function<void()> done) {
-  return {nullptr, [done = std::move(done)](void*) { done(); }};
-}
-
 bool ObjectRelease::LetGoOfTarget(uint32_t handle) {
   Qp& qp = *to_.objects.qps.Find(handle);
   auto& targets = to_.objects.xrcds.Find(qp.xrcd)->domain->targets;

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "gateway/base/ids.h"
+#include "gateway/session/objects/join.h"
 #include "gateway/session/objects/objects.h"
 
 namespace rocegw::session {
@@ -21,11 +22,6 @@ class ReadyReserve;
 class SessionQuota;
 class SessionSegment;
 struct Services;
-
-// Released when the last copy is destroyed.
-using Join = std::shared_ptr<void>;
-// Returns a handle; `done` runs when all copies of it are destroyed, at once if none was made.
-Join JoinThen(std::function<void()> done);
 
 class ObjectRelease {
  public:

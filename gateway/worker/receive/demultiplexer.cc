@@ -160,7 +160,7 @@ DropReason Demultiplexer::ToMember(Qpn member, uint32_t device, const wire::RxPa
 DropReason Demultiplexer::ToChannel(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
   channel::Delivery delivery;
   const DropReason reason = uses_.channels.OnPacket(device, packet, now, delivery);
-  // What a stranger may ask for costs more than what is dropped.
+  // An opening that is answered costs more than one that is dropped.
   if (packet.headers.bth.opcode == wire::Opcode::kChannelControl && !packet.verified &&
       reason == DropReason::kNone)
     uses_.flood.OnStray(packet.meta.source, port::FloodKind::kOther);

@@ -192,9 +192,9 @@ void HostileWorld::SendMessages() {
 
 void HostileWorld::JudgeBounds() {
   left_.server->attach().ForEach([this](session::ClientSession& session) {
-    const size_t waiting = session.event_backlog().waiting;
+    const size_t waiting = session.event_limits().backlog().waiting;
     figures_.most_events = std::max<uint64_t>(figures_.most_events, waiting);
-    Require(waiting <= session.MostEventsAhead() + kEventsOfARequest,
+    Require(waiting <= session.event_limits().MostAhead() + kEventsOfARequest,
             std::to_string(waiting) + " events wait to be read");
   });
   const uint64_t charged =

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
-#include "gateway/memory/direct_copy.h"
 #include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::sim {
@@ -35,42 +33,6 @@ void Must(const worker::ControlReply& reply, const char* what) {
 
 }  // namespace
 
-size_t Host::Memory::Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts& counts) {
-  for (size_t i = 0; i < ops.size(); ++i) {
-    memory::MemoryOp& op = ops[i];
-    if (op.address < kBase || op.address - kBase > bytes_.size() ||
-        op.length > bytes_.size() - (op.address - kBase)) {
-      return i;
-    }
-    uint8_t* at = bytes_.data() + (op.address - kBase);
-    ++counts.cross_operations;
-    counts.cross_bytes += op.length;
-    switch (op.kind) {
-      case memory::OpKind::kRead:
-        std::memcpy(op.buffer, at, op.length);
-        break;
-      case memory::OpKind::kWrite:
-        std::memcpy(at, op.buffer, op.length);
-        break;
-      case memory::OpKind::kCompareSwap:
-      case memory::OpKind::kFetchAdd:
-      case memory::OpKind::kAtomicStore:
-      case memory::OpKind::kAtomicLoad:
-      case memory::OpKind::kFetchAnd:
-      case memory::OpKind::kFetchOr:
-      case memory::OpKind::kFetchXor: {
-        uint64_t value = 0;
-        std::memcpy(&value, at, sizeof value);
-        std::memcpy(op.buffer, &value, sizeof value);
-        value = memory::AtomicResult(op, value);
-        std::memcpy(at, &value, sizeof value);
-        break;
-      }
-    }
-  }
-  return ops.size();
-}
-
 Host::One::One(Host& host, size_t inboxes)
     : port(host.network_, host.config_.nic, host.config_.cpu, host.number()),
       link(kControlMessages),
@@ -84,7 +46,7 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
       own_memory_(config.shared_memory.empty() ? config.memory_bytes : 0),
       memory_(config.shared_memory.empty() ? std::span<uint8_t>(own_memory_)
                                            : config.shared_memory),
-      space_(memory_),
+      space_(memory_, kBase),
       steering_(config.workers),
       random_(network.NextSeed()) {
   if (config.copier_latest.ns != 0) {

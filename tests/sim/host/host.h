@@ -25,6 +25,7 @@
 #include "tests/sim/host/sim_port.h"
 #include "tests/sim/network/topology.h"
 #include "tests/support/copy_engine/fake_copy_queue.h"
+#include "tests/support/network/buffer_memory.h"
 #include "tests/support/qp/ring_end.h"
 
 namespace rocegw::sim {
@@ -154,14 +155,6 @@ class Host final : public Endpoint, public EventHandler {
   void OnEvent(uint64_t argument) override;
 
  private:
-  class Memory final : public memory::MemorySpace {
-   public:
-    explicit Memory(std::span<uint8_t> bytes) : bytes_(bytes) {}
-    size_t Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts& counts) override;
-
-   private:
-    std::span<uint8_t> bytes_;
-  };
   struct One {
     One(Host& host, size_t inboxes);
     SimPort port;
@@ -198,7 +191,7 @@ class Host final : public Endpoint, public EventHandler {
   flow::CcProfile cc_profile_;
   std::vector<uint8_t> own_memory_;
   std::span<uint8_t> memory_;
-  Memory space_;
+  testing::BufferMemory space_;
   std::unique_ptr<LateCopier> copier_;
   port::SteeringTable steering_;
   Random random_;

@@ -6,64 +6,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cstring>
-
 #include "gateway/memory/cross_process.h"
-#include "gateway/memory/direct_copy.h"
 #include "gateway/wire/gateway_mad.h"
+#include "tests/support/network/buffer_memory.h"
 #include "tests/support/qp/qp_transition_table.h"
 
 namespace rocegw::testing {
-namespace {
-
-// The session's memory is a buffer in this process.
-class BufferSpace final : public memory::MemorySpace {
- public:
-  BufferSpace(std::vector<uint8_t>& bytes, uint64_t base) : bytes_(bytes), base_(base) {}
-
-  size_t Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts& counts) override {
-    if (gone_) return 0;
-    for (size_t i = 0; i < ops.size(); ++i) {
-      memory::MemoryOp& op = ops[i];
-      if (op.address < base_ || op.address - base_ + op.length > bytes_.size()) return i;
-      uint8_t* at = bytes_.data() + (op.address - base_);
-      ++counts.cross_operations;
-      counts.cross_bytes += op.length;
-      switch (op.kind) {
-        case memory::OpKind::kRead:
-          std::memcpy(op.buffer, at, op.length);
-          break;
-        case memory::OpKind::kWrite:
-          std::memcpy(at, op.buffer, op.length);
-          break;
-        case memory::OpKind::kCompareSwap:
-        case memory::OpKind::kFetchAdd:
-        case memory::OpKind::kAtomicStore:
-        case memory::OpKind::kAtomicLoad:
-        case memory::OpKind::kFetchAnd:
-        case memory::OpKind::kFetchOr:
-        case memory::OpKind::kFetchXor: {
-          uint64_t value;
-          std::memcpy(&value, at, 8);
-          std::memcpy(op.buffer, &value, 8);
-          value = memory::AtomicResult(op, value);
-          std::memcpy(at, &value, 8);
-          break;
-        }
-      }
-    }
-    return ops.size();
-  }
-  bool Gone() const override { return gone_; }
-  void EndProcess() { gone_ = true; }
-
- private:
-  std::vector<uint8_t>& bytes_;
-  uint64_t base_;
-  bool gone_ = false;
-};
-
-}  // namespace
 
 uint64_t GatewayPair::Base(int side) const {
   return reach_ == Reach::kBuffer ? kBase : reinterpret_cast<uint64_t>(sides_[side].memory.data());
@@ -93,7 +41,7 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
   const size_t count = options.workers[side_index];
   side.memory.resize(options.memory_bytes);
   if (reach_ == Reach::kBuffer) {
-    side.space = std::make_unique<BufferSpace>(side.memory, kBase);
+    side.space = std::make_unique<BufferMemory>(side.memory, kBase);
   } else {
     side.space = std::make_unique<memory::CrossProcessMemory>(getpid(), locks_);
   }
@@ -293,7 +241,7 @@ void GatewayPair::Remove(int side, RingEnd& end) {
 
 void GatewayPair::EndProcess(int side) {
   ASSERT_EQ(reach_, Reach::kBuffer);
-  static_cast<BufferSpace&>(*sides_[side].space).EndProcess();
+  static_cast<BufferMemory&>(*sides_[side].space).EndProcess();
 }
 
 void GatewayPair::Ring(int side_index, RingEnd& end) {

@@ -8,31 +8,28 @@
 
 #include <set>
 
-#include "tests/support/channel/channel_pair.h"
 #include "tests/support/random.h"
+#include "tests/unit/channel/keyed_channels.h"
 
 namespace rocegw::testing::authentication {
 namespace {
 
 using channel::Channel;
 using channel::ChannelState;
+using keyed::kFirst;
+using keyed::kSecond;
+using keyed::kThird;
 using metrics::DropReason;
 using wire::ChannelControl;
 using wire::ChannelReason;
 using wire::ControlKind;
 
-constexpr SecretKey kFirst = {1, 2};
-constexpr SecretKey kSecond = {3, 4};
-constexpr SecretKey kThird = {5, 6};
-
 FleetKeys Keys(std::initializer_list<SecretKey> keys,
                PeerAuthentication policy = PeerAuthentication::kPreferred) {
-  FleetKeys out{.policy = policy};
-  for (const SecretKey& key : keys) out.keys[out.count++] = key;
-  return out;
+  return keyed::WithKeys({.policy = policy}, keys);
 }
 
-class AuthenticationTest : public ::testing::Test {
+class AuthenticationTest : public keyed::KeyedChannelsTest {
  protected:
   AuthenticationTest() { Give({kFirst}, {kFirst}); }
   void Give(std::initializer_list<SecretKey> a, std::initializer_list<SecretKey> b) {
@@ -41,18 +38,9 @@ class AuthenticationTest : public ::testing::Test {
   }
   // Opens a channel to a peer whose discovery answer had a valid tag.
   Channel* Reach(uint8_t traffic_class = 0) {
-    verbs::ChannelTarget target = ChannelEnd::TargetOf(pair.b());
-    target.features = wire::kOptionAuthentication;
-    return pair.a().set.Reach(target, pair.a().PathTo(pair.b(), traffic_class), 77, 0, pair.now);
+    return ReachWith(wire::kOptionAuthentication, traffic_class);
   }
-  Channel* Open() {
-    Channel* const channel = Reach();
-    if (channel == nullptr) return nullptr;
-    pair.a().Hold(channel);
-    pair.Settle();
-    return channel;
-  }
-  Channel* OtherEnd() { return pair.b().Known(pair.a()); }
+  Channel* Open() { return Settled(Reach()); }
   // Returns a control packet from a to b's number by an attacker who knows everything except the
   // keys.
   ChannelPacket Forged(const ChannelControl& control, Qpn to, const SecretKey& key = kThird) {
@@ -84,8 +72,6 @@ class AuthenticationTest : public ::testing::Test {
   uint64_t Unauthenticated(ChannelEnd& end) {
     return end.counters.channel_unauthenticated_events.Read();
   }
-
-  ChannelPair pair;
 };
 
 TEST_F(AuthenticationTest, BothHaveTheKey_AllControlPacketsAreTagged) {

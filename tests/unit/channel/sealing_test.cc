@@ -7,24 +7,22 @@
 #include <set>
 
 #include "gateway/cipher/openssl_ciphers.h"
-#include "gateway/wire/authentication.h"
 #include "gateway/wire/byte_order.h"
 #include "gateway/wire/seal/sealed_datagram.h"
-#include "tests/support/channel/channel_pair.h"
 #include "tests/support/random.h"
+#include "tests/unit/channel/keyed_channels.h"
 
 namespace rocegw::testing::sealing {
 namespace {
 
 using channel::Channel;
 using channel::ChannelState;
+using keyed::kFirst;
+using keyed::kSecond;
 using metrics::DropReason;
 using wire::ChannelReason;
 using wire::ControlKind;
 using wire::Operation;
-
-constexpr SecretKey kFirst = {1, 2};
-constexpr SecretKey kSecond = {3, 4};
 
 const FrameCiphers& Ciphers() {
   static const cipher::OpensslCiphers ciphers;
@@ -33,9 +31,7 @@ const FrameCiphers& Ciphers() {
 
 FleetKeys Keys(std::initializer_list<SecretKey> keys,
                FrameProtection protection = FrameProtection::kPreferred) {
-  FleetKeys out{.protection = protection, .ciphers = &Ciphers()};
-  for (const SecretKey& key : keys) out.keys[out.count++] = key;
-  return out;
+  return keyed::WithKeys({.protection = protection, .ciphers = &Ciphers()}, keys);
 }
 
 wire::SealedParts PartsOf(const ChannelPacket& packet) {
@@ -46,7 +42,7 @@ wire::SealedParts PartsOf(const ChannelPacket& packet) {
 
 bool IsSealed(const ChannelPacket& packet) { return packet.Is(Operation::kChannelSealed); }
 
-class SealingTest : public ::testing::Test {
+class SealingTest : public keyed::KeyedChannelsTest {
  protected:
   SealingTest() { Protect(FrameProtection::kPreferred, FrameProtection::kPreferred); }
   void Protect(FrameProtection a, FrameProtection b) {
@@ -59,18 +55,10 @@ class SealingTest : public ::testing::Test {
   }
   // Opens a channel to a peer whose discovery answer had a tag and said that it seals, or not.
   Channel* Reach(bool seals = true, uint8_t traffic_class = 0) {
-    verbs::ChannelTarget target = ChannelEnd::TargetOf(pair.b());
-    target.features = wire::kOptionAuthentication | (seals ? wire::kOptionSealing : 0u);
-    return pair.a().set.Reach(target, pair.a().PathTo(pair.b(), traffic_class), 77, 0, pair.now);
+    return ReachWith(wire::kOptionAuthentication | (seals ? wire::kOptionSealing : 0u),
+                     traffic_class);
   }
-  Channel* Open(bool seals = true) {
-    Channel* const channel = Reach(seals);
-    if (channel == nullptr) return nullptr;
-    pair.a().Hold(channel);
-    pair.Settle();
-    return channel;
-  }
-  Channel* OtherEnd() { return pair.b().Known(pair.a()); }
+  Channel* Open(bool seals = true) { return Settled(Reach(seals)); }
   // Sends a message; returns its datagram, which is lost.
   ChannelPacket Take(Channel& channel, uint32_t message) {
     EXPECT_TRUE(pair.a().Send(channel, message, pair.now));
@@ -92,8 +80,6 @@ class SealingTest : public ::testing::Test {
                           .source_port = packet.meta.source_port};
     wire::SealIcrc(path, 7, packet.bytes.data(), packet.bytes.size() - wire::kIcrcLength);
   }
-
-  ChannelPair pair;
 };
 
 TEST_F(SealingTest, BothPrefer_EveryFrameAndAcknowledgementIsSealed) {

@@ -73,5 +73,17 @@ TEST(Duration_Parse, UnitsAddUp) {
   }
 }
 
+TEST(Duration_Parse, SecondsOfAnOption) {
+  uint32_t seconds = 7;
+  EXPECT_EQ(ReadSeconds("--soak", "x", seconds), "--soak: 'x' is not a duration (90s, 15m, 1h30m)");
+  EXPECT_EQ(seconds, 7u);
+  EXPECT_EQ(ReadSeconds("--soak", "1h30m", seconds), "");
+  EXPECT_EQ(seconds, 5400u);
+  EXPECT_EQ(ReadSeconds("--soak", "1500ms", seconds), "");
+  EXPECT_EQ(seconds, 1u);
+  EXPECT_EQ(ReadSeconds("--soak", "365d", seconds), "") << "more than 2^32 ms";
+  EXPECT_EQ(seconds, 31536000u);
+}
+
 }  // namespace
 }  // namespace rocegw::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/server/controller_metrics.h"
+#include "controlplane/server/metrics/controller_metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <future>
 
 #include "controlplane/identity/join_token.h"
-#include "controlplane/server/measured_store.h"
+#include "controlplane/server/metrics/measured_store.h"
 #include "controlplane/store/local/memory_store.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of migrations: what a migration shows, and the bound of its series.
-#include "controlplane/server/migration_metrics.h"
+#include "controlplane/server/metrics/migration_metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of upgrades of gateways.
-#include "controlplane/server/upgrade_metrics.h"
+#include "controlplane/server/metrics/upgrade_metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/worker_requests.h"
+#include "gateway/session/workers/worker_requests.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

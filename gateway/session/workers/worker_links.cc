@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/worker_links.h"
+#include "gateway/session/workers/worker_links.h"
 
 #include <sys/eventfd.h>
 

@@ -14,7 +14,7 @@
 #include "gateway/session/attach/message_socket.h"
 #include "gateway/session/events/doorbells.h"
 #include "gateway/session/objects/object_release.h"
-#include "gateway/session/worker_requests.h"
+#include "gateway/session/workers/worker_requests.h"
 #include "gateway/shm/segment.h"
 
 namespace rocegw::session {

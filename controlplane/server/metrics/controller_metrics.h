@@ -13,7 +13,7 @@
 #include "controlplane/identity/certificate.h"
 #include "controlplane/migrations/migration_board.h"
 #include "controlplane/server/front/connection_front.h"
-#include "controlplane/server/measured_store.h"
+#include "controlplane/server/metrics/measured_store.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "controlplane/sync/node_hub.h"
 #include "controlplane/upgrades/upgrade_board.h"

@@ -30,7 +30,7 @@ struct Request {
   rocegw_request header{};
   std::span<const uint8_t> bytes;  // the whole message; valid while the command runs
   // Connection whose next message is this one, because it passes a descriptor; -1: it passes none.
-  // ClientSession::TakeDescriptor takes both.
+  // RequestExchange::TakeDescriptor takes both.
   int passing = -1;
 
   template <typename T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/server/migration_metrics.h"
+#include "controlplane/server/metrics/migration_metrics.h"
 
 #include "gateway/process/http/metric_families.h"
 

@@ -8,7 +8,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/invariant.h"
 #include "gateway/base/time.h"
-#include "gateway/session/commands/request.h"
+#include "gateway/session/exchange/request.h"
 
 namespace rocegw::session {
 

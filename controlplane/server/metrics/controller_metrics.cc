@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/server/controller_metrics.h"
+#include "controlplane/server/metrics/controller_metrics.h"
 
 #include <iterator>
 #include <utility>
 
-#include "controlplane/server/migration_metrics.h"
-#include "controlplane/server/upgrade_metrics.h"
+#include "controlplane/server/metrics/migration_metrics.h"
+#include "controlplane/server/metrics/upgrade_metrics.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/http/metric_families.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/server/measured_store.h"
+#include "controlplane/server/metrics/measured_store.h"
 
 #include "gateway/process/http/metric_families.h"
 

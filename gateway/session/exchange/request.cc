@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/commands/request.h"
+#include "gateway/session/exchange/request.h"
 
 namespace rocegw::session {
 

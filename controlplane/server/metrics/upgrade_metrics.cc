@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/server/upgrade_metrics.h"
+#include "controlplane/server/metrics/upgrade_metrics.h"
 
 #include <string>
 

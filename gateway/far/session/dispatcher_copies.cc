@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of the dispatcher that adds replicas to slabs, and copies data to them.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gateway/far/session/dispatcher.h"
+
+namespace rocegw::far {
+
+void Dispatcher::AddReplica(uint32_t slab, const Replica& replica) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (links_[replica.donor].state != DonorLink::State::kUp) return;
+    slabs_[slab].Add(replica);
+  }
+  Completed();
+}
+
+Dispatcher::CopyStart Dispatcher::StartCopy(uint32_t slab, uint32_t donor, uint64_t* position,
+                                            std::function<void(bool copied)> done) {
+  auto operation = std::make_unique<Operation>();
+  {
+    const std::lock_guard lock(mutex_);
+    Slab& state = slabs_[slab];
+    const auto stretch =
+        state.NextWritten(*position, std::min(copy_bytes_, settings_.merge.most_bytes));
+    if (!stretch) {
+      copy_bytes_ = kCopyBytes;
+      state.Restored(donor);
+      return CopyStart::kNothingLeft;
+    }
+    const Replica* source = state.ForRead(turn_++);
+    if ((source == nullptr && !IsDiskUp()) || !state.Has(donor)) return CopyStart::kBlocked;
+    std::vector<Replica> sources;
+    if (source != nullptr) sources.push_back(*source);
+    if (!PrepareCopy(*operation, slab, *stretch, sources, {donor, std::move(done)})) {
+      return CopyStart::kLater;
+    }
+    *position = stretch->end;
+  }
+  if (operation->transfer_count != 0) {
+    Send({operation.release()});
+  } else {
+    ReadCopyFromDisk(operation.release());
+  }
+  return CopyStart::kStarted;
+}
+
+// Holds the stretch and starts its read from the source, if there is one. With the lock.
+bool Dispatcher::PrepareCopy(Operation& operation, uint32_t slab, const Slab::Stretch& stretch,
+                             const std::vector<Replica>& sources, Copy copy) {
+  Part part;
+  part.offset = slab * slab_bytes_ + stretch.begin;
+  part.length = static_cast<uint32_t>(stretch.end - stretch.begin);
+  part.staged = true;
+  if (!holds_.Hold(part.offset, part.end())) return false;
+  operation.plan.parts.push_back(part);
+  operation.copy = new Copy(std::move(copy));
+  if (!Reserve(operation, sources)) {
+    holds_.Release(part.offset);
+    delete operation.copy;
+    return false;
+  }
+  Start(operation, sources);
+  return true;
+}
+
+// Goes on with the write to the new replica when the read has succeeded.
+void Dispatcher::FinishCopy(Operation* operation, bool ok) {
+  if (ok && operation->copy->donor == Copy::kDisk) {
+    WriteCopyToDisk(operation);
+    return;
+  }
+  bool send = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const Slab& slab = slabs_[operation->slab];
+    if (ok && operation->direction == Direction::kRead) {
+      for (const Replica& replica : slab.replicas()) {
+        if (replica.donor != operation->copy->donor || links_[replica.donor].credits == 0) continue;
+        operation->direction = Direction::kWrite;
+        Start(*operation, {replica});
+        send = true;
+        break;
+      }
+      ok = send;
+    }
+    if (ok && !send) counts_.restored_bytes += operation->plan.length();
+    if (!send) Release(*operation);
+  }
+  // Room that was reserved for a copy to the disk whose read has failed.
+  if (operation->disk != nullptr) disk_->copy().Free(operation->disk->data);
+  if (send) {
+    Send({operation});
+    return;
+  }
+  operation->copy->done(ok);
+  delete operation->copy;
+  delete operation;
+}
+
+}  // namespace rocegw::far
