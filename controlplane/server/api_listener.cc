@@ -51,7 +51,7 @@ std::shared_ptr<grpc::ServerCredentials> ApiListener::Credentials() const {
   options.watch_identity_key_cert_pairs();
   // Certificates are requested, and verified if given. The guard lists what needs none.
   options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
-  const auto credentials = grpc::experimental::TlsServerCredentials(options);
+  auto credentials = grpc::experimental::TlsServerCredentials(options);
   credentials->SetAuthMetadataProcessor(
       std::make_shared<ConnectionGuard>(*services_.revocations, identity_.authority().domain()));
   return credentials;

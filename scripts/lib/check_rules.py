@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 
 from comment_style import bad_comments  # noqa: E402
 from doc_links import broken_links  # noqa: E402
+from folder_sizes import MOST, full_folders  # noqa: E402
 from handed_over import forgotten  # noqa: E402
 
 CODE = (".cc", ".h", ".c")
@@ -225,6 +226,12 @@ def types_fit(names):
             yield f"{line} [mypy]"
 
 
+def folders(names):
+    """No folder holds more than 28 files directly; lists of data (corpora, goldens, recorded states, runbooks) may."""
+    for folder, count in full_folders(names):
+        yield f"{folder}: {count} files; a folder holds at most {MOST} directly [folders]"
+
+
 def judged_by_others(files):
     """Scripts pass shellcheck, flake8 and mypy."""
     scripts = {"python": [], "sh": []}
@@ -253,6 +260,7 @@ def main():
     if "--list" in sys.argv:
         for rule in RULES:
             print(f"{rule.__name__:11} {rule.__doc__}")
+        print(f"folders     {folders.__doc__}")
         print(f"others      {judged_by_others.__doc__}")
         return 0
     violations = 0
@@ -269,7 +277,7 @@ def main():
             for number, text in rule(name, lines):
                 violations += 1
                 print(f"{name}:{number}: {text} [{rule.__name__}]")
-    for complaint in judged_by_others(files):
+    for complaint in (*folders(files), *judged_by_others(files)):
         violations += 1
         print(complaint)
     print(f"check-rules: {len(files)} files, {violations} violations")
