@@ -13,12 +13,13 @@ from netlab.take_over_kills import NEW_OLD_GOES_ON, OLD_HANDED_OVER, TakeOverKil
 
 from .case import Case, CaseFailure, expect
 from .endpoint_cases import Receiver, start_sender
+from .endpoint_state_cases import suspend_and_drain
 
 # The queue pairs give up (8 time-outs), the ids are told, and both programs try again every 100 ms.
 RECOVERY = 30
 _TAKE_OVERS = 10
 _KILLS = 16
-_ENDPOINT_MESSAGES = 20000  # of each sender: they take longer than four take-overs
+_ENDPOINT_MESSAGES = 60000  # of each sender: they take longer than four take-overs
 _REMAPPED = 64 << 20
 
 
@@ -162,6 +163,14 @@ def _endpoints(pair):
     return f"{take_overs} take-overs, {2 * _ENDPOINT_MESSAGES} messages"
 
 
+def _suspended(pair):
+    """Both gateways are replaced while an endpoint is suspended."""
+    def take_over():
+        for host in (pair.left, pair.right):
+            host.take_over()
+    return suspend_and_drain(pair, take_over)
+
+
 def _untrusted(pair):
     """The same for programs of pools that are not trusted, to which threads of their own copy."""
     with contextlib.ExitStack() as changed:
@@ -207,6 +216,7 @@ def restart_cases():
             Case("restart.take_over.srq", 1500, _verified("srq"), "kernel_sockets"),
             Case("restart.take_over.xrc", 1500, _verified("xrc"), "kernel_sockets"),
             Case("restart.take_over.endpoints", 1500, _endpoints, "kernel_sockets"),
+            Case("restart.take_over.suspended", 1500, _suspended, "kernel_sockets"),
             Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "kernel_sockets"),
             Case("restart.take_over.untrusted", 1500, _untrusted, "kernel_sockets"),
             Case("restart.take_over.kills", 1500, _kills, "kernel_sockets"),
