@@ -77,6 +77,8 @@ enum rocegw_message {
   ROCEGW_MSG_GIVE_AHS = 42,
   ROCEGW_MSG_IMPORT_REGION = 43, /* descriptor: a dma-buf; answered as CREATE_REGION */
   ROCEGW_MSG_IMPORT_DEVICE = 44, /* descriptor: by its kind; answered as CREATE_REGION */
+  ROCEGW_MSG_MODIFY_EP = 45,     /* since minor 17 */
+  ROCEGW_MSG_QUERY_EP = 46,      /* since minor 17 */
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,

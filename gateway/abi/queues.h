@@ -93,13 +93,15 @@ struct rocegw_create_qp {
   uint32_t any_completion_order; /* not 0: completions need not come in the order of requests */
   uint32_t give_up_ms;           /* endpoint: for how long a message is tried; 0: 5000 */
   /* Since minor 2. */
-  uint32_t srq;   /* shared receive queue that it takes receives from; 0: its own */
+  uint32_t srq;   /* shared receive queue that it takes receives from; 0: its own; of an endpoint
+                     since minor 17 */
   uint32_t group; /* of endpoints, handle: that it joins; 0: none */
   /* Since minor 7. */
   uint32_t cm_id; /* RC, handle: it comes in INIT, as that id's connection wants it; 0: in RESET */
   /* Since minor 8. */
   uint32_t xrcd; /* XRC_RECV, handle: its domain; else 0 */
-  uint32_t reserved;
+  /* Since minor 17. */
+  uint32_t on_failure; /* endpoint: enum rocegw_ep_failure */
 };
 /* An XRC_RECV queue pair that anybody has made in the domain, as one's own: EINVAL when there is
  * none of that number. Since minor 8. */
@@ -263,12 +265,45 @@ struct rocegw_create_group {
   uint32_t pd; /* also of its members */
   uint32_t key;
   uint32_t dispatch; /* enum rocegw_dispatch */
-  uint32_t reserved;
+  /* Since minor 17: handle of a shared receive queue that members can take receives from; 0: any */
+  uint32_t srq;
 };
 struct rocegw_group_reply {
   struct rocegw_reply header;
   uint32_t handle;
   uint32_t number; /* as that of a QP */
+};
+/* States of an endpoint. Since minor 17. */
+enum rocegw_ep_state {
+  ROCEGW_EP_RESET = 0,     /* it is not ready: brought there by MODIFY_QP */
+  ROCEGW_EP_READY = 1,     /* it sends and receives */
+  ROCEGW_EP_SUSPENDED = 2, /* it begins no request; those under way end */
+  ROCEGW_EP_DRAINING = 3,  /* it takes no new message; those under way end */
+  ROCEGW_EP_EXCEPTION = 4, /* a request has failed: as SUSPENDED */
+  ROCEGW_EP_ERROR = 5,     /* everything posted completes as flushed */
+};
+/* What a failed request of an endpoint does to it. */
+enum rocegw_ep_failure {
+  ROCEGW_EP_CONTINUE = 0, /* nothing: requests are independent */
+  ROCEGW_EP_SUSPEND = 1,  /* it goes into EXCEPTION */
+};
+/* Answered with an object reply. EINVAL: the state is none to ask for (RESET, EXCEPTION), or the
+ * endpoint is not ready or in error. */
+struct rocegw_modify_ep {
+  struct rocegw_request header;
+  uint32_t qp;
+  uint32_t state;  /* enum rocegw_ep_state */
+  uint32_t notify; /* not 0: SQ_DRAINED is raised once, when what is under way has ended */
+  uint32_t reserved;
+};
+/* The request is a rocegw_object_request. */
+struct rocegw_query_ep_reply {
+  struct rocegw_reply header;
+  uint32_t state;      /* enum rocegw_ep_state */
+  uint32_t on_failure; /* enum rocegw_ep_failure */
+  uint32_t requests;   /* own, begun and not complete */
+  uint32_t messages;   /* of others, begun or not answered yet */
+  uint64_t failures;   /* own requests that have failed; flushed ones do not count */
 };
 /* How the requests of a QP leave. */
 enum rocegw_qp_path {

@@ -29,8 +29,9 @@
  * 7: queue pairs go along with their connection; 8: XRC; 9: steps of a connection that fail without
  * an answer fail as events; 10: memory placement extensions; 11: regions change under their keys;
  * 13: address handles are counted; 14: unread events move with their id;
- * 15: dma-bufs, memory of GPUs */
-#define ROCEGW_ABI_MINOR 16u
+ * 15: dma-bufs, memory of GPUs; 16: further atomics; 17: states and shared receive queues of
+ * endpoints */
+#define ROCEGW_ABI_MINOR 17u
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 

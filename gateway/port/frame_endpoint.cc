@@ -5,6 +5,7 @@
 
 #include "gateway/port/frame.h"
 #include "gateway/wire/crc/icrc.h"
+#include "gateway/wire/headers.h"
 
 namespace rocegw::port {
 namespace {

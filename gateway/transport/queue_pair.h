@@ -133,6 +133,8 @@ class alignas(64) QueuePair {
   // Flushes the queues if the queue pair has gone to the error state. Called after every event.
   void FlushOnError(Outbox& outbox);
   bool flushed() const { return qp_.flushed; }
+  // Shows the state to the client, after a change by the queue pair itself.
+  void PublishState();
 
   // Implementation of each type.
   virtual bool DoReset() = 0;
@@ -160,7 +162,6 @@ class alignas(64) QueuePair {
   QpContext qp_;
 
  private:
-  void PublishState();
   void ReportDrained(Outbox& outbox);
 };
 

@@ -84,8 +84,10 @@ struct QpRareConfig {
   uint32_t sq_stride = 0;
   uint32_t rq_stride = 0;
   uint32_t give_up_ms = 0;  // endpoint: a message without an answer fails after this time
-  Qpn group;                // endpoint: its group; kInvalidQpn: none
-  uint32_t group_key = 0;   // key that messages to the group must carry
+  // Endpoint: a request that fails suspends the endpoint (transport::EndpointState::kException).
+  bool suspends_on_failure = false;
+  Qpn group;               // endpoint: its group; kInvalidQpn: none
+  uint32_t group_key = 0;  // key that messages to the group must carry
 
   rocegw_qp_control* control = nullptr;  // client memory: untrusted
   rocegw_qp_status* status = nullptr;    // the gateway's memory, which the client reads

@@ -155,6 +155,7 @@ class World {
             sent[side][i].push_back({static_cast<uint32_t>(cqe.wr_id), cqe.status});
             continue;
           }
+          if (flushes && cqe.status == static_cast<uint8_t>(verbs::WcStatus::kFlush)) continue;
           EXPECT_EQ(cqe.status, 0);
           if (cqe.opcode == static_cast<uint8_t>(verbs::WcOpcode::kReceive)) {
             EXPECT_TRUE(Holds(&gateways_.memory(side)[InboxAt(i, cqe.wr_id)], cqe.byte_length,
@@ -167,6 +168,16 @@ class World {
         }
       }
     }
+  }
+  transport::EndpointStatus Status(int side, size_t endpoint) {
+    const worker::QueryQp query{SessionId{1}, Qpn{ends_[side][endpoint]->options().qpn}};
+    return gateways_.Call(side, 0, {0, query}).qps.at(0).endpoint;
+  }
+  // Changes the state of an endpoint.
+  void Move(int side, size_t endpoint, transport::EndpointState to) {
+    const worker::MoveEndpoint move{SessionId{1}, Qpn{ends_[side][endpoint]->options().qpn}, to,
+                                    false};
+    ASSERT_EQ(gateways_.Call(side, 0, {0, move}).error, 0);
   }
   void Run(int steps) {
     for (int i = 0; i < steps; ++i) Step();
@@ -194,6 +205,7 @@ class World {
   RingEnd& end(int side, size_t endpoint) { return *ends_[side][endpoint]; }
 
   bool repost = true;
+  bool flushes = false;  // an endpoint goes into error, which flushes its receives
   std::map<size_t, std::vector<Received>> received[2];
   std::map<size_t, std::vector<std::pair<uint32_t, uint8_t>>> sent[2];
 

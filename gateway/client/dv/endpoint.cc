@@ -22,7 +22,11 @@ int CheckEndpoint(const ibv_pd& pd, const rocegwdv_ep_init_attr& attr) {
   if (attr.service_mode == ROCEGWDV_SERVICE_UNACKNOWLEDGED &&
       !DaemonKnowsFetchOperate(SessionOf(pd.context)))
     return EOPNOTSUPP;
-  if (attr.send_cq == nullptr || attr.recv_cq == nullptr ||
+  if ((attr.srq != nullptr || attr.on_failure != ROCEGWDV_EP_CONTINUE) &&
+      !DaemonKnowsEndpointStates(SessionOf(pd.context)))
+    return EOPNOTSUPP;
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr || attr.reserved != 0 ||
+      attr.on_failure > ROCEGWDV_EP_SUSPEND ||
       (attr.group != nullptr && attr.group->context != pd.context)) {
     return EINVAL;
   }
@@ -68,6 +72,7 @@ ROCEGW_EXPORT ibv_qp* rocegwdv_create_ep(ibv_pd* pd, rocegwdv_ep_init_attr* attr
   init.qp_context = known.context;
   init.send_cq = known.send_cq;
   init.recv_cq = known.recv_cq;
+  init.srq = known.srq;
   init.cap = known.cap;
   init.qp_type = IBV_QPT_DRIVER;
   init.sq_sig_all = static_cast<int>(known.sq_sig_all);
@@ -81,7 +86,9 @@ ROCEGW_EXPORT ibv_qp* rocegwdv_create_ep(ibv_pd* pd, rocegwdv_ep_init_attr* attr
       rocegw::client::OrderFlags(known.execution_order),
       true,
       known.timeout_ms,
-      known.group != nullptr ? known.group->handle : 0};
+      known.group != nullptr ? known.group->handle : 0,
+      0,
+      known.on_failure};
   ibv_qp* qp = rocegw::client::CreateQp(pd, &init, ordering);
   if (qp == nullptr) return nullptr;
   FromIbv(qp)->service_mode = known.service_mode;

@@ -27,8 +27,12 @@ ROCEGW_EXPORT rocegwdv_group* rocegwdv_create_group(ibv_pd* pd,
   const bool given = pd != nullptr && attr != nullptr;
   if (given && (!IsOurs(pd->context) || !rocegw::client::TakeKnown(attr, size, &known))) {
     error = EOPNOTSUPP;
-  } else if (!given || known.dispatch > ROCEGWDV_DISPATCH_DEPTH) {
+  } else if (!given || known.dispatch > ROCEGWDV_DISPATCH_DEPTH ||
+             (known.srq != nullptr && known.srq->context != pd->context)) {
     error = EINVAL;
+  } else if (known.srq != nullptr &&
+             !rocegw::client::DaemonKnowsEndpointStates(SessionOf(pd->context))) {
+    error = EOPNOTSUPP;
   }
   rocegwdv_group* group = nullptr;
   if (error == 0) {
@@ -40,6 +44,7 @@ ROCEGW_EXPORT rocegwdv_group* rocegwdv_create_group(ibv_pd* pd,
     request.pd = pd->handle;
     request.key = known.key;
     request.dispatch = known.dispatch;
+    request.srq = known.srq != nullptr ? known.srq->handle : 0;
     rocegw_group_reply reply;
     error = SessionOf(pd->context)->Call(ROCEGW_MSG_CREATE_GROUP, &request, &reply);
     error = rocegw::client::OfAnyDaemon(error);

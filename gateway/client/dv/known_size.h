@@ -27,6 +27,11 @@ inline bool DaemonKnowsFetchOperate(const Session* session) {
   return session->welcome().minor >= 16;
 }
 
+// Returns true if the daemon knows states and shared receive queues of endpoints.
+inline bool DaemonKnowsEndpointStates(const Session* session) {
+  return session->welcome().minor >= 17;
+}
+
 // Copies a structure of the caller's `size`: later members are left out, unknown ones are set to 0.
 template <typename T>
 void CopyKnown(const T& from, T* to, size_t size) {

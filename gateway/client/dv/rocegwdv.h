@@ -148,8 +148,9 @@ enum rocegwdv_dispatch {
 
 struct rocegwdv_group_init_attr {
   uint64_t comp_mask;
-  uint32_t key;      /* what peers must name */
-  uint32_t dispatch; /* enum rocegwdv_dispatch */
+  uint32_t key;        /* what peers must name */
+  uint32_t dispatch;   /* enum rocegwdv_dispatch */
+  struct ibv_srq *srq; /* members can take receives from it; NULL: each from its own queue only */
 };
 
 /* Endpoints that peers address as one, each with its own queues. */
@@ -172,6 +173,38 @@ struct rocegwdv_ep_init_attr {
   uint32_t completion_order; /* of sends; receives complete as messages come */
   uint32_t timeout_ms;       /* after that long without an answer a message has failed; 0: 5000 */
   struct rocegwdv_group *group; /* that it is a member of until it ends; NULL: none */
+  struct ibv_srq *srq;          /* that it takes receives from; NULL: its own queue */
+  uint32_t on_failure;          /* enum rocegwdv_ep_failure */
+  uint32_t reserved;            /* 0 */
+};
+
+/* What a request that fails does to its endpoint. */
+enum rocegwdv_ep_failure {
+  ROCEGWDV_EP_CONTINUE = 0, /* nothing: it completes with its status */
+  ROCEGWDV_EP_SUSPEND = 1,  /* also, the endpoint goes into the state EXCEPTION */
+};
+
+enum rocegwdv_ep_state {
+  ROCEGWDV_EP_RESET = 0, /* not ready, since ibv_modify_qp has brought it to RESET, INIT or RTR */
+  ROCEGWDV_EP_READY = 1, /* sends and receives */
+  ROCEGWDV_EP_SUSPENDED = 2, /* begins no request; those under way end; receives */
+  ROCEGWDV_EP_DRAINING = 3,  /* takes no new message; sends; what is under way ends */
+  ROCEGWDV_EP_EXCEPTION = 4, /* as SUSPENDED, since a request has failed */
+  ROCEGWDV_EP_ERROR = 5,     /* everything posted completes with IBV_WC_WR_FLUSH_ERR */
+};
+
+/* Bits. */
+enum rocegwdv_modify_ep_flags {
+  ROCEGWDV_EP_NOTIFY = 1, /* IBV_EVENT_SQ_DRAINED, once, when what is under way has ended */
+};
+
+struct rocegwdv_ep_attr {
+  uint64_t comp_mask;
+  uint32_t state;      /* enum rocegwdv_ep_state */
+  uint32_t on_failure; /* enum rocegwdv_ep_failure */
+  uint32_t requests;   /* own ones that have begun and are not complete */
+  uint32_t messages;   /* of others that have begun, or are not answered yet */
+  uint64_t failures;   /* own requests that have failed, without flushed ones */
 };
 
 struct rocegwdv_peer_attr {
@@ -189,6 +222,14 @@ struct rocegwdv_peer_attr {
  * posted with ibv_post_recv, it ends with ibv_destroy_qp. NULL and errno. */
 struct ibv_qp *rocegwdv_create_ep(struct ibv_pd *pd, struct rocegwdv_ep_init_attr *attr,
                                   size_t size);
+
+/* Changes the state to READY, SUSPENDED, DRAINING or ERROR. 0 or an errno value; EINVAL: another
+ * state, or the endpoint is in RESET or ERROR. An endpoint goes into EXCEPTION by itself, which
+ * IBV_EVENT_QP_REQ_ERR reports, and IBV_EVENT_SQ_DRAINED when what was under way has ended. */
+int rocegwdv_modify_ep(struct ibv_qp *ep, uint32_t state, uint32_t flags);
+
+/* 0 or an errno value. */
+int rocegwdv_query_ep(struct ibv_qp *ep, struct rocegwdv_ep_attr *attr, size_t size);
 
 /* A group without members; endpoints join it when they are made. NULL and errno. */
 struct rocegwdv_group *rocegwdv_create_group(struct ibv_pd *pd,

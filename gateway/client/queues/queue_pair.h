@@ -26,8 +26,9 @@ struct Ordering {
   uint32_t flags;  // enum rocegw_wqe_flags of requests without an order of their own
   bool endpoint;
   uint32_t give_up_ms;
-  uint32_t group;  // the daemon's handle
-  uint32_t cm_id;  // the daemon's handle: the QP is created in INIT, for that connection
+  uint32_t group;       // the daemon's handle
+  uint32_t cm_id;       // the daemon's handle: the QP is created in INIT, for that connection
+  uint32_t on_failure;  // endpoint: enum rocegwdv_ep_failure
 };
 
 // Returns nullptr and errno on an error. `attr->cap` returns the actual sizes.

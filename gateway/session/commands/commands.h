@@ -45,6 +45,8 @@ using Command = void (*)(ClientSession& session, Request& request);
   X(CREATE_QP, CreateQp)                       \
   X(MODIFY_QP, ModifyQp)                       \
   X(QUERY_QP, QueryQp)                         \
+  X(MODIFY_EP, ModifyEndpoint)                 \
+  X(QUERY_EP, QueryEndpoint)                   \
   X(DESTROY_QP, DestroyQp)                     \
   X(CREATE_REGION, CreateRegion)               \
   X(IMPORT_REGION, ImportRegion)               \

@@ -3,6 +3,7 @@
 // members.
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "gateway/session/client_session.h"
@@ -23,14 +24,19 @@ rocegw_group_reply Describe(uint32_t handle, Qpn number) {
 void CreateGroup(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_group>();
   Pd* const pd = session.objects().pds.Find(asked.pd);
-  if (pd == nullptr || asked.dispatch > ROCEGW_DISPATCH_DEPTH)
+  const Srq* const srq = session.objects().srqs.Find(asked.srq);
+  if (pd == nullptr || asked.dispatch > ROCEGW_DISPATCH_DEPTH ||
+      (asked.srq != 0 && (srq == nullptr || srq->context != pd->context || srq->xrcd != 0)))
     return session.exchange().Error(EINVAL);
   if (const int error = session.rules().CheckDrain(session.pool(), "group"))
     return session.exchange().Error(error);
   // A group has a QPN, so it counts as a queue pair.
   if (const int error = session.quota().Take(Resource::kQps))
     return session.exchange().Error(error);
-  const auto taken = session.worker_choice().TakeQpn();
+  // Members that take receives from the queue are on its worker.
+  std::optional<WorkerIndex> on;
+  if (srq != nullptr) on = srq->worker;
+  const auto taken = session.worker_choice().TakeQpn(on);
   if (!taken) {
     session.quota().Give(Resource::kQps);
     return session.exchange().Error(ENOMEM);

@@ -39,6 +39,7 @@ verbs::QpConfig QpConfigOf(ClientSession& session, uint32_t handle, const Qp& qp
     config.group_key = group->key;
   }
   config.give_up_ms = qp.give_up_ms;
+  config.suspends_on_failure = qp.suspends_on_failure;
   config.sq_entries = qp.sq_entries;
   config.rq_entries = qp.rq_entries;
   config.max_send_sge = qp.max_send_sge;

@@ -39,9 +39,7 @@ bool ValidOrdering(const rocegw_create_qp& asked) {
 }
 
 // Returns true if the queue pair has receives, of its own or of a shared receive queue.
-bool HasReceives(const rocegw_create_qp& asked) {
-  return asked.type != ROCEGW_QPT_ENDPOINT && asked.type != ROCEGW_QPT_XRC_SEND;
-}
+bool HasReceives(const rocegw_create_qp& asked) { return asked.type != ROCEGW_QPT_XRC_SEND; }
 
 bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
   const bool type = asked.type == ROCEGW_QPT_RC || asked.type == ROCEGW_QPT_UC ||
@@ -50,12 +48,16 @@ bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
   return type && asked.max_send_wr <= bounds.max_qp_wr && asked.max_recv_wr <= bounds.max_qp_wr &&
          asked.max_send_sge <= bounds.max_sge && asked.max_recv_sge <= bounds.max_sge &&
          asked.max_inline <= bounds.max_inline && ValidOrdering(asked) &&
-         (asked.srq == 0 || HasReceives(asked));
+         (asked.srq == 0 || HasReceives(asked)) &&
+         (asked.on_failure == ROCEGW_EP_CONTINUE ||
+          (asked.type == ROCEGW_QPT_ENDPOINT && asked.on_failure == ROCEGW_EP_SUSPEND));
 }
 
-bool MayJoin(const EndpointGroup* group, const rocegw_create_qp& asked) {
+// All members, and all queue pairs of a shared receive queue, are on one worker.
+bool MayJoin(const EndpointGroup* group, const Srq* srq, const rocegw_create_qp& asked) {
   if (group == nullptr) return asked.group == 0;
-  return asked.type == ROCEGW_QPT_ENDPOINT && asked.pd == group->pd;
+  return asked.type == ROCEGW_QPT_ENDPOINT && asked.pd == group->pd &&
+         (srq == nullptr || srq->worker == group->worker);
 }
 
 // Heap of the worker for posted requests; receives of a shared queue are charged to that queue.
@@ -237,6 +239,7 @@ void Fill(const rocegw_create_qp& asked, const UsedObjects& used, bool placement
       std::max(asked.max_inline, std::min(qp.sq_payload_stride, qp.max_send_sge * kListEntry));
   qp.rq_payload_stride = has_rq ? PayloadStride(qp.rq_entries, kPayloadBudget) : 0;
   qp.give_up_ms = asked.give_up_ms == 0 ? kGiveUpMs : asked.give_up_ms;
+  qp.suspends_on_failure = asked.on_failure == ROCEGW_EP_SUSPEND;
   qp.service_mode = static_cast<verbs::ServiceMode>(asked.service_mode);
   qp.signal_all = asked.signal_all != 0;
   qp.any_completion_order = asked.any_completion_order != 0;
@@ -298,7 +301,7 @@ void CreateQp(ClientSession& session, Request& request) {
       send_cq->context != pd->context || recv_cq->context != pd->context ||
       (asked.srq != 0 && (srq == nullptr || srq->context != pd->context || srq->xrcd != 0)) ||
       (asked.cm_id != 0 && (id == nullptr || asked.type != ROCEGW_QPT_RC)) ||
-      !Valid(asked, session.options().device) || !MayJoin(group, asked)) {
+      !Valid(asked, session.options().device) || !MayJoin(group, srq, asked)) {
     return session.exchange().Error(EINVAL);
   }
   if (const int error = session.rules().CheckDrain(session.pool(), "queue pair"))

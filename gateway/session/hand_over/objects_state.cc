@@ -247,9 +247,10 @@ class ObjectsInTransit {
   void One(uint32_t handle, Qp& object) {
     auto& [context, pd, send_cq, recv_cq, srq, group, xrcd, type, qpn, peer, worker, cookie,
            sq_entries, rq_entries, max_send_sge, max_recv_sge, max_inline, sq_payload_stride,
-           rq_payload_stride, give_up_ms, service_mode, signal_all, any_completion_order, control,
-           status, sq, sq_payload, rq, rq_payload, doorbell_page, doorbell_bit, heap, setting_up,
-           now, ece_allowed, any_order, data_path, set_up, was_set_up, last] = object;
+           rq_payload_stride, give_up_ms, suspends, drains, service_mode, signal_all,
+           any_completion_order, control, status, sq, sq_payload, rq, rq_payload, doorbell_page,
+           doorbell_bit, heap, setting_up, now, ece_allowed, any_order, data_path, set_up,
+           was_set_up, last] = object;
     (void)last;
     state_.Enum(type, version_ >= 3 ? verbs::QpType::kEndpoint : verbs::QpType::kUd);
     Use(objects_.contexts, context);
@@ -290,6 +291,7 @@ class ObjectsInTransit {
       state_.Require(possible, "queue pair is impossible");
       state_.Enum(service_mode, verbs::ServiceMode::kUnordered);
       state_(give_up_ms, signal_all, any_completion_order);
+      if (version_ >= 4) state_(suspends, drains);
       Block(shm::Writer::kClient, sizeof(rocegw_qp_control), control);
       Block(shm::Writer::kDaemon, sizeof(rocegw_qp_status), status);
       Block(shm::Writer::kClient, uint64_t{sq_entries} * rocegw_sq_stride(max_send_sge), sq);

@@ -22,6 +22,12 @@ namespace {
 constexpr uint64_t kMostCharged = uint64_t{1} << 46;
 constexpr uint32_t kMostChunks = 1u << 16;
 
+// Returns true for queue pairs that gateways before version 4 of the state would not understand.
+bool IsLater(const Qp& qp) {
+  return qp.type == verbs::QpType::kEndpoint &&
+         (qp.srq != 0 || qp.suspends_on_failure || qp.drains);
+}
+
 }  // namespace
 
 void PoolRules::HandOver(StateStream& state, tenant::Pool& pool, Resource resource,
@@ -46,6 +52,13 @@ const char* ClientSession::NotHandedOver(uint16_t version) const {
   if (!segment_.segment().for_successor()) return "has shared memory that is sealed for ever";
   if (trusted_ && (memory_.copier() != nullptr || memory_.expects_devices()))
     return "has loaded CUDA, so its memory may be a GPU's";
+  if (version < 4) {
+    bool later = false;
+    objects_.qps.ForEach([&](uint32_t, const Qp& qp) { later |= IsLater(qp); });
+    if (later)
+      return "has an endpoint with a shared receive queue, one that drains, or one that failures "
+             "suspend, which the new version does not know";
+  }
   if (version >= 3) return nullptr;
   if (objects_.xrcds.size() != 0) return "has an XRC domain, which the new version does not know";
   bool more = objects_.groups.size() + objects_.peers.size() != 0;

@@ -116,6 +116,8 @@ struct Qp {
   uint32_t sq_payload_stride = 0;
   uint32_t rq_payload_stride = 0;
   uint32_t give_up_ms = 0;
+  bool suspends_on_failure = false;  // endpoint
+  bool drains = false;               // endpoint: its program has moved it to DRAINING
   verbs::ServiceMode service_mode = verbs::ServiceMode::kByTarget;
   bool signal_all = false;
   bool any_completion_order = false;

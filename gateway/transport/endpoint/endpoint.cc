@@ -3,6 +3,8 @@
 // accepts messages from every sender that knows its key, both only by channels. A failed message
 // does not affect others or the endpoint. Its state grows with the messages in flight, not with the
 // number of peers it has talked to.
+#include <cerrno>
+
 #include "gateway/transport/endpoint/endpoint_initiator.h"
 #include "gateway/transport/endpoint/endpoint_queue_pair.h"
 #include "gateway/transport/endpoint/endpoint_target.h"
@@ -67,12 +69,19 @@ class Endpoint final : public EndpointQueuePair {
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool, wire::ChannelReason,
                      TimePoint) override {
     initiator_.OnCarrierLost(qp_, outbox, carrier);
-    target_.OnCarrierLost(carrier);
+    target_.OnCarrierLost(qp_, carrier);
     channels_.Drop(carrier);
     if (!flushed()) FlushOnError(outbox);
   }
+  int Move(Outbox& outbox, EndpointState to, bool notify, TimePoint now) override;
+  EndpointStatus status() const override {
+    return {state(), initiator_.under_way(qp_), target_.under_way(), initiator_.failures()};
+  }
+  bool takes_messages() const override { return qp_.receives() && !target_.drains(); }
   uint32_t receives_left() const override { return target_.receives_left(qp_); }
-  bool HasBegun(const MessageName& message) const override { return target_.HasBegun(message); }
+  std::optional<uint8_t> Begun(const MessageName& message) const override {
+    return target_.Begun(message);
+  }
   std::unique_ptr<EndpointTombstone> MakeTombstone() const override {
     auto tombstone = std::make_unique<EndpointTombstone>(qp_.handle, qp_.connection, qp_.config.qpn,
                                                          qp_.rare.group, qp_.config.tenant_tag);
@@ -83,6 +92,7 @@ class Endpoint final : public EndpointQueuePair {
   void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
     target_.OnAtomicResult(tag, original);
   }
+  void GiveBackReceives() override { (void)receives_.Reset(qp_); }
   TimePoint deadline() const override {
     return qp_.sends() ? Earlier(initiator_.deadline(), target_.deadline()) : target_.deadline();
   }
@@ -99,9 +109,13 @@ class Endpoint final : public EndpointQueuePair {
     ++qp_.connection;
     return sends && receives;
   }
-  bool Drained() const override { return send_.drained(); }
+  bool Drained() const override { return initiator_.under_way(qp_) == 0; }
+  void DoAttributes(uint32_t mask) override {
+    if ((mask & verbs::kAttrState) != 0) initiator_.EndException();
+  }
   void DoFlush(Outbox& outbox) override {
     send_.Flush(qp_, outbox);
+    target_.Flush();
     receives_.Flush(qp_, outbox, qp_.tickets_issued);
   }
   PumpResult PumpAnswers(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
@@ -119,6 +133,7 @@ class Endpoint final : public EndpointQueuePair {
     // Answers and requests must not starve each other.
     qp_.requests_first =
         RequestsFirst(requests_first, replied != 0, all - budget.packets != replied);
+    ReportChanges(outbox);
     return Busier(replies, requests);
   }
   metrics::DropReason DoPacket(Outbox&, const wire::RxPacket&, TimePoint) override {
@@ -126,6 +141,7 @@ class Endpoint final : public EndpointQueuePair {
   }
   void DoMemoryDone(Outbox& outbox) override {
     receives_.OnMemoryDone(qp_, outbox);
+    target_.OnMemoryDone(qp_);
     // In the error state, the remaining requests also wait for their memory operations.
     if (qp_.state() == verbs::QpState::kError) send_.OnMemoryDone(qp_, outbox);
     // A READ completes when its last bytes are placed.
@@ -146,7 +162,7 @@ class Endpoint final : public EndpointQueuePair {
   }
   void DoDeadline(Outbox& outbox, TimePoint now) override {
     initiator_.OnDeadline(qp_, outbox, now);
-    target_.OnDeadline(now);
+    target_.OnDeadline(qp_, now);
   }
   void DoHandOver(hand_over::StateStream& state, flow::CarrierNames& names) override {
     channels_.HandOver(state, names);
@@ -157,12 +173,63 @@ class Endpoint final : public EndpointQueuePair {
   }
 
  private:
+  EndpointState state() const;
+  // Raises the events that are due. Every event of the endpoint is followed by a Pump.
+  void ReportChanges(Outbox& outbox);
+
   SendQueue send_;
   ReceiveQueue receives_{ReceiveOrder::kAsTheyCome};
   PeerChannels channels_;
   EndpointInitiator initiator_{send_, channels_};
   EndpointTarget target_{receives_, channels_};
 };
+
+EndpointState Endpoint::state() const {
+  switch (qp_.state()) {
+    case verbs::QpState::kRts:
+      return target_.drains() ? EndpointState::kDraining : EndpointState::kReady;
+    case verbs::QpState::kSqd:
+      return initiator_.in_exception() ? EndpointState::kException : EndpointState::kSuspended;
+    case verbs::QpState::kError:
+      return EndpointState::kError;
+    default:
+      return EndpointState::kReset;
+  }
+}
+
+int Endpoint::Move(Outbox& outbox, EndpointState to, bool notify, TimePoint now) {
+  if (!qp_.sends()) return EINVAL;
+  verbs::QpAttributes wanted;
+  const auto modify = [&](verbs::QpState next, uint32_t mask) {
+    wanted.state = next;
+    return Modify(outbox, verbs::kAttrState | mask, wanted, now);
+  };
+  if (to == EndpointState::kError) return modify(verbs::QpState::kError, 0);
+  const bool suspends = to == EndpointState::kSuspended;
+  const bool drains = to == EndpointState::kDraining;
+  if (!suspends && !drains && to != EndpointState::kReady) return EINVAL;
+  // To RTS first, so that the event of an earlier change is cancelled.
+  if (const int error = modify(verbs::QpState::kRts, 0); error != 0) return error;
+  target_.SetDrains(drains, now);
+  target_.SetReport(drains && notify);
+  if (!suspends) return 0;
+  wanted.sqd_notify = notify;
+  return modify(verbs::QpState::kSqd, notify ? uint32_t{verbs::kAttrEnSqdAsyncNotify} : 0);
+}
+
+void Endpoint::ReportChanges(Outbox& outbox) {
+  if (initiator_.TakeException()) {
+    PublishState();
+    outbox.Event(qp_, verbs::AsyncEvent::kQpRequestError);
+    // Tells the program when the requests under way have ended.
+    qp_.report_drained = true;
+  }
+  if (!target_.reports() || !target_.drains() || target_.under_way() != 0 || !send_.empty() ||
+      qp_.sq().Posted() != 0)
+    return;
+  target_.SetReport(false);
+  outbox.Event(qp_, verbs::AsyncEvent::kSqDrained);
+}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/transport/endpoint/endpoint_group.h"
 
+#include <optional>
 #include <vector>
 
 #include "gateway/base/mix.h"
@@ -36,8 +37,14 @@ EndpointQueuePair* EndpointGroup::Choose(const MessageName& message,
   if (!single) {
     // Linear search: members are few, and only messages of several frames get here. A table would
     // duplicate the members' records.
-    for (EndpointQueuePair* const member : members_)
-      if (member->HasBegun(message)) return member;
+    for (EndpointQueuePair* const member : members_) {
+      const std::optional<uint8_t> attempt = member->Begun(message);
+      if (!attempt.has_value()) continue;
+      if (member->context().receives()) return member;
+      // The member went to the error state with a part of this attempt; the next attempt goes to
+      // another member.
+      if (*attempt == message.attempt) return nullptr;
+    }
   }
   switch (config_.dispatch) {
     case verbs::Dispatch::kHash:
@@ -56,7 +63,7 @@ EndpointQueuePair* EndpointGroup::ByHash(uint64_t sender) const {
   EndpointQueuePair* best = nullptr;
   uint64_t most = 0;
   for (EndpointQueuePair* const member : members_) {
-    if (!member->context().receives()) continue;
+    if (!member->takes_messages()) continue;
     const uint64_t rank = Mix(sender ^ member->context().config.qpn.value);
     if (best != nullptr && rank <= most) continue;
     best = member;
@@ -70,7 +77,7 @@ EndpointQueuePair* EndpointGroup::ByTurn(bool takes_receive) {
   EndpointQueuePair* without = nullptr;
   for (size_t looked = 0; looked < members_.size(); ++looked) {
     EndpointQueuePair* const member = members_[turn_++ % members_.size()];
-    if (!member->context().receives()) continue;
+    if (!member->takes_messages()) continue;
     if (!takes_receive || member->receives_left() != 0) return member;
     if (without == nullptr) without = member;
   }
@@ -83,7 +90,7 @@ EndpointQueuePair* EndpointGroup::ByDepth() {
   // Members with equal numbers of receives are chosen round-robin.
   for (size_t looked = 0; looked < members_.size(); ++looked) {
     EndpointQueuePair* const member = members_[(turn_ + looked) % members_.size()];
-    if (!member->context().receives()) continue;
+    if (!member->takes_messages()) continue;
     const uint32_t left = member->receives_left();
     if (best != nullptr && left <= most) continue;
     best = member;

@@ -47,11 +47,29 @@ void EndpointInitiator::Reset() {
   reading_ = 0;
   asked_ = 0;
   look_at_ = kNever;
+  EndException();
 }
 
 bool EndpointInitiator::Open(uint32_t index) const {
   const SendEntry& entry = send_.At(index);
   return entry.started && !entry.answered && entry.failed == WcStatus::kSuccess;
+}
+
+uint32_t EndpointInitiator::under_way(const QpContext& qp) const {
+  uint32_t count = 0;
+  for (uint32_t index = send_.head(); index != send_.tail(); ++index) {
+    const SendEntry& entry = send_.At(index);
+    if (entry.started && (!entry.answered || !send_.IsPlaced(qp, index))) ++count;
+  }
+  return count;
+}
+
+void EndpointInitiator::OnFailure(QpContext& qp) {
+  ++failures_;
+  if (!qp.rare.suspends_on_failure || in_exception_ || !qp.sends()) return;
+  qp.attributes.state = verbs::QpState::kSqd;
+  in_exception_ = exception_raised_ = true;
+  qp.worker->counters.endpoint_exception_events.Add();
 }
 
 void EndpointInitiator::End(QpContext& qp, uint32_t index, WcStatus status) {
@@ -63,6 +81,7 @@ void EndpointInitiator::End(QpContext& qp, uint32_t index, WcStatus status) {
   }
   MessageOf(index).carrier = nullptr;
   send_.Conclude(qp, index, status);
+  if (status != WcStatus::kSuccess) OnFailure(qp);
 }
 
 // Returns true if the message must wait for an earlier one. `peers`: peers with an earlier
@@ -146,13 +165,14 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
     if (is_read && (!entry.answered || !send_.IsPlaced(qp, index))) reads = true;
     if (entry.answered) continue;
     if (!entry.started) {
+      // Requests behind this one may have begun.
+      if (qp.state() == verbs::QpState::kSqd) continue;
       if (entry.failed != WcStatus::kSuccess) {
         End(qp, index, entry.failed);
         continue;
       }
       const uint16_t flags = entry.request.flags;
       const bool all = (flags & (ROCEGW_WQE_FENCE_ALL | ROCEGW_WQE_FENCE_TARGET)) != 0;
-      if (qp.state() == verbs::QpState::kSqd) break;
       if (fenced || (all && index != send_.head())) {
         waits = true;
         break;
@@ -367,7 +387,9 @@ void EndpointInitiator::OnMemoryFault(QpContext& qp, Outbox& outbox, const Acces
   } else if (tag.purpose != AccessPurpose::kSendPayload ||
              IsUnacknowledged(send_.At(tag.request).request)) {
     // The response has arrived and waited for its placement; or nothing of the message has left.
-    send_.At(tag.request).failed = WcStatus::kLocalProtection;
+    SendEntry& entry = send_.At(tag.request);
+    if (entry.failed == WcStatus::kSuccess) OnFailure(qp);
+    entry.failed = WcStatus::kLocalProtection;
   }
   if (qp.sends()) send_.RetireEach(qp, outbox);
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gateway/transport/endpoint/endpoint_answers.h"
@@ -45,6 +46,15 @@ class EndpointInitiator {
   void OnCarrierLost(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier);
   void OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now);
   TimePoint deadline() const { return look_at_; }
+  // Returns the number of requests that began and are not answered and placed. Later requests may
+  // have begun before earlier ones, so all of them are looked at.
+  uint32_t under_way(const QpContext& qp) const;
+  // Returns true while a failed request keeps others from beginning (verbs::QpRareConfig).
+  bool in_exception() const { return in_exception_; }
+  // Returns true once after the endpoint has gone into exception.
+  bool TakeException() { return std::exchange(exception_raised_, false); }
+  void EndException() { in_exception_ = exception_raised_ = false; }
+  uint64_t failures() const { return failures_; }
   // Writes or reads the state, after that of the send queue and the channels.
   void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
@@ -77,6 +87,8 @@ class EndpointInitiator {
   // Returns true if the message has begun and is neither answered nor failed.
   bool Open(uint32_t index) const;
   void End(QpContext& qp, uint32_t index, verbs::WcStatus status);
+  // Counts a request that fails, and suspends the endpoint if its program wants that.
+  void OnFailure(QpContext& qp);
 
   SendQueue& send_;
   PeerChannels& channels_;
@@ -89,6 +101,9 @@ class EndpointInitiator {
   uint32_t reading_ = 0;        // READs and atomics in flight
   uint64_t asked_ = 0;          // bytes that the READs in flight request
   TimePoint look_at_ = kNever;  // not later than the earliest timer of any message
+  bool in_exception_ = false;
+  bool exception_raised_ = false;  // the event is due
+  uint64_t failures_ = 0;
 };
 
 }  // namespace rocegw::transport

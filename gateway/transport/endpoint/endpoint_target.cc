@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "gateway/transport/message/frame_packet.h"
+#include "gateway/transport/queues/shared_receives.h"
 
 namespace rocegw::transport {
 
@@ -39,13 +40,37 @@ void EndpointTarget::Reset() {
   spare_.clear();
   replies_.clear();
   answers_.Reset();
+  idle_at_ = kNever;
+  drains_ = reports_ = false;
+}
+
+void EndpointTarget::Flush() {
+  for (auto& [key, record] : in_flight_) record.has_receive = false;
+  spare_.clear();
+  idle_at_ = kNever;
+}
+
+void EndpointTarget::SetDrains(bool drains, TimePoint now) {
+  drains_ = drains;
+  if (drains && !in_flight_.empty()) idle_at_ = Earlier(idle_at_, now);
+}
+
+TimePoint EndpointTarget::IdleAt(const QpContext& qp, const Record& record) const {
+  if (qp.shares_receives && record.has_receive) return record.touched + kIdle;
+  return drains_ ? record.touched + kOld : kNever;
+}
+
+uint32_t EndpointTarget::receives_left(const QpContext& qp) const {
+  return static_cast<uint32_t>(spare_.size()) +
+         (qp.shares_receives ? qp.srq->waiting() : qp.rq().Posted());
 }
 
 bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) {
   if (record.has_receive) return true;
-  const bool none = spare_.empty() && qp.rq().Check() == shm::WorkQueue::Look::kEmpty;
+  const bool none = spare_.empty() && (qp.shares_receives ? qp.srq->Check() : qp.rq().Check()) ==
+                                          shm::WorkQueue::Look::kEmpty;
   // Messages that will never be whole may hold receives.
-  if (none) TakeFromIdle(outbox.now());
+  if (none) TakeFromIdle(qp, outbox.now());
   if (!spare_.empty()) {
     record.message.receive = spare_.back();
     spare_.pop_back();
@@ -58,9 +83,29 @@ bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) 
   return true;
 }
 
-void EndpointTarget::GiveBack(Record& record) {
-  if (record.has_receive) spare_.push_back(record.message.receive);
+void EndpointTarget::GiveBack(QpContext& qp, Record& record) {
+  if (!record.has_receive) return;
   record.has_receive = false;
+  if (qp.shares_receives && qp.IsDone(record.ticket)) {
+    receives_.Return(qp, record.message.receive);
+  } else {
+    spare_.push_back(record.message.receive);
+  }
+}
+
+void EndpointTarget::OnMemoryDone(QpContext& qp) {
+  if (!qp.shares_receives || spare_.empty() || !qp.IsDone(qp.tickets_issued)) return;
+  for (const uint32_t number : spare_) receives_.Return(qp, number);
+  spare_.clear();
+}
+
+void EndpointTarget::OnDeadline(QpContext& qp, TimePoint now) {
+  answers_.OnDeadline(now);
+  if (now < idle_at_) return;
+  if (qp.shares_receives) TakeFromIdle(qp, now);
+  if (drains_) ForgetOld(qp, now);
+  idle_at_ = kNever;
+  for (const auto& [key, record] : in_flight_) idle_at_ = Earlier(idle_at_, IdleAt(qp, record));
 }
 
 void EndpointTarget::ListBegun(std::vector<MessageName>& begun) const {
@@ -70,25 +115,25 @@ void EndpointTarget::ListBegun(std::vector<MessageName>& begun) const {
 
 // Takes receives from idle messages, because their senders may have died. A message that continues
 // after all is refused and begins again.
-void EndpointTarget::TakeFromIdle(TimePoint now) {
+void EndpointTarget::TakeFromIdle(QpContext& qp, TimePoint now) {
   for (auto& [key, record] : in_flight_) {
-    if (!record.has_receive || record.touched + kIdle >= now) continue;
-    GiveBack(record);
+    if (!record.has_receive || record.touched + kIdle > now) continue;
+    GiveBack(qp, record);
     record.message.refused = true;
   }
 }
 
 // Drops records of messages that made no progress for kOld: they will never be whole.
-void EndpointTarget::ForgetOld(TimePoint now) {
+void EndpointTarget::ForgetOld(QpContext& qp, TimePoint now) {
   for (auto at = in_flight_.begin(); at != in_flight_.end();) {
-    const bool old = at->second.touched + kOld < now;
-    if (old) GiveBack(at->second);
+    const bool old = at->second.touched + kOld <= now;
+    if (old) GiveBack(qp, at->second);
     at = old ? in_flight_.erase(at) : std::next(at);
   }
 }
 
-bool EndpointTarget::MakeRoom(TimePoint now) {
-  if (in_flight_.size() >= kMostUnderWay) ForgetOld(now);
+bool EndpointTarget::MakeRoom(QpContext& qp, TimePoint now) {
+  if (in_flight_.size() >= kMostUnderWay) ForgetOld(qp, now);
   return in_flight_.size() < kMostUnderWay;
 }
 
@@ -100,18 +145,19 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
     Answer(qp, carrier, frame, SyndromeOf(NakCode::kRemoteAccess), {});
     return DropReason::k_wrong_qkey;
   }
-  if (IsRead(frame.kind)) return TakeRead(qp, outbox, carrier, frame, refuse);
   const bool single = frame.offset == 0 && frame.has(wire::kFrameLast);
+  const Key key{&carrier, frame.source.value, frame.message};
+  if (drains_ && (IsRead(frame.kind) || single || !in_flight_.contains(key))) refuse = true;
+  if (IsRead(frame.kind)) return TakeRead(qp, outbox, carrier, frame, refuse);
   // Nothing limits their number at the sender, so what does not fit here is dropped.
   if (!WantsReply(frame) && (refuse || !single || replies_.size() >= kMostUnderWay))
     return DropReason::k_rnr_wait;
   Record alone;
   Record* record = &alone;
-  const Key key{&carrier, frame.source.value, frame.message};
   if (!single) {
     auto found = in_flight_.find(key);
     if (found == in_flight_.end()) {
-      if (refuse || !MakeRoom(outbox.now())) {
+      if (refuse || !MakeRoom(qp, outbox.now())) {
         RefuseForNow(qp, carrier, frame);
         return DropReason::k_rnr_wait;
       }
@@ -120,7 +166,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
                newer < 0) {
       return DropReason::k_rnr_wait;
     } else if (newer > 0) {
-      GiveBack(found->second);
+      GiveBack(qp, found->second);
       found->second = {};
     }
     record = &found->second;
@@ -133,15 +179,18 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
     record->for_group = for_group;
     record->ticket = qp.tickets_done;
   } else if (message.kind != frame.kind || message.length != frame.length ||
-             message.address != frame.address || message.rkey != frame.rkey) {
+             message.address != frame.address || message.rkey != frame.rkey ||
+             payload.size() > message.length - message.arrived) {
+    // Also frames that overlap: more bytes have arrived than the message has.
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
   }
   record->touched = outbox.now();
   message.refused |= refuse;
   if (!message.refused && message.nak == 0) Take(qp, outbox, *record, frame, payload);
-  message.arrived += static_cast<uint32_t>(payload.size());
+  message.arrived +=
+      std::min(static_cast<uint32_t>(payload.size()), message.length - message.arrived);
   if (message.refused) {
-    GiveBack(*record);
+    GiveBack(qp, *record);
     RefuseForNow(qp, carrier, frame);
     if (!single) in_flight_.erase(key);
     return DropReason::k_rnr_wait;
@@ -149,6 +198,8 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   if (message.whole() || message.nak != 0) {
     Finish(qp, outbox, *record, carrier, frame);
     if (!single) in_flight_.erase(key);
+  } else {
+    idle_at_ = Earlier(idle_at_, IdleAt(qp, *record));
   }
   return DropReason::kNone;
 }
@@ -276,7 +327,7 @@ void EndpointTarget::Finish(QpContext& qp, Outbox& outbox, Record& record, flow:
       receives_.CloseFailed(qp, message.receive, message.receive_status, record.ticket);
       receives_.OnMemoryDone(qp, outbox);
     } else {
-      GiveBack(record);
+      GiveBack(qp, record);
     }
     qp.worker->counters.nak_error_tx_packets.Add();
     Answer(qp, carrier, frame, message.nak, {});
@@ -310,7 +361,7 @@ void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const Channel
               .ticket = record.serial != 0 ? record.ticket : qp.tickets_done,
               .serial = record.serial,
               .has_receive = record.has_receive};
-  if (reply.has_receive) reply.ring_slot = receives_.NextSlot(qp);
+  if (reply.has_receive) reply.ring_slot = receives_.CompletionSlot(qp, record.message.receive);
   replies_.push_back(reply);
 }
 
@@ -429,11 +480,11 @@ void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
   }
 }
 
-void EndpointTarget::OnCarrierLost(const flow::Carrier& carrier) {
+void EndpointTarget::OnCarrierLost(QpContext& qp, const flow::Carrier& carrier) {
   answers_.OnCarrierLost(carrier);
   for (auto at = in_flight_.begin(); at != in_flight_.end();) {
     const bool gone = at->first.carrier == &carrier;
-    if (gone) GiveBack(at->second);
+    if (gone) GiveBack(qp, at->second);
     at = gone ? in_flight_.erase(at) : std::next(at);
   }
   for (size_t left = replies_.size(); left != 0; --left) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -28,7 +29,8 @@ class EndpointTarget {
   // Limit of multi-frame messages that an endpoint receives at once.
   static constexpr size_t kMostUnderWay = 1024;
   static constexpr Duration kOld = Seconds(10);
-  // Idle time after which a message loses its receive to a message that has none.
+  // Idle time after which a message loses its receive to a message that has none, or in any case
+  // if the receive is of a shared receive queue.
   static constexpr Duration kIdle = Milliseconds(20);
 
   // `receives` and `channels` must outlive this object.
@@ -40,6 +42,9 @@ class EndpointTarget {
                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                               bool refuse);
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  // Called in the error state, before the receive queue is flushed: no message has a receive any
+  // more. Their records stay, since a group refuses the rest of their frames.
+  void Flush();
   // Drops the records of messages that want no reply, once their bytes are placed.
   void DropSilentReplies();
   // Sends the replies only, not READ responses and atomic results.
@@ -50,15 +55,18 @@ class EndpointTarget {
   void OnAtomicResult(const AccessTag& tag, uint64_t original) {
     answers_.OnAtomicResult(tag, original);
   }
-  void OnCarrierLost(const flow::Carrier& carrier);
-  void OnDeadline(TimePoint now) { answers_.OnDeadline(now); }
-  TimePoint deadline() const { return answers_.deadline(); }
+  void OnCarrierLost(QpContext& qp, const flow::Carrier& carrier);
+  void OnDeadline(QpContext& qp, TimePoint now);
+  TimePoint deadline() const { return Earlier(answers_.deadline(), idle_at_); }
+  // Returns receives that no message uses to the shared receive queue, once nothing is written to
+  // their buffers any more.
+  void OnMemoryDone(QpContext& qp);
 
-  uint32_t receives_left(const QpContext& qp) const {
-    return static_cast<uint32_t>(spare_.size()) + qp.rq().Posted();
-  }
-  bool HasBegun(const MessageName& message) const {
-    return in_flight_.contains({message.carrier, message.source, message.message});
+  // Returns the number of receives that are free for new messages.
+  uint32_t receives_left(const QpContext& qp) const;
+  std::optional<uint8_t> Begun(const MessageName& message) const {
+    const auto found = in_flight_.find({message.carrier, message.source, message.message});
+    return found == in_flight_.end() ? std::nullopt : std::optional(found->second.attempt);
   }
   void ListBegun(std::vector<MessageName>& begun) const;
   // Copies to the tombstone what the initiators may still ask for again.
@@ -67,6 +75,17 @@ class EndpointTarget {
   static wire::ChannelFrame ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group);
 
   size_t in_flight() const { return in_flight_.size(); }
+  // Returns the number of messages that have begun and are not answered, and of answers that may
+  // not have arrived.
+  uint32_t under_way() const {
+    return static_cast<uint32_t>(in_flight_.size() + replies_.size() + answers_.size());
+  }
+  // With `drains`, messages that have not begun are refused for now.
+  void SetDrains(bool drains, TimePoint now);
+  bool drains() const { return drains_; }
+  // The program wants to know when the endpoint has drained.
+  void SetReport(bool report) { reports_ = report; }
+  bool reports() const { return reports_; }
   // Writes or reads the state, after that of the receive queue and the channels.
   void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
@@ -109,10 +128,12 @@ class EndpointTarget {
 
   // Opens the next receive of the queue for the record. Returns false if there is none.
   bool TakeReceive(QpContext& qp, Outbox& outbox, Record& record);
-  void GiveBack(Record& record);
-  void TakeFromIdle(TimePoint now);
-  void ForgetOld(TimePoint now);
-  bool MakeRoom(TimePoint now);
+  void GiveBack(QpContext& qp, Record& record);
+  void TakeFromIdle(QpContext& qp, TimePoint now);
+  void ForgetOld(QpContext& qp, TimePoint now);
+  // Returns the time when the record is to be looked at.
+  TimePoint IdleAt(const QpContext& qp, const Record& record) const;
+  bool MakeRoom(QpContext& qp, TimePoint now);
   void Take(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
             std::span<const uint8_t> payload);
   void TakeSend(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
@@ -133,10 +154,18 @@ class EndpointTarget {
   ReceiveQueue& receives_;
   PeerChannels& channels_;
   std::unordered_map<Key, Record, KeyHash> in_flight_;
-  std::vector<uint32_t> spare_;  // open receives that belong to no message
+  // Open receives that belong to no message. Those of a shared receive queue wait here for memory
+  // operations only: other queue pairs need them.
+  std::vector<uint32_t> spare_;
   GrowingRing<Reply> replies_;
   EndpointAnswers answers_;
   uint32_t serial_ = 0;
+  // Time to look for idle messages: those of a shared receive queue lose their receives, since
+  // messages whose senders died would starve other queue pairs; while the endpoint drains, old ones
+  // are forgotten, since it would wait for them for ever. kNever: there are none.
+  TimePoint idle_at_ = kNever;
+  bool drains_ = false;
+  bool reports_ = false;
 };
 
 }  // namespace rocegw::transport

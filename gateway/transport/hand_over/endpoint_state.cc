@@ -42,7 +42,8 @@ void HandOverMap(StateStream& state, Map& map, uint32_t most, F each) {
 
 void EndpointInitiator::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointInitiator);
-  auto& [send, channels, messages, ordered, first, reading, asked, look_at] = *this;
+  auto& [send, channels, messages, ordered, first, reading, asked, look_at, excepted, raised,
+         failed_requests] = *this;
   (void)channels;  // handed over by the endpoint
   (void)messages;  // by index, below
   (void)ordered;   // valid during one Pump
@@ -59,6 +60,7 @@ void EndpointInitiator::HandOver(StateStream& state, flow::CarrierNames& names) 
   const uint32_t index = state.Carry(first.value_or(0));
   first = has_first ? std::optional(index) : std::nullopt;
   state(reading, asked, look_at);
+  if (record.version() >= 2) state(excepted, raised, failed_requests);
 }
 
 void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
@@ -89,7 +91,8 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
 
 void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointTarget);
-  auto& [receives, channels, in_flight, spare, replies, answers, serial] = *this;
+  auto& [receives, channels, in_flight, spare, replies, answers, serial, idle_at, drains, reports] =
+      *this;
   (void)channels;  // handed over by the endpoint
   HandOverMap(state, in_flight, kMost, [&, &queue = receives](Key& key, Record& one) {
     auto& [key_carrier, source, number] = key;
@@ -118,6 +121,7 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   });
   answers.HandOver(state, names);
   state(serial);
+  if (record.version() >= 2) state(idle_at, drains, reports);
 }
 
 void EndpointTombstone::HandOver(StateStream& state) {

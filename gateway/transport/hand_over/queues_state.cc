@@ -90,6 +90,9 @@ void ReceiveQueue::HandOver(StateStream& state, const QpContext& qp) {
     }
     auto& [request, received, status, closed] = in_flight->open[i];
     verbs::HandOver(state, request);
+    // The slot goes back to the shared receive queue, which reads it.
+    state.Require(!qp.shares_receives || request.ring_slot < qp.srq->config().entries,
+                  "receive of no slot");
     verbs::HandOver(state, SgesOf(qp, first + i).first(qp.config.max_recv_sge), request.sge_count);
     state(received);
     state.Enum(status, verbs::WcStatus::kGeneral);
@@ -100,7 +103,14 @@ void ReceiveQueue::HandOver(StateStream& state, const QpContext& qp) {
   auto& [order, newest, unused, early, early_count] = *out_of_turn;
   (void)order;  // fixed by the type of the queue pair
   state(newest, early_count);
-  state.Vector(unused, 2 * kMostEntries, [&](uint32_t& number) { state(number); });
+  std::vector<bool> listed(count);
+  state.Vector(unused, 2 * kMostEntries, [&, &oldest = first, &open = in_flight](uint32_t& number) {
+    state(number);
+    const uint32_t at = number - oldest;
+    if (!state.Require(at < count && open->open[at].closed && !listed[at], "receive is in use"))
+      return;
+    listed[at] = true;
+  });
   const uint32_t slots = state.Count(early.size(), kMostEntries);
   if (state.reading()) early.assign(slots, false);
   uint32_t set = 0;

@@ -94,7 +94,7 @@ void ReceiveQueue::PlaceInRing(QpContext& qp, uint32_t number, std::span<const u
 void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_t ticket) {
   OpenReceive& receive = At(number);
   cqe.wr_id = receive.request.wr_id;
-  cqe.ring_slot = in_order() ? receive.request.ring_slot : NextSlot(qp);
+  cqe.ring_slot = CompletionSlot(qp, number);
   receive.closed = true;
   if (!in_order()) out_of_turn_->unused.push_back(number);
   GrowingRing<OpenReceive>& open = in_flight_->open;
@@ -104,6 +104,20 @@ void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_
     ++first_;
   }
   in_flight_->pending.push_back({cqe, ticket});
+}
+
+void ReceiveQueue::Return(QpContext& qp, uint32_t number) {
+  qp.srq->GiveBack(At(number).request.ring_slot);
+  At(number).closed = true;
+  out_of_turn_->unused.push_back(number);
+}
+
+void ReceiveQueue::ForgetClosed() {
+  if (in_order() || in_flight_->open.size() != out_of_turn_->unused.size()) return;
+  in_flight_->open.clear();
+  in_flight_->sges.clear();
+  out_of_turn_->unused.clear();
+  first_ = next_;
 }
 
 void ReceiveQueue::Release(QpContext& qp, uint32_t slot) {
@@ -162,6 +176,8 @@ void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
       Release(qp, cqe.ring_slot);
       if (!PushReceive(qp, outbox, cqe)) (void)qp.EnterError();
     }
+    // In the error state no message takes a receive any more.
+    if (qp.state() == verbs::QpState::kError) ForgetClosed();
     if (in_flight_->empty()) outbox.in_flight.receives.GiveBack(std::move(in_flight_));
   }
   if (qp.state() == verbs::QpState::kError && in_flight_ == nullptr)

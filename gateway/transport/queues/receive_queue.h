@@ -6,7 +6,8 @@
 //
 // With kAsTheyCome, messages take receives in the order of their arrival. A receive that is held
 // for long must not block the slots behind it: each completion releases the oldest slot of the
-// ring, not its own, and numbers are reused.
+// ring, not its own, and numbers are reused. Receives of a shared receive queue have no ring: each
+// completion names its own slot.
 #pragma once
 
 #include <bit>
@@ -64,6 +65,11 @@ class ReceiveQueue {
     return qp.rq().released() +
            (in_flight_ == nullptr ? 0 : static_cast<uint32_t>(in_flight_->pending.size()));
   }
+  // Returns the slot that the completion of the receive will name, if it closes next.
+  uint32_t CompletionSlot(const QpContext& qp, uint32_t number) const {
+    return in_order() || qp.shares_receives ? in_flight_->open[number - first_].request.ring_slot
+                                            : NextSlot(qp);
+  }
 
   // Fetches the next posted receive. kReady: it is open now. kFault: the outbox has reported the
   // fault.
@@ -85,7 +91,7 @@ class ReceiveQueue {
   // kAsTheyCome: returns true if the completion will release this receive's own slot, which is
   // where the client looks for the payload.
   bool OwnsNextSlot(const QpContext& qp, uint32_t number) {
-    return At(number).request.ring_slot == NextSlot(qp);
+    return At(number).request.ring_slot == CompletionSlot(qp, number);
   }
   void PlaceInRing(QpContext& qp, uint32_t number, std::span<const uint8_t> bytes);
 
@@ -102,6 +108,9 @@ class ReceiveQueue {
     CloseFailed(qp, first_, status, ticket);
   }
   void CloseFailed(QpContext& qp, uint32_t number, verbs::WcStatus status, uint32_t ticket);
+  // kAsTheyCome: returns an open receive to the shared receive queue, to be taken by the next
+  // message of any of its queue pairs. No memory operation on its buffers is outstanding.
+  void Return(QpContext& qp, uint32_t number);
   // Completes receives whose tickets are done.
   void OnMemoryDone(QpContext& qp, Outbox& outbox);
   // Fails completions that wait for `ticket` or later: the first with `status`, the rest as
@@ -119,6 +128,8 @@ class ReceiveQueue {
  private:
   static uint32_t Stride(uint32_t max_sge) { return std::bit_ceil(max_sge == 0 ? 1 : max_sge); }
   void Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_t ticket);
+  // kAsTheyCome: forgets the closed receives if none is open.
+  void ForgetClosed();
   // Releases the ring's slots in order.
   void Release(QpContext& qp, uint32_t slot);
   std::span<rocegw_sge> SgesOf(const QpContext& qp, uint32_t number);

@@ -19,6 +19,7 @@
 #include "gateway/memory/memory_op.h"
 #include "gateway/tenant/share.h"
 #include "gateway/tenant/slot_share.h"
+#include "gateway/transport/endpoint/endpoint_state.h"
 #include "gateway/transport/endpoint/peer.h"
 #include "gateway/verbs/channel_target.h"
 #include "gateway/verbs/completion_queue.h"
@@ -112,6 +113,13 @@ struct ModifyQp {
 struct QueryQp {
   SessionId session;
   Qpn qpn;
+};
+// Changes the state of an endpoint (transport::EndpointQueuePair::Move).
+struct MoveEndpoint {
+  SessionId session;
+  Qpn qpn;
+  transport::EndpointState to = transport::EndpointState::kReady;
+  bool notify = false;
 };
 // Sets the addresses that the pool's queue pairs may talk to. Queue pairs connected to other
 // addresses fail.
@@ -243,10 +251,10 @@ struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, UseCopier, AddDoorbellPage, LinkCq,
                ResizeCq, ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq,
-               QuerySrq, LinkQp, UnlinkQp, ModifyQp, QueryQp, UsePeerRules, LinkPeer, UnlinkPeer,
-               LinkGroup, UnlinkGroup, Multicast, LinkRegion, RelinkRegion, UnlinkRegion,
-               LinkWindow, UnlinkWindow, SendMad, SnapshotQps, SnapshotChannels, SnapshotPeers,
-               SnapshotSrqs, UsePorts, UseChannels, NameMember, KnowPeer, UseKeys>
+               QuerySrq, LinkQp, UnlinkQp, ModifyQp, QueryQp, MoveEndpoint, UsePeerRules, LinkPeer,
+               UnlinkPeer, LinkGroup, UnlinkGroup, Multicast, LinkRegion, RelinkRegion,
+               UnlinkRegion, LinkWindow, UnlinkWindow, SendMad, SnapshotQps, SnapshotChannels,
+               SnapshotPeers, SnapshotSrqs, UsePorts, UseChannels, NameMember, KnowPeer, UseKeys>
       body;
 };
 
@@ -265,8 +273,9 @@ struct QpSnapshot {
   uint64_t bytes_sent = 0;  // payload bytes
   uint64_t bytes_received = 0;
   uint64_t retransmits = 0;
-  bool on_channel = false;      // requests leave by the channel below
-  bool fetch_operates = false;  // the peer takes wire::FrameKind::kFetchOperate
+  bool on_channel = false;             // requests leave by the channel below
+  bool fetch_operates = false;         // the peer takes wire::FrameKind::kFetchOperate
+  transport::EndpointStatus endpoint;  // valid for endpoints only
   Qpn channel = kInvalidQpn;
   std::vector<Qpn> beside;  // further channels of its multipath
   // Reason why the intended channel was declined; kNone: it is used, or none was intended.

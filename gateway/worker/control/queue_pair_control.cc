@@ -21,7 +21,7 @@ struct QueuePairControl::Parts {
 
 namespace {
 
-QpSnapshot SnapshotOf(const transport::QueuePair& qp) {
+QpSnapshot SnapshotOf(transport::QueuePair& qp) {
   const transport::QpContext& context = qp.context();
   const transport::QueuePair::Psns psns = qp.psns();
   QpSnapshot snapshot{
@@ -41,10 +41,13 @@ QpSnapshot SnapshotOf(const transport::QueuePair& qp) {
       .retransmits = context.retransmits,
       .on_channel = context.carrier != nullptr,
       .fetch_operates = context.carrier != nullptr && context.peer_operates,
+      .endpoint = {},
       .channel = context.carrier != nullptr ? context.carrier->number() : kInvalidQpn,
       .beside = {},
       .declined = context.declined};
   snapshot.attributes.sq_draining = qp.draining();
+  if (const transport::EndpointQueuePair* const endpoint = qp.endpoint())
+    snapshot.endpoint = endpoint->status();
   if (context.multipath != nullptr) snapshot.beside = context.multipath->Numbers();
   return snapshot;
 }
@@ -189,6 +192,17 @@ ControlReply QueuePairControl::Do(const QueryQp& body) {
   ControlReply reply;
   reply.qps.push_back(SnapshotOf(*slot->qp));
   return reply;
+}
+
+ControlReply QueuePairControl::Do(const MoveEndpoint& body) {
+  QpSlot* const slot = Find(body.session, body.qpn);
+  transport::EndpointQueuePair* const endpoint = slot == nullptr ? nullptr : slot->qp->endpoint();
+  if (endpoint == nullptr) return Failed(EINVAL);
+  const ChannelBindings::Slots before = uses_.bindings.SlotsOf(endpoint->context());
+  const int error = endpoint->Move(uses_.outbox, body.to, body.notify, uses_.round.now);
+  uses_.bindings.EndUnused(*slot, before);
+  uses_.activity.AfterEvent(*slot, endpoint->context().handle);
+  return Failed(error);
 }
 
 ControlReply QueuePairControl::Do(const SnapshotQps& body) {

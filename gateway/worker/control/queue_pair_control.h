@@ -43,6 +43,7 @@ class QueuePairControl {
   ControlReply Do(const UnlinkQp& body);
   ControlReply Do(const ModifyQp& body);
   ControlReply Do(const QueryQp& body);
+  ControlReply Do(const MoveEndpoint& body);
   ControlReply Do(const SnapshotQps& body);
   // UD queue pairs and endpoints check the rules with each message; connected queue pairs are
   // checked here.

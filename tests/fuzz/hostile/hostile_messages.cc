@@ -56,6 +56,8 @@ constexpr Kind kRequests[] = {
     {ROCEGW_MSG_MODIFY_QP, sizeof(rocegw_modify_qp)},
     {ROCEGW_MSG_QUERY_QP, sizeof(rocegw_object_request)},
     {ROCEGW_MSG_DESTROY_QP, sizeof(rocegw_object_request)},
+    {ROCEGW_MSG_MODIFY_EP, sizeof(rocegw_modify_ep)},
+    {ROCEGW_MSG_QUERY_EP, sizeof(rocegw_object_request)},
     {ROCEGW_MSG_CREATE_REGION, sizeof(rocegw_create_region)},
     {ROCEGW_MSG_IMPORT_REGION, sizeof(rocegw_import_region)},
     {ROCEGW_MSG_IMPORT_DEVICE, sizeof(rocegw_import_device)},

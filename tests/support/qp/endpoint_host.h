@@ -23,7 +23,9 @@ class EndpointHost {
   static constexpr uint32_t kPeer = 5;          // handle
   static constexpr uint16_t kEpoch = 0x7777;
 
-  explicit EndpointHost(RingOptions ring = {}) : host_(OptionsOf(ring)) {
+  // `srq`: the daemon's part of `ring.shared`.
+  explicit EndpointHost(RingOptions ring = {}, transport::SharedReceives* srq = nullptr)
+      : host_(OptionsOf(ring, srq)) {
     host_.reach = {&carrier};
     transport::Peer peer;
     peer.endpoint = Qpn{kPeerQpn};
@@ -72,6 +74,21 @@ class EndpointHost {
             .destination = Qpn{kQpn},
             .source = Qpn{kPeerQpn},
             .message = message};
+  }
+  // Delivers `count` bytes from `offset` on of a SEND by another initiator.
+  metrics::DropReason DeliverPart(uint32_t message, const std::vector<uint8_t>& whole,
+                                  uint32_t offset, uint32_t count, uint8_t attempt = 0) {
+    wire::ChannelFrame frame =
+        Request(wire::FrameKind::kSend, message, 0, static_cast<uint32_t>(whole.size()));
+    frame.address = 0;
+    frame.rkey = 0;
+    frame.offset = offset;
+    frame.attempt = attempt;
+    if (offset + count != whole.size()) frame.flags &= static_cast<uint8_t>(~wire::kFrameLast);
+    return Deliver(frame, {whole.begin() + offset, whole.begin() + offset + count});
+  }
+  metrics::DropReason DeliverWhole(uint32_t message, const std::vector<uint8_t>& whole) {
+    return DeliverPart(message, whole, 0, static_cast<uint32_t>(whole.size()));
   }
   metrics::DropReason DeliverData(uint32_t message, const std::vector<uint8_t>& whole,
                                   uint32_t offset, uint32_t count) {
@@ -175,8 +192,9 @@ class EndpointHost {
     step(verbs::QpState::kRtr, 0);
     step(verbs::QpState::kRts, verbs::kAttrSqPsn);
   }
-  static QpHost::Options OptionsOf(const RingOptions& ring) {
+  static QpHost::Options OptionsOf(const RingOptions& ring, transport::SharedReceives* srq) {
     QpHost::Options options;
+    options.srq = srq;
     static_cast<RingOptions&>(options) = ring;
     options.type = verbs::QpType::kEndpoint;
     options.qpn = kQpn;

@@ -28,10 +28,11 @@ struct RingOptions {
   bool signal_all = false;
   verbs::ServiceMode service_mode = verbs::ServiceMode::kByTarget;
   bool any_completion_order = false;
-  bool placement = false;       // memory placement extensions
-  uint32_t give_up_ms = 5000;   // endpoint
-  SharedEnd* shared = nullptr;  // shared receive queue; nullptr: none
-  uint32_t group = 0;           // endpoint: number of its group
+  bool placement = false;            // memory placement extensions
+  uint32_t give_up_ms = 5000;        // endpoint
+  bool suspends_on_failure = false;  // endpoint
+  SharedEnd* shared = nullptr;       // shared receive queue; nullptr: none
+  uint32_t group = 0;                // endpoint: number of its group
   uint32_t group_key = 0;
   uint32_t tenant_tag = 0;
   uint32_t window_bytes = 0;  // limit of the pool
@@ -64,6 +65,7 @@ class RingEnd {
     config.any_completion_order = options_.any_completion_order;
     config.placement = options_.placement;
     config.give_up_ms = options_.give_up_ms;
+    config.suspends_on_failure = options_.suspends_on_failure;
     config.group = Qpn{options_.group};
     config.group_key = options_.group_key;
     config.tenant_tag = options_.tenant_tag;

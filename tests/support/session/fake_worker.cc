@@ -22,6 +22,7 @@ worker::QpSnapshot SnapshotOf(const FakeWorker::LinkedQp& qp) {
   snapshot.on_channel = qp.channel.has_value() && qp.declined == wire::ChannelReason::kNone;
   if (snapshot.on_channel) snapshot.channel = qp.channel->acceptor;
   snapshot.declined = qp.declined;
+  snapshot.endpoint = qp.endpoint;
   return snapshot;
 }
 
@@ -278,6 +279,19 @@ int FakeWorker::Apply(const worker::QueryQp& m, worker::ControlReply& reply) {
   if (session == nullptr || !session->qps.contains(m.qpn.value))
     return Broken("unknown QP queried");
   reply.qps.push_back(SnapshotOf(session->qps[m.qpn.value]));
+  return 0;
+}
+
+// Endpoints refuse the state EXCEPTION, which only they enter.
+int FakeWorker::Apply(const worker::MoveEndpoint& m) {
+  Session* const session = Find(m.session, "MoveEndpoint");
+  if (session == nullptr || !session->qps.contains(m.qpn.value))
+    return Broken("unknown endpoint moved");
+  LinkedQp& qp = session->qps[m.qpn.value];
+  if (qp.config.type != verbs::QpType::kEndpoint) return Broken("no endpoint moved");
+  if (m.to == transport::EndpointState::kException) return EINVAL;
+  qp.endpoint.state = m.to;
+  qp.notify = m.notify;
   return 0;
 }
 

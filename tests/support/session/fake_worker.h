@@ -32,6 +32,8 @@ class FakeWorker {
     verbs::QpAttributes attributes;
     std::optional<verbs::ChannelTarget> channel;                // from the last ModifyQp to RTR
     wire::ChannelReason declined = wire::ChannelReason::kNone;  // result of that
+    transport::EndpointStatus endpoint;
+    bool notify = false;  // of the last MoveEndpoint
   };
   struct Session {
     worker::LinkSession link;
@@ -82,6 +84,7 @@ class FakeWorker {
   int Apply(const worker::UnlinkQp& m);
   int Apply(const worker::ModifyQp& m, worker::ControlReply& reply);
   int Apply(const worker::QueryQp& m, worker::ControlReply& reply);
+  int Apply(const worker::MoveEndpoint& m);
   int Apply(const worker::UsePeerRules& m, worker::ControlReply& reply);
   int Apply(const worker::NameMember& m);
   int Apply(const worker::KnowPeer& m);

@@ -13,6 +13,7 @@ from netlab.take_over_kills import NEW_OLD_GOES_ON, OLD_HANDED_OVER, TakeOverKil
 
 from .case import Case, CaseFailure, expect
 from .endpoint_cases import Receiver, start_sender
+from .endpoint_state_cases import suspend_and_drain
 
 # The queue pairs give up (8 time-outs), the ids are told, and both programs try again every 100 ms.
 RECOVERY = 30
@@ -172,6 +173,14 @@ def _endpoints_round(pair):
     return met
 
 
+def _suspended(pair):
+    """Both gateways are replaced while an endpoint is suspended."""
+    def take_over():
+        for host in (pair.left, pair.right):
+            host.take_over()
+    return suspend_and_drain(pair, take_over)
+
+
 def _untrusted(pair):
     """The same for programs of pools that are not trusted, to which threads of their own copy."""
     with contextlib.ExitStack() as changed:
@@ -217,6 +226,7 @@ def restart_cases():
             Case("restart.take_over.srq", 1500, _verified("srq"), "kernel_sockets"),
             Case("restart.take_over.xrc", 1500, _verified("xrc"), "kernel_sockets"),
             Case("restart.take_over.endpoints", 1500, _endpoints, "kernel_sockets"),
+            Case("restart.take_over.suspended", 1500, _suspended, "kernel_sockets"),
             Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "kernel_sockets"),
             Case("restart.take_over.untrusted", 1500, _untrusted, "kernel_sockets"),
             Case("restart.take_over.kills", 1500, _kills, "kernel_sockets"),

@@ -388,6 +388,63 @@ TEST_F(SessionHandOver, EndpointsTheirGroupsAndPeers_GoOver) {
   }
 }
 
+// An older gateway would take them for plain endpoints.
+TEST_F(SessionHandOver, StatesAndSharedReceivesOfEndpoints_GoOver_AndNotToAnOlderVersion) {
+  const auto attached = AttachToOld();
+  TestClient& client = *attached;
+  ASSERT_TRUE(client.Hello());
+  hand_over::StateVersions older;
+  older.Set(hand_over::StateKind::kSession, 3);
+  const session::AttachServer& attach = old_.server->attach();
+  const auto held_back = [&] { return !attach.NotHandedOver(older).empty(); };
+  const uint32_t context = client.OpenContext();
+  auto create = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+  create.type = ROCEGW_QPT_ENDPOINT;
+  create.service_mode = ROCEGW_SERVICE_UNORDERED;
+  create.pd = client.AllocPd(context);
+  create.send_cq = create.recv_cq = client.CreateCq(context, 64, 0).handle;
+  create.max_send_wr = create.max_recv_wr = 4;
+  const auto plain = client.Call<rocegw_qp_reply>(create);
+  EXPECT_FALSE(held_back());
+  auto move = TestClient::Request<rocegw_modify_ep>(ROCEGW_MSG_MODIFY_EP);
+  move.qp = plain.handle;
+  move.state = ROCEGW_EP_DRAINING;
+  client.Call<rocegw_object_reply>(move);
+  EXPECT_TRUE(held_back()) << "drains";
+  move.state = ROCEGW_EP_SUSPENDED;
+  client.Call<rocegw_object_reply>(move);
+  EXPECT_FALSE(held_back()) << "older gateways know SQD";
+  create.on_failure = ROCEGW_EP_SUSPEND;
+  const auto suspends = client.Call<rocegw_qp_reply>(create);
+  EXPECT_TRUE(held_back());
+  client.Object(ROCEGW_MSG_DESTROY_QP, suspends.handle);
+  EXPECT_FALSE(held_back());
+  auto make = TestClient::Request<rocegw_create_srq>(ROCEGW_MSG_CREATE_SRQ);
+  make.pd = create.pd;
+  make.max_wr = 8;
+  make.max_sge = 1;
+  create.srq = client.Call<rocegw_srq_reply>(make).handle;
+  const auto shares = client.Call<rocegw_qp_reply>(create);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_TRUE(held_back());
+  EXPECT_EQ(attach.NotHandedOver(), "");
+  ASSERT_EQ(HandOver(), "");
+
+  const FakeWorker::Session& there = fresh_->workers[shares.worker]->sessions.begin()->second;
+  const verbs::QpConfig& config = there.qps.at(shares.qpn).config;
+  EXPECT_EQ(config.srq, create.srq);
+  EXPECT_TRUE(config.suspends_on_failure);
+  client.Object(ROCEGW_MSG_DESTROY_SRQ, create.srq);
+  EXPECT_EQ(client.error(), EBUSY);
+  for (const uint32_t qp : {plain.handle, shares.handle}) {
+    client.Object(ROCEGW_MSG_DESTROY_QP, qp);
+    EXPECT_EQ(client.error(), 0);
+  }
+  client.Object(ROCEGW_MSG_DESTROY_SRQ, create.srq);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_EQ(fresh_->BrokenRules(), std::vector<std::string>{});
+}
+
 TEST_F(SessionHandOver, SessionThatRests_IsHandedOverAhead) {
   looks_ = true;
   const auto attached = AttachToOld();

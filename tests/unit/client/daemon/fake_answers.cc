@@ -192,6 +192,16 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       reply.number = 0x777;
       return Bytes(reply);
     }
+    case ROCEGW_MSG_QUERY_EP: {
+      rocegw_query_ep_reply reply{};
+      reply.state = ROCEGW_EP_EXCEPTION;
+      reply.on_failure = ROCEGW_EP_SUSPEND;
+      reply.requests = 1;
+      reply.messages = 2;
+      reply.failures = uint64_t{1} << 33;
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_MODIFY_EP:
     case ROCEGW_MSG_DESTROY_GROUP:
     case ROCEGW_MSG_DESTROY_PEER:
       return Bytes(rocegw_object_reply{});

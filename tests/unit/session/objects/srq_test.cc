@@ -236,7 +236,7 @@ TEST_F(SharedQueues, WrongWishes_AreRefused) {
   CreateQp(5);
   EXPECT_EQ(client.error(), EINVAL);
   const uint32_t srq = Create().handle;
-  CreateQp(srq, ROCEGW_QPT_ENDPOINT);
+  CreateQp(srq, ROCEGW_QPT_XRC_SEND);
   EXPECT_EQ(client.error(), EINVAL);
   // Object of another context.
   const uint32_t other = client.OpenContext();
