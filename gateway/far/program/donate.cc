@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -13,6 +12,7 @@
 #include "gateway/far/donor/donor_metrics.h"
 #include "gateway/far/program/wait_for_stop.h"
 #include "gateway/process/exit_code.h"
+#include "gateway/process/http/metric_families.h"
 #include "gateway/process/readiness.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
@@ -32,9 +32,7 @@ int Donate(const DonateArguments& arguments) {
     spdlog::error(status.text());
     return process::kEnvironment;
   }
-  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  const DonorMetrics metrics(
-      donor, std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count());
+  const DonorMetrics metrics(donor, process::NowNanoseconds());
   process::Readiness readiness;
   process::MetricsServer server(metrics, readiness);
   if (!arguments.metrics.empty()) {

@@ -10,7 +10,7 @@
 #include "gateway/far/program/donate.h"
 #include "gateway/far/program/mount.h"
 #include "gateway/far/program/status.h"
-#include "gateway/far/program/swap.h"
+#include "gateway/far/program/swap/swap.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/log/logging.h"

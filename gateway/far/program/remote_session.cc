@@ -32,19 +32,10 @@ class SessionSpace final : public Space {
 }  // namespace
 
 StatusOr<std::unique_ptr<Session>> OpenSession(const SessionArguments& arguments) {
-  std::vector<Settings::Donor> read;
-  std::vector<rocegw_memory_donor> donors;
-  read.reserve(arguments.donors.size());
-  for (const std::string& text : arguments.donors) {
-    auto donor = ReadDonor(text);
-    if (!donor.ok()) return donor.status();
-    read.push_back(std::move(donor.value()));
-    const std::string& port = read.back().port;
-    donors.push_back({read.back().host.c_str(), port.empty() ? nullptr : port.c_str()});
-  }
+  const auto donors = DonorList::Read(arguments.donors);
+  if (!donors.ok()) return donors.status();
   rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
-  options.donors = donors.data();
-  options.donor_count = donors.size();
+  donors.value().NameIn(options);
   options.size = arguments.size;
   options.replicas = arguments.replicas;
   options.tenant = arguments.tenant.c_str();

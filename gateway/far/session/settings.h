@@ -11,7 +11,7 @@
 #include "gateway/far/disk/copy_file.h"
 #include "gateway/far/link/poller.h"
 #include "gateway/far/request/merge_queue.h"
-#include "gateway/far/session/rocegw_memory.h"
+#include "gateway/far/session/api/rocegw_memory.h"
 
 namespace rocegw::far {
 
