@@ -245,6 +245,7 @@ void Donor::OnMessage(Session& session, const Message& message) {
     const std::lock_guard lock(mutex_);
     ledger_.Renew(session.number, Now());
     reply.free_bytes = ledger_.FreeForSession(session.number);
+    reply.draining = ledger_.draining();
   }
   switch (message.type) {
     case MessageType::kLease:
@@ -305,6 +306,11 @@ void Donor::End(uint64_t number) {
   ledger_.RemoveSession(number);
 }
 
+void Donor::Follow(LeaseLedger::Orders orders) {
+  const std::lock_guard lock(mutex_);
+  ledger_.Follow(std::move(orders));
+}
+
 DonorCounts Donor::counts() const {
   const std::lock_guard lock(mutex_);
   DonorCounts counts = counts_;
@@ -313,6 +319,7 @@ DonorCounts Donor::counts() const {
   counts.leases = ledger_.lease_count();
   counts.sessions = ledger_.session_count();
   counts.leased_by_tenant = ledger_.by_tenant();
+  counts.draining = ledger_.draining();
   return counts;
 }
 

@@ -20,6 +20,9 @@ std::vector<prometheus::MetricFamily> DonorMetrics::Collect() const {
            counts.leased_bytes);
   AddGauge(families, "rocegw_memory_leases", "Leases of all sessions", counts.leases);
   AddGauge(families, "rocegw_memory_sessions", "Connected sessions", counts.sessions);
+  AddGauge(families, "rocegw_memory_draining",
+           "1 while the donor drains: it grants nothing, sessions move their data",
+           counts.draining ? 1 : 0);
   auto& tenants = AddFamily(families, "rocegw_memory_tenant_leased_bytes",
                             "Memory that the sessions of a tenant have leased", MetricType::Gauge);
   for (const auto& [tenant, bytes] : counts.leased_by_tenant) {

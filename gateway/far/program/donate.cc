@@ -5,11 +5,14 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
 #include "gateway/far/donor/donor.h"
 #include "gateway/far/donor/donor_metrics.h"
+#include "gateway/far/fleet/announcer.h"
 #include "gateway/far/program/wait_for_stop.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/http/metric_families.h"
@@ -18,6 +21,34 @@
 #include "gateway/process/startup.h"
 
 namespace rocegw::far {
+
+namespace {
+
+Announcer::Calls CallsOf(Donor& donor, const DonateArguments& arguments) {
+  Announcer::Calls calls;
+  calls.state = [&donor, &arguments] {
+    const DonorCounts counts = donor.counts();
+    Announcement announcement;
+    announcement.address = arguments.address;
+    announcement.port = static_cast<uint32_t>(std::strtoul(arguments.port.c_str(), nullptr, 10));
+    announcement.donated_bytes = counts.donated_bytes;
+    announcement.leased_bytes = counts.leased_bytes;
+    announcement.leases = counts.leases;
+    announcement.sessions = counts.sessions;
+    announcement.tenants = counts.leased_by_tenant;
+    announcement.draining = counts.draining;
+    announcement.version = arguments.version;
+    return announcement;
+  };
+  calls.follow = [&donor](const DonorOrders& orders) {
+    donor.Follow({.draining = orders.draining,
+                  .tenants = orders.quotas,
+                  .tenant_bytes = orders.tenant_bytes});
+  };
+  return calls;
+}
+
+}  // namespace
 
 int Donate(const DonateArguments& arguments) {
   process::RaiseDescriptorLimit();
@@ -41,6 +72,15 @@ int Donate(const DonateArguments& arguments) {
       return process::kEnvironment;
     }
   }
+  Announcer announcer;
+  if (!arguments.announce.empty()) {
+    const Status status =
+        announcer.Start(arguments.announce, arguments.name, CallsOf(donor, arguments));
+    if (!status.ok()) {
+      spdlog::error(status.text());
+      return status.error() == EINVAL ? process::kUsage : process::kEnvironment;
+    }
+  }
   std::thread stopper([&donor, fd = signals->get()] {
     WaitForStop(fd);
     donor.Stop();
@@ -55,6 +95,7 @@ int Donate(const DonateArguments& arguments) {
     spdlog::error(ended.text());
     kill(getpid(), SIGTERM);
   }
+  announcer.Stop();
   manager.Stopping("ending leases");
   stopper.join();
   return ended.ok() ? process::kOk : process::kInternal;

@@ -24,7 +24,7 @@ RemoteFiles::RemoteFiles() = default;
 
 RemoteFiles::~RemoteFiles() { Stop(); }
 
-Status RemoteFiles::Start(const FilesArguments& arguments) {
+Status RemoteFiles::Start(FilesArguments& arguments) {
   auto session = OpenSession(arguments);
   if (!session.ok()) return session.status();
   session_ = std::move(session.value());

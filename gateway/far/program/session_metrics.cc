@@ -28,6 +28,12 @@ void AddSessionFamilies(std::vector<prometheus::MetricFamily>& families,
            session.slabs_unserved);
   AddGauge(families, "rocegw_memory_session_lost_pages", "Pages whose data is lost",
            session.lost_pages);
+  AddGauge(families, "rocegw_memory_session_draining_donors",
+           "Connected donors that ask for their memory", session.donors_draining);
+  AddCounter(families, "rocegw_memory_session_returned_leases_total",
+             "Leases of replicas that moved away from draining donors", session.leases_returned);
+  AddGauge(families, "rocegw_memory_session_shared_domain_slabs",
+           "Slabs with two replicas in one failure domain", session.slabs_shared_domain);
   AddCounter(families, "rocegw_memory_session_operations_total", "RDMA operations",
              session.read_operations + session.write_operations);
   AddCounter(families, "rocegw_memory_session_merged_requests_total",

@@ -25,6 +25,7 @@ Dispatcher::Dispatcher(const Settings& settings, RegisteredMemory& memory,
       disk_(disk != nullptr ? std::make_unique<DiskPath>(std::move(disk)) : nullptr),
       slabs_(MakeSlabs(settings)),
       links_(settings.donors.size()),
+      domains_(settings.Domains()),
       reads_(settings.merge),
       writes_(settings.merge),
       admission_(settings.window_bytes) {}
@@ -312,7 +313,7 @@ void Dispatcher::Send(const Batch& batch) {
   // Operations of a batch all have their segments side by side; requests of one donor are a chain.
   std::vector<ibv_sge> segments(batch.size() * settings_.merge.most_segments);
   std::vector<Posting> postings;
-  postings.reserve(batch.size() * kMostReplicas);
+  postings.reserve(batch.size() * kMostCopies);
   for (size_t number = 0; number < batch.size(); number++) {
     Operation& operation = *batch[number];
     ibv_sge* mine = &segments[number * settings_.merge.most_segments];
@@ -494,6 +495,7 @@ void Dispatcher::LinkUp(uint32_t donor, std::unique_ptr<Connection> connection,
   link.credits = kSendDepth;
   link.free_bytes = welcome.free_bytes;
   link.lease_seconds = welcome.lease_seconds;
+  link.draining = false;  // a draining donor refuses new sessions
   link.state = DonorLink::State::kUp;
 }
 
@@ -651,6 +653,48 @@ void Dispatcher::FinishCopy(Operation* operation, bool ok) {
   delete operation;
 }
 
+bool Dispatcher::SharesDomain(const Slab& slab) const {
+  const std::vector<Replica>& replicas = slab.replicas();
+  for (size_t one = 0; one < replicas.size(); one++) {
+    for (size_t other = 0; other < one; other++) {
+      if (domains_[replicas[one].donor] == domains_[replicas[other].donor]) return true;
+    }
+  }
+  return false;
+}
+
+bool Dispatcher::IsBusyLocked(uint32_t slab, uint32_t donor) const {
+  for (const Transfer* transfer = links_[donor].oldest; transfer != nullptr;
+       transfer = transfer->next) {
+    if (transfer->operation->slab == slab) return true;
+  }
+  return false;
+}
+
+std::vector<Dispatcher::Dropped> Dispatcher::DropDraining() {
+  std::vector<Dropped> dropped;
+  const std::lock_guard lock(mutex_);
+  for (uint32_t number = 0; number < slabs_.size(); number++) {
+    Slab& slab = slabs_[number];
+    std::vector<Replica> leaving;
+    uint32_t staying = 0;
+    for (const Replica& replica : slab.replicas()) {
+      if (links_[replica.donor].draining) {
+        leaving.push_back(replica);
+      } else if (replica.state == ReplicaState::kLive) {
+        staying++;
+      }
+    }
+    if (leaving.empty() || staying < settings_.replicas) continue;
+    for (const Replica& replica : leaving) {
+      slab.Drop(replica.donor);
+      dropped.push_back({number, replica.donor, replica.lease});
+    }
+    counts_.leases_returned += leaving.size();
+  }
+  return dropped;
+}
+
 void Dispatcher::AddStatistics(rocegw_memory_statistics& statistics) {
   const std::lock_guard lock(mutex_);
   statistics = counts_;
@@ -673,11 +717,13 @@ void Dispatcher::AddStatistics(rocegw_memory_statistics& statistics) {
   }
   for (const DonorLink& link : links_) {
     statistics.donors_connected += link.state == DonorLink::State::kUp ? 1 : 0;
+    statistics.donors_draining += link.state == DonorLink::State::kUp && link.draining ? 1 : 0;
   }
   statistics.slabs = slabs_.size();
   for (const Slab& slab : slabs_) {
     statistics.slabs_degraded += slab.live() < settings_.replicas ? 1 : 0;
     statistics.slabs_unserved += slab.live() == 0 ? 1 : 0;
+    statistics.slabs_shared_domain += SharesDomain(slab) ? 1 : 0;
     statistics.lost_pages += slab.lost_pages();
     statistics.disk_missing_pages += slab.off_disk_pages();
     if (disk_ != nullptr && !slab.IsDiskWhole()) statistics.disk_flush_fails = 1;

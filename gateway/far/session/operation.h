@@ -70,7 +70,7 @@ struct Operation {
   uint32_t pending = 0;    // transfers
   uint32_t succeeded = 0;  // transfers
   uint32_t transfer_count = 0;
-  std::array<Transfer, kMostReplicas> transfers;
+  std::array<Transfer, kMostCopies> transfers;
   Copy* copy = nullptr;             // owned; the plan's one part then has no request and no buffer
   bool live = false;                // a transfer goes to a live replica
   std::shared_ptr<DiskWrite> disk;  // the same write to the disk copy, if there is one

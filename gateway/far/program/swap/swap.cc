@@ -87,8 +87,7 @@ Status SwapUntilStopped(const SwapArguments& arguments, const std::string& swap,
   }
 }
 
-Status SwapToLoop(const SwapArguments& arguments, int signals,
-                  const process::ServiceManager& manager) {
+Status SwapToLoop(SwapArguments& arguments, int signals, const process::ServiceManager& manager) {
   const std::string& directory = arguments.files.directory;
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return ErrnoStatus(directory);
   RemoteFiles files;
@@ -111,8 +110,7 @@ Status SwapToLoop(const SwapArguments& arguments, int signals,
   return status;
 }
 
-Status SwapToNbd(const SwapArguments& arguments, int signals,
-                 const process::ServiceManager& manager) {
+Status SwapToNbd(SwapArguments& arguments, int signals, const process::ServiceManager& manager) {
   auto session = OpenSession(arguments.files);
   if (!session.ok()) return session.status();
   SessionPage page(*session.value());
@@ -148,7 +146,7 @@ std::array<uint8_t, kPage> SwapHeader(uint64_t bytes) {
   return header;
 }
 
-int Swap(const SwapArguments& arguments) {
+int Swap(SwapArguments arguments) {
   process::RaiseDescriptorLimit();
   const process::ServiceManager manager = process::ServiceManager::FromEnvironment();
   auto signals = process::BlockSignals();
