@@ -31,6 +31,7 @@
 #include "controlplane/api/services/pools_service.h"
 #include "controlplane/api/services/role_bindings_service.h"
 #include "controlplane/api/services/tenants_service.h"
+#include "controlplane/donors/host_donors_service.h"
 #include "controlplane/identity/certificate_authority.h"
 #include "controlplane/identity/clock_watch.h"
 #include "controlplane/identity/fleet_key_schedule.h"
@@ -165,13 +166,16 @@ struct Fleet {
         nodes(enrollment,
               {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations},
               keys),
-        replicas(*follower, tunnels, hub) {
+        replicas(*follower, tunnels, hub),
+        donor_reports(*follower, statuses, id),
+        donors(backend, donor_searches),
+        host_donors(backend, donor_reports, donor_searches) {
     backend.usage = &hub.usage();
   }
 
   std::vector<grpc::Service*> services() {
-    return {&tenants, &pools,      &cc_policies, &role_bindings, &gateways, &operations,
-            &audit,   &migrations, &upgrades,    &nodes,         &replicas};
+    return {&tenants,    &pools,    &cc_policies, &role_bindings, &gateways, &operations, &audit,
+            &migrations, &upgrades, &nodes,       &replicas,      &donors,   &host_donors};
   }
 
   std::unique_ptr<sync::FleetFollower> follower;
@@ -201,14 +205,19 @@ struct Fleet {
   upgrades::FleetHosts upgrade_hosts;
   api::NodeService nodes;
   api::ReplicaService replicas;
+  donors::DonorReports donor_reports;
+  donors::SearchCounts donor_searches;
+  donors::DonorsService donors;
+  donors::HostDonorsService host_donors;
 };
 
 // Names of our services at the health service.
 constexpr const char* kServiceNames[] = {
-    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",         "rocegw.admin.v1.CcPolicies",
-    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways",      "rocegw.admin.v1.Operations",
-    "rocegw.admin.v1.Audit",        "rocegw.admin.v1.Migrations",    "rocegw.admin.v1.Upgrades",
-    "rocegw.fleet.v1.NodeService",  "rocegw.fleet.v1.ReplicaService"};
+    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",          "rocegw.admin.v1.CcPolicies",
+    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways",       "rocegw.admin.v1.Operations",
+    "rocegw.admin.v1.Audit",        "rocegw.admin.v1.Migrations",     "rocegw.admin.v1.Upgrades",
+    "rocegw.fleet.v1.NodeService",  "rocegw.fleet.v1.ReplicaService", "rocegw.admin.v1.Donors",
+    "rocegw.fleet.v1.DonorService"};
 
 }  // namespace
 
@@ -391,6 +400,7 @@ Status Controller::Parts::StartFleet() {
   metrics->SetPodReview(pod_review.get());
   metrics->SetMigrations(&migration_board);
   metrics->SetUpgrades(&upgrade_board);
+  metrics->SetDonors(&fleet->donor_reports, &fleet->donor_searches);
   metrics->SetAuthorityExpiry(authority->not_after());
   metrics->SetServerExpiry(certificate->not_after());
   return OkStatus();
