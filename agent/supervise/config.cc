@@ -200,8 +200,8 @@ migration:
 
 # Donors of remote memory: folder in which rocegw-memory donate --announce names itself to the fleet, and in which the
 # agent answers rocegw-memory mount and swap with --donors fleet (docs/user/remote_memory.md), usually
-# /run/rocegw-donors. Who can write there can donate in the name of the host. Empty: the host has no donors, and asks for
-# none.
+# /run/rocegw-donors. Who can write there can donate in the name of the host. Empty: the host has no donors, and asks
+# for none.
 donors_dir: ""
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.

@@ -11,7 +11,7 @@ namespace rocegw::donors {
 namespace {
 
 constexpr std::chrono::seconds kWindow(1);
-constexpr uint32_t kMostSearches = 10;  // of a gateway in a window
+constexpr uint32_t kMostSearches = 10;  // a gateway, in a window
 constexpr char kDefaultTenant[] = "tenants/default";
 
 // Call of an agent that creates the object of a donor. It has no request id: a repetition finds the
