@@ -43,7 +43,10 @@ Agent::Agent(ControlLoop& loop, NodeIdentity& identity, GatewayPort& gateway, Ag
       replacement_(loop, gateway),
       fleet_key_file_(
           loop, options_.fleet_keys_file, identity.gateway(), [this] { return Channel(); },
-          [this](int64_t seconds) { counters_.fleet_keys_taken = seconds; }) {
+          [this](int64_t seconds) { counters_.fleet_keys_taken = seconds; }),
+      donor_office_(
+          loop, options_.donors_dir, identity.gateway(), [this] { return Channel(); },
+          counters_.donors) {
   Restore();
   Connect();
   Probe();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/donors/donor_office.h"
 #include "agent/migration/adapter_calls.h"
 #include "agent/node/node_identity.h"
 #include "agent/probe/probes.h"
@@ -39,6 +40,7 @@ struct AgentCounters {
   std::atomic<uint64_t> reconnects{0};
   std::atomic<uint64_t> renewals{0};
   std::atomic<uint64_t> questions{0};
+  DonorCounters donors;
 };
 
 struct AgentOptions {
@@ -47,6 +49,8 @@ struct AgentOptions {
   std::string state_file;
   // File for the keys of the fleet; empty: the agent takes none.
   std::string fleet_keys_file;
+  // Folder in which donors of memory announce themselves; empty: none are reported.
+  std::string donors_dir;
   Duration probe_every = Seconds(2);
   // Directory of programs that the agent starts: rocegw-run, rocegw-probe.
   std::string program_folder;
@@ -102,6 +106,7 @@ class Agent final : private AgentActions {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ControllerLink> link_;
   FleetKeyFile fleet_key_file_;
+  DonorOffice donor_office_;
   uint64_t tunnel_ = 0;    // counts the tunnels, so that answers go to their own tunnel
   size_t controller_ = 0;  // index of the current controller
   int64_t gateway_started_ns_ = 0;

@@ -54,6 +54,18 @@ std::vector<MetricFamily> AgentMetrics::Collect() const {
           counters_.reconnects);
   counter("rocegw_agent_renewals_total", "certificates renewed", counters_.renewals);
   counter("rocegw_agent_questions_total", "questions of controllers", counters_.questions);
+  const DonorCounters& donors = counters_.donors;
+  gauge("rocegw_agent_donors", "donors of memory that announce themselves on this host",
+        static_cast<double>(donors.donors));
+  counter("rocegw_agent_refused_donor_files_total",
+          "announcements of donors that were not understood, counted each second",
+          donors.refused_files);
+  counter("rocegw_agent_donor_reports_total", "reports of donors to controllers", donors.reports);
+  counter("rocegw_agent_failed_donor_reports_total", "of these, not taken", donors.failed_reports);
+  counter("rocegw_agent_donor_questions_total", "programs that asked for donors of the fleet",
+          donors.questions);
+  counter("rocegw_agent_refused_donor_questions_total", "of these, without donors",
+          donors.refused_questions);
   MetricFamily& verdicts = AddFamily(families, "rocegw_agent_attach_verdicts_total",
                                      "answers to processes that wanted to attach to pools that ask",
                                      MetricType::Counter);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controlplane/model/resource_name.h"
+#include "gateway/far/fleet/announcement.h"
 #include "proto/rules/resource_name.h"
 
 namespace rocegw::agent {
@@ -24,6 +25,10 @@ std::string CheckPluginFolder(const std::string& text) {
             " bytes: sockets in it would have too long a path";
   }
   return wrong;
+}
+
+std::string CheckDonorsFolder(const std::string& text) {
+  return text.empty() ? "" : process::CheckSocketPath(text + "/" + far::kAgentSocket);
 }
 
 std::string CheckName(const std::string& text) {
@@ -105,6 +110,7 @@ void ReadTop(Section& top, Config& config) {
   top.Nested("migration", [&](Section& migration) {
     migration.Text("adapters_dir", CheckOptionalPath, config.adapters_dir);
   });
+  top.Text("donors_dir", CheckDonorsFolder, config.donors_dir);
   top.Nested("metrics", [&](Section& metrics) {
     metrics.Text("address", CheckAnything, config.metrics_address);
   });
@@ -191,6 +197,12 @@ kubernetes:
 # or of the agent's that no other user can change (docs/operate/migration_adapters.md). Empty: none is run.
 migration:
   adapters_dir: ""
+
+# Donors of remote memory: folder in which rocegw-memory donate --announce names itself to the fleet, and in which the
+# agent answers rocegw-memory mount and swap with --donors fleet (docs/user/remote_memory.md), usually
+# /run/rocegw-donors. Who can write there can donate in the name of the host. Empty: the host has no donors, and asks
+# for none.
+donors_dir: ""
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.
 metrics:

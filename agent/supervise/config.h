@@ -25,6 +25,7 @@ struct Config {
   std::vector<AttachRule> attach_rules;  // for pools with identity: REQUIRED
   KubernetesSettings kubernetes;
   std::string adapters_dir;  // programs for migrations; empty: none is run
+  std::string donors_dir;    // donors of memory announce themselves there; empty: none
   std::string join_file;     // used if the host has not joined yet; empty: none
   bool operator==(const Config&) const = default;
 };

@@ -254,6 +254,7 @@ int Serve(const Arguments& arguments, const Config& config) {
               {.version = process::VersionText(),
                .state_file = config.state_dir + "/last-good.pb",
                .fleet_keys_file = config.fleet_keys_file,
+               .donors_dir = config.donors_dir,
                .program_folder = OwnFolder(),
                .adapters = {.adapters_dir = config.adapters_dir, .state_dir = config.state_dir}});
   const auto now = std::chrono::system_clock::now().time_since_epoch();

@@ -85,6 +85,7 @@ int Main(int argc, char** argv) {
   AddReadCommands(app, program);
   AddWriteCommands(app, program);
   AddDrainCommands(app, program);
+  AddDonorCommands(app, program);
   AddPodCommands(app, program);
   AddDebugCommands(app, program);
   AddDoctorCommand(app, program);

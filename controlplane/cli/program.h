@@ -82,6 +82,7 @@ void AddDebugCommands(CLI::App& app, Program& program);
 void AddConnectivityCommands(CLI::App& app, Program& program);
 void AddDoctorCommand(CLI::App& app, Program& program);
 void AddDrainCommands(CLI::App& app, Program& program);
+void AddDonorCommands(CLI::App& app, Program& program);
 void AddPodCommands(CLI::App& app, Program& program);
 void AddFleetCommands(CLI::App& app, Program& program);
 void AddAuditCommands(CLI::App& app, Program& program);

@@ -107,6 +107,9 @@ std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
     case model::Collection::kOperations:
       ApplyTo(change, stored->part, name, view.operations);
       break;
+    case model::Collection::kDonors:
+      ApplyTo(change, stored->part, name, view.donors);
+      break;
   }
   return changed;
 }

@@ -12,6 +12,7 @@
 #include "controlplane/model/resource_name.h"
 #include "controlplane/store/transaction.h"
 #include "rocegw/types/v1/cc_policy.pb.h"
+#include "rocegw/types/v1/donor.pb.h"
 #include "rocegw/types/v1/gateway.pb.h"
 #include "rocegw/types/v1/operation.pb.h"
 #include "rocegw/types/v1/pool.pb.h"
@@ -40,6 +41,7 @@ struct FleetView {
   Objects<types::v1::Gateway> gateways;
   Objects<types::v1::RoleBinding> role_bindings;
   Objects<types::v1::Operation> operations;
+  Objects<types::v1::Donor> donors;
   // Names of the role bindings by subject, for admission.
   std::map<std::string, std::set<std::string>> bindings_of;
   // Gateways that report an address; several only until the controllers have decided its owner
@@ -59,6 +61,8 @@ const Objects<Object>& ObjectsOf(const FleetView& view) {
     return view.gateways;
   } else if constexpr (std::is_same_v<Object, types::v1::RoleBinding>) {
     return view.role_bindings;
+  } else if constexpr (std::is_same_v<Object, types::v1::Donor>) {
+    return view.donors;
   } else {
     static_assert(std::is_same_v<Object, types::v1::Operation>);
     return view.operations;

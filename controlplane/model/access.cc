@@ -26,7 +26,8 @@ constexpr std::array kRoles = {
             "tenants.get tenants.list pools.get pools.list pools.explain ccPolicies.get "
             "ccPolicies.list "
             "gateways.get gateways.list gateways.inspect operations.get operations.list "
-            "migrations.get migrations.list upgrades.get upgrades.list"},
+            "migrations.get migrations.list upgrades.get upgrades.list "
+            "donors.get donors.list donors.find"},
     RoleRow{types::v1::OPERATOR,
             "tenants.get tenants.list pools.* ccPolicies.* gateways.get gateways.list "
             "gateways.create gateways.update "
@@ -34,15 +35,15 @@ constexpr std::array kRoles = {
             "gateways.join "
             "operations.* audit.list "
             "audit.verify migrations.get migrations.list migrations.create migrations.control "
-            "migrations.update migrations.verify upgrades.*"},
-    RoleRow{types::v1::TENANT_ADMIN, "tenants.get pools.*"},
+            "migrations.update migrations.verify upgrades.* donors.*"},
+    RoleRow{types::v1::TENANT_ADMIN, "tenants.get pools.* donors.find"},
     RoleRow{types::v1::MIGRATION_APPROVER,
             "operations.get operations.list gateways.get gateways.list migrations.get "
             "migrations.list migrations.approve migrations.verify"},
     RoleRow{types::v1::ADMIN,
             "tenants.* pools.* ccPolicies.* gateways.* roleBindings.* operations.* audit.* "
-            "migrations.* upgrades.*"},
-    RoleRow{types::v1::NODE, "nodes.renew nodes.keys nodes.sync nodes.tunnel"},
+            "migrations.* upgrades.* donors.*"},
+    RoleRow{types::v1::NODE, "nodes.renew nodes.keys nodes.sync nodes.tunnel nodes.donors"},
 };
 
 bool Covers(std::string_view pattern, std::string_view permission) {

@@ -46,15 +46,16 @@ What holds for all methods of the controller:
 
 // In the order of the page.
 constexpr const char* kFiles[] = {
-    "admin/v1/tenants",       "admin/v1/pools",         "admin/v1/cc_policies",
-    "admin/v1/gateways",      "admin/v1/operations",    "admin/v1/migrations",
-    "admin/v1/upgrades",      "admin/v1/role_bindings", "fleet/v1/node",
-    "fleet/v1/replica",       "gateway/v1/state",       "gateway/v1/debug",
-    "gateway/v1/config",      "gateway/v1/identity",    "gateway/v1/take_over",
-    "types/v1/tenant",        "types/v1/pool",          "types/v1/cc_policy",
-    "types/v1/gateway",       "types/v1/role_binding",  "types/v1/operation",
-    "types/v1/metadata",      "types/v1/limits",        "types/v1/push",
-    "types/v1/gateway_state", "types/v1/connectivity",  "types/v1/reasons",
+    "admin/v1/tenants",       "admin/v1/pools",        "admin/v1/cc_policies",
+    "admin/v1/gateways",      "admin/v1/operations",   "admin/v1/migrations",
+    "admin/v1/upgrades",      "admin/v1/donors",       "admin/v1/role_bindings",
+    "fleet/v1/node",          "fleet/v1/donors",       "fleet/v1/replica",
+    "gateway/v1/state",       "gateway/v1/debug",      "gateway/v1/config",
+    "gateway/v1/identity",    "gateway/v1/take_over",  "types/v1/tenant",
+    "types/v1/pool",          "types/v1/cc_policy",    "types/v1/gateway",
+    "types/v1/donor",         "types/v1/role_binding", "types/v1/operation",
+    "types/v1/metadata",      "types/v1/limits",       "types/v1/push",
+    "types/v1/gateway_state", "types/v1/connectivity", "types/v1/reasons",
     "types/v1/annotations"};
 
 // Joins a comment's lines; scripts/lib/wrap_markdown.py wraps the page.

@@ -12,6 +12,7 @@ using rules::IsDnsLabel;
 using rules::kAny;
 using rules::MismatchWithPattern;
 using rules::NameOf;
+using rules::ParentCollectionId;
 using rules::ParseResourceName;
 using rules::ResourceName;
 

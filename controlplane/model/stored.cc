@@ -42,13 +42,14 @@ std::optional<StoredName> ParseKey(std::string_view key) {
     return std::nullopt;
   }
   std::string text(key);
-  constexpr std::string_view kPools = "pools/";
-  if (key.starts_with(kPools)) {
-    const std::string_view rest = key.substr(kPools.size());
+  for (const Collection collection : {Collection::kPools, Collection::kDonors}) {
+    const std::string prefix = std::string(CollectionId(collection)) + "/";
+    if (!key.starts_with(prefix)) continue;
+    const std::string_view rest = key.substr(prefix.size());
     const size_t slash = rest.find('/');
     if (slash == std::string_view::npos) return std::nullopt;
-    text = "tenants/" + std::string(rest.substr(0, slash)) + "/pools/" +
-           std::string(rest.substr(slash + 1));
+    text = std::string(ParentCollectionId(collection)) + "/" + std::string(rest.substr(0, slash)) +
+           "/" + prefix + std::string(rest.substr(slash + 1));
   }
   std::optional<ResourceName> name = ParseResourceName(text);
   if (!name.has_value()) return std::nullopt;

@@ -156,6 +156,7 @@ Status Controller::Parts::StartFleet() {
   metrics->SetPodReview(pod_review.get());
   metrics->SetMigrations(&migration_board);
   metrics->SetUpgrades(&upgrade_board);
+  metrics->SetDonors(&fleet->donor_reports, &fleet->donor_searches);
   metrics->SetAuthorityExpiry(identity.authority().not_after());
   metrics->SetServerExpiry(identity.server_expiry());
   return OkStatus();

@@ -10,10 +10,11 @@ namespace rocegw::server {
 namespace {
 
 constexpr const char* kServiceNames[] = {
-    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",         "rocegw.admin.v1.CcPolicies",
-    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways",      "rocegw.admin.v1.Operations",
-    "rocegw.admin.v1.Audit",        "rocegw.admin.v1.Migrations",    "rocegw.admin.v1.Upgrades",
-    "rocegw.fleet.v1.NodeService",  "rocegw.fleet.v1.ReplicaService"};
+    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",          "rocegw.admin.v1.CcPolicies",
+    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways",       "rocegw.admin.v1.Operations",
+    "rocegw.admin.v1.Audit",        "rocegw.admin.v1.Migrations",     "rocegw.admin.v1.Upgrades",
+    "rocegw.fleet.v1.NodeService",  "rocegw.fleet.v1.ReplicaService", "rocegw.admin.v1.Donors",
+    "rocegw.fleet.v1.DonorService"};
 
 }  // namespace
 
@@ -55,13 +56,16 @@ FleetServices::FleetServices(store::Store& store, const std::string& id,
       nodes(enrollment,
             {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations},
             keys),
-      replicas(*follower, tunnels, hub) {
+      replicas(*follower, tunnels, hub),
+      donor_reports(*follower, statuses, id),
+      donors(backend, donor_searches),
+      host_donors(backend, donor_reports, donor_searches) {
   backend.usage = &hub.usage();
 }
 
 std::vector<grpc::Service*> FleetServices::services() {
-  return {&tenants, &pools,      &cc_policies, &role_bindings, &gateways, &operations,
-          &audit,   &migrations, &upgrades,    &nodes,         &replicas};
+  return {&tenants,    &pools,    &cc_policies, &role_bindings, &gateways, &operations, &audit,
+          &migrations, &upgrades, &nodes,       &replicas,      &donors,   &host_donors};
 }
 
 std::span<const char* const> FleetServices::names() { return kServiceNames; }

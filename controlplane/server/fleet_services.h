@@ -18,6 +18,7 @@
 #include "controlplane/api/services/pools_service.h"
 #include "controlplane/api/services/role_bindings_service.h"
 #include "controlplane/api/services/tenants_service.h"
+#include "controlplane/donors/host_donors_service.h"
 #include "controlplane/identity/certificate_authority.h"
 #include "controlplane/identity/fleet_key_schedule.h"
 #include "controlplane/identity/revocations.h"
@@ -77,6 +78,10 @@ struct FleetServices {
   upgrades::FleetHosts upgrade_hosts;
   api::NodeService nodes;
   api::ReplicaService replicas;
+  donors::DonorReports donor_reports;
+  donors::SearchCounts donor_searches;
+  donors::DonorsService donors;
+  donors::HostDonorsService host_donors;
 };
 
 }  // namespace rocegw::server

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is the data that lies in the memory of other hosts safe, and how fast are donors and disk copies?"""
 
-from .model import CLUSTER_VARIABLE, FLEET, GREEN, NODE, RED, YELLOW, dashboard, graph, limits, number, row, variable
+from .model import CLUSTER_VARIABLE, CONTROLLER, FLEET, GREEN, NODE, RED, YELLOW, dashboard, graph, limits, number, row, variable
 
 RATE = "[$__rate_interval]"
 MEMORY = 'job="rocegw-memory",' + NODE
@@ -54,6 +54,20 @@ DASHBOARD = dashboard(
               (rate("rocegw_memory_session_disk_read_bytes_total"), "{{instance}} read")),
         graph("Disk copy errors", "Do disks fail?", "ops",
               (rate("rocegw_memory_session_disk_errors_total"), "{{instance}} errors"))),
+    row("Donors of the fleet",
+        graph("Donors by state", "Do all donors serve, and does any controller know?", "short",
+              (f"max by (state) (rocegw_donors{{{CONTROLLER}}})", "{{state}}")),
+        graph("Memory of the fleet", "How much memory do donors of the fleet offer, and how much is in use?", "bytes",
+              (f"max(rocegw_donors_donated_bytes{{{CONTROLLER}}})", "donated"),
+              (f"max(rocegw_donors_leased_bytes{{{CONTROLLER}}})", "leased")),
+        graph("Searches", "Do programs find donors with room?", "ops",
+              (f"sum by (end) (rate(rocegw_donor_searches_total{{{CONTROLLER}}}{RATE}))", "{{end}}")),
+        graph("Reports", "Do agents report their donors, and does the controller take them?", "ops",
+              (f"sum(rate(rocegw_donor_reports_total{{{CONTROLLER}}}{RATE}))", "reports"),
+              (f"sum by (reason) (rate(rocegw_refused_donors_total{{{CONTROLLER}}}{RATE}))", "{{reason}}")),
+        graph("Drains", "Which donors drain, and do sessions move their data away?", "short",
+              (each("rocegw_memory_draining"), "{{instance}} drains"),
+              (rate("rocegw_memory_session_returned_leases_total"), "{{instance}} leases/s"))),
     row("Donors",
         graph("Leased memory", "How much of each donor's memory is in use?", "bytes",
               (each("rocegw_memory_leased_bytes"), "{{instance}}")),

@@ -12,15 +12,17 @@ struct CollectionRow {
   Collection collection;
   std::string_view id;
   size_t longest;
+  std::string_view parent = {};  // collection above it
 };
 
 constexpr std::array kCollections = {
     CollectionRow{Collection::kTenants, "tenants", 30},
-    CollectionRow{Collection::kPools, "pools", 30},
+    CollectionRow{Collection::kPools, "pools", 30, "tenants"},
     CollectionRow{Collection::kCcPolicies, "ccPolicies", 63},
     CollectionRow{Collection::kGateways, "gateways", 63},
     CollectionRow{Collection::kRoleBindings, "roleBindings", 63},
     CollectionRow{Collection::kOperations, "operations", 63},
+    CollectionRow{Collection::kDonors, "donors", 30, "gateways"},
 };
 
 const CollectionRow* FindCollection(std::string_view id) {
@@ -48,6 +50,10 @@ std::string_view CollectionId(Collection collection) {
   return std::ranges::find(kCollections, collection, &CollectionRow::collection)->id;
 }
 
+std::string_view ParentCollectionId(Collection collection) {
+  return std::ranges::find(kCollections, collection, &CollectionRow::collection)->parent;
+}
+
 bool IsDnsLabel(std::string_view text, size_t longest) {
   if (text.empty() || text.size() > longest) return false;
   const auto inner = [](char c) {
@@ -58,7 +64,8 @@ bool IsDnsLabel(std::string_view text, size_t longest) {
 
 std::string ResourceName::Text() const {
   std::string text;
-  if (collection == Collection::kPools) text = "tenants/" + parent + "/";
+  if (const std::string_view above = ParentCollectionId(collection); !above.empty())
+    text = std::string(above) + "/" + parent + "/";
   text += CollectionId(collection);
   return text + "/" + id;
 }
@@ -73,14 +80,13 @@ std::optional<ResourceName> ParseResourceName(std::string_view text, bool wildca
   const std::vector<std::string_view> parts = Split(text);
   if (parts.size() != 2 && parts.size() != 4) return std::nullopt;
   ResourceName name;
+  const CollectionRow* const row = FindCollection(parts[parts.size() - 2]);
+  if (row == nullptr || row->parent.empty() != (parts.size() == 2)) return std::nullopt;
   if (parts.size() == 4) {
-    if (parts[0] != "tenants" || parts[2] != "pools" || !IsId(parts[1], 30, wildcard))
-      return std::nullopt;
+    const CollectionRow* const above = FindCollection(parts[0]);
+    if (parts[0] != row->parent || !IsId(parts[1], above->longest, wildcard)) return std::nullopt;
     name.parent = parts[1];
   }
-  const CollectionRow* const row = FindCollection(parts[parts.size() - 2]);
-  if (row == nullptr || (row->collection == Collection::kPools) != (parts.size() == 4))
-    return std::nullopt;
   if (!IsId(parts.back(), row->longest, wildcard)) return std::nullopt;
   name.collection = row->collection;
   name.id = parts.back();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource names: "tenants/T", "tenants/T/pools/P", "gateways/G", ... Collections and ids
-// alternate; ids are DNS labels (RFC 1123), those of tenants and pools at most 30 characters,
-// because they become parts of longer labels. Values; any thread.
+// Resource names: "tenants/T", "tenants/T/pools/P", "gateways/G", "gateways/G/donors/D", ...
+// Collections and ids alternate; ids are DNS labels (RFC 1123), those of tenants, pools and donors
+// at most 30 characters, because they become parts of longer labels. Values; any thread.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,22 @@
 
 namespace rocegw::rules {
 
-enum class Collection { kTenants, kPools, kCcPolicies, kGateways, kRoleBindings, kOperations };
+enum class Collection {
+  kTenants,
+  kPools,
+  kCcPolicies,
+  kGateways,
+  kRoleBindings,
+  kOperations,
+  kDonors
+};
 
 inline constexpr std::string_view kAny = "-";
 
 struct ResourceName {
   Collection collection = Collection::kTenants;
   std::string id;      // id in the last collection
-  std::string parent;  // id of the tenant, for pools
+  std::string parent;  // id of the tenant, for pools; of the gateway, for donors
   bool operator==(const ResourceName&) const = default;
 
   std::string Text() const;
@@ -40,5 +48,7 @@ bool IsDnsLabel(std::string_view text, size_t longest = 63);
 
 // "pools"
 std::string_view CollectionId(Collection collection);
+// "tenants" for pools; empty: the collection has no parent.
+std::string_view ParentCollectionId(Collection collection);
 
 }  // namespace rocegw::rules

@@ -29,7 +29,8 @@ class RemoteMemory:
                                               *words], host.directory, title, host.namespace)
 
     def _donate(self):
-        return self._start(self._right, "donor", "donate", "--size", "64MiB", "--quota", "nobody=0", "--metrics", f"0.0.0.0:{DONOR_PORT}")
+        return self._start(self._right, "donor", "donate", "--size", "26MiB", "--quota", "nobody=0", "--metrics", f"0.0.0.0:{DONOR_PORT}",
+                           "--address", self._right.address4, "--announce", self._fleet.donors_dir(self._right))
 
     def _mount(self, name, port, *options):
         directory = os.path.join(self._folder, name)
@@ -72,6 +73,20 @@ class RemoteMemory:
             file.write(bytes(4096))
             os.fsync(file.fileno())
         mount.stop()
+
+    def fill_donors(self):
+        """One more mount, which leaves the donor hardly any room."""
+        self.filling = self._mount("filling", PASSING_PORT)
+
+    def make_room(self):
+        self.filling.stop()
+
+    def ask_the_fleet(self):
+        """Mounts whose donors the fleet names, or does not: there is only one failure domain."""
+        for size, replicas in (("1MiB", "1"), ("1MiB", "2")):
+            self._left.start([self._left.program("rocegw-memory"), "mount", self._folder, "--size", size, "--slab", "1MiB", "--replicas",
+                              replicas, "--donors", "fleet", "--donors-dir", self._fleet.donors_dir(self._left), "--timeout", "500",
+                              "--metrics", "nonsense"]).wait(60)
 
     def lose_donor(self):
         self._fleet.kill(self.donor)

@@ -128,7 +128,12 @@ class Fleet:
         self.other = OtherFleet(lab, self.hosts[1], binaries)
         self.storage = Storage(lab)
         self.agents = [Agent(lab, host, binaries, "metrics: {address: \"0.0.0.0:7473\"}\n"
-                             f"migration: {{adapters_dir: {self.storage.adapters}}}\n") for host in self.hosts]
+                             f"migration: {{adapters_dir: {self.storage.adapters}}}\n"
+                             f"donors_dir: {self.donors_dir(host)}\n") for host in self.hosts]
+
+    @staticmethod
+    def donors_dir(host):
+        return os.path.join(host.directory, "donors")
 
     def start(self):
         self.controller.start()
@@ -494,6 +499,17 @@ def steps(fleet, prometheus):
         until_fires("RocegwMemoryDiskCopyFails", doing=lambda: memory.touch(memory.copied))
         until_shows(rising("rocegw_memory_sessions_refused_total"), doing=memory.ask_without_quota)
         until_shows(rising("rocegw_memory_leases_granted_total"), doing=memory.come_and_go)
+        until_shows('max(rocegw_donors{state="serving"})', "max(rocegw_donors_donated_bytes)", "max(rocegw_agent_donors)",
+                    rising("rocegw_donor_reports_total"))
+        memory.fill_donors()
+        until_fires("RocegwDonorsFull")
+        memory.make_room()
+        until_shows(rising('rocegw_donor_searches_total{end="no_room"}'), rising("rocegw_agent_donor_questions_total"),
+                    doing=memory.ask_the_fleet)
+        fleet.kill(fleet.agents[1].daemon)
+        until_fires("RocegwDonorSilent")
+        fleet.agents[1].start()
+        in_order()
         memory.lose_donor()
         until_fires("RocegwMemoryPagesLost", "RocegwMemoryLacksReplicas",
                     doing=lambda: (memory.read(memory.plain), memory.read(memory.copied)))

@@ -9,8 +9,8 @@ OWN_END_SECONDS = 15
 CAPABILITIES = {"BPF", "CHOWN", "DAC_OVERRIDE", "FOWNER", "IPC_LOCK", "NET_ADMIN", "NET_RAW", "SYS_PTRACE"}
 HOST_DIRECTORIES = {
     "gateway": {"/run/rocegw"},
-    "agent": {"/opt/site/rocegw-adapters", "/run/rocegw", "/var/lib/rocegw-agent", "/var/lib/rocegw-library", "/var/lib/kubelet/device-plugins",
-              "/var/lib/kubelet/pod-resources", "/var/lib/kubelet/plugins/rocegw.io", "/var/lib/kubelet/plugins_registry",
+    "agent": {"/opt/site/rocegw-adapters", "/run/rocegw", "/run/rocegw-donors", "/var/lib/rocegw-agent", "/var/lib/rocegw-library",
+              "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources", "/var/lib/kubelet/plugins/rocegw.io", "/var/lib/kubelet/plugins_registry",
               "/var/log/pods", "/var/run/cdi"},
     "controller": set()}
 

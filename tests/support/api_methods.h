@@ -12,6 +12,7 @@
 
 #include "controlplane/model/access.h"
 #include "rocegw/admin/v1/cc_policies.pb.h"
+#include "rocegw/admin/v1/donors.pb.h"
 #include "rocegw/admin/v1/gateways.pb.h"
 #include "rocegw/admin/v1/migrations.pb.h"
 #include "rocegw/admin/v1/operations.pb.h"
@@ -19,6 +20,7 @@
 #include "rocegw/admin/v1/role_bindings.pb.h"
 #include "rocegw/admin/v1/tenants.pb.h"
 #include "rocegw/admin/v1/upgrades.pb.h"
+#include "rocegw/fleet/v1/donors.pb.h"
 #include "rocegw/fleet/v1/node.pb.h"
 #include "rocegw/fleet/v1/replica.pb.h"
 
@@ -31,7 +33,8 @@ inline std::vector<const google::protobuf::MethodDescriptor*> ApiMethods() {
         admin::v1::GetCcPolicyRequest::descriptor(), admin::v1::GetGatewayRequest::descriptor(),
         admin::v1::GetRoleBindingRequest::descriptor(),
         admin::v1::GetOperationRequest::descriptor(), admin::v1::GetMigrationRequest::descriptor(),
-        admin::v1::GetUpgradeRequest::descriptor(), fleet::v1::JoinRequest::descriptor(),
+        admin::v1::GetUpgradeRequest::descriptor(), admin::v1::GetDonorRequest::descriptor(),
+        fleet::v1::JoinRequest::descriptor(), fleet::v1::ReportDonorsRequest::descriptor(),
         fleet::v1::ForwardRequest::descriptor()}) {
     for (int s = 0; s < message->file()->service_count(); ++s) {
       const auto& service = *message->file()->service(s);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/writes/object_kind.h"
 
+#include <algorithm>
 #include <set>
 
 #include "controlplane/controllers/amounts.h"
@@ -16,11 +17,24 @@ using model::Collection;
 using model::ResourceName;
 
 constexpr size_t kHoldersNamed = 5;
+// Agents create donors: bounds what one host can store.
+constexpr size_t kMostDonorsOfGateway = 16;
 
 std::string CapacityGuard() { return std::string(model::kGuardPrefix) + "capacity"; }
 // Guard that is written by every transaction that starts or ends a reference to the object.
 std::string ReferenceGuard(const std::string& name) {
   return std::string(model::kGuardPrefix) + "references/" + name;
+}
+
+std::string GatewayOf(const ResourceName& donor) { return "gateways/" + donor.parent; }
+
+template <typename Call>
+void ForDonorsOf(const sync::Fleet& fleet, const std::string& gateway, const Call& call) {
+  const std::string prefix = gateway + "/donors/";
+  for (auto donor = fleet.view.donors.lower_bound(prefix);
+       donor != fleet.view.donors.end() && donor->first.starts_with(prefix); ++donor) {
+    call(donor->first);
+  }
 }
 
 bool SaysAnything(const types::v1::Limits& limits) { return limits.ByteSizeLong() != 0; }
@@ -100,6 +114,41 @@ Relations RelationsOf(const sync::Fleet&, const types::v1::RoleBinding& binding)
   return relations;
 }
 
+Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Donor& donor) {
+  Relations relations;
+  const std::string gateway = GatewayOf(model::NameOf(donor.name()));
+  relations.needs.push_back(gateway);
+  const auto old = fleet.view.donors.find(donor.name());
+  std::set<std::string> before;
+  if (old == fleet.view.donors.end()) {
+    relations.guards.push_back(ReferenceGuard(gateway));
+    size_t donors = 0;
+    ForDonorsOf(fleet, gateway, [&](const std::string&) { ++donors; });
+    if (donors >= kMostDonorsOfGateway) {
+      relations.violations.push_back(
+          {"donor.name", gateway + " has " + std::to_string(donors) +
+                             " donors already, the most that a host may have; delete those that "
+                             "are absent for good"});
+    }
+  } else {
+    for (const auto& quota : old->second.object.spec().quotas()) before.insert(quota.tenant());
+  }
+  std::set<std::string> after;
+  for (const types::v1::DonorQuota& quota : donor.spec().quotas()) {
+    if (!after.insert(quota.tenant()).second)
+      relations.violations.push_back({"donor.spec.quotas", quota.tenant() + " has two quotas"});
+    relations.needs.push_back(quota.tenant());
+  }
+  // A tenant must not be deleted between the check and the write.
+  for (const std::string& tenant : after) {
+    if (!before.contains(tenant)) relations.guards.push_back(ReferenceGuard(tenant));
+  }
+  for (const std::string& tenant : before) {
+    if (!after.contains(tenant)) relations.guards.push_back(ReferenceGuard(tenant));
+  }
+  return relations;
+}
+
 Holders HoldersOf(const sync::Fleet& fleet, const ResourceName& name) {
   Holders holders;
   const std::string text = name.Text();
@@ -117,6 +166,14 @@ Holders HoldersOf(const sync::Fleet& fleet, const ResourceName& name) {
     for (const auto& [binding_name, binding] : fleet.view.role_bindings) {
       if (binding.object.spec().tenant() == text) add(binding_name);
     }
+    for (const auto& [donor_name, donor] : fleet.view.donors) {
+      const auto& quotas = donor.object.spec().quotas();
+      if (std::ranges::count(quotas, text, &types::v1::DonorQuota::tenant) != 0) add(donor_name);
+    }
+  } else if (name.collection == Collection::kGateways) {
+    // A later host of the same name must not inherit donors.
+    holders.guards.push_back(ReferenceGuard(text));
+    ForDonorsOf(fleet, text, add);
   } else if (name.collection == Collection::kCcPolicies) {
     holders.guards.push_back(ReferenceGuard(text));
     for (const auto& [pool_name, pool] : fleet.view.pools) {

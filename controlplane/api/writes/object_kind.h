@@ -29,6 +29,7 @@ Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Pool& pool);
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::CcPolicy& policy);
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Gateway& gateway);
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::RoleBinding& binding);
+Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Donor& donor);
 
 // Reasons against deleting an object; guards of this decision.
 struct Holders {

@@ -15,7 +15,9 @@ using google::protobuf::Message;
 
 constexpr int64_t kPageSize = 1000;
 
-std::string Parent(const std::string& parent) { return parent.empty() ? "tenants/-" : parent; }
+std::string Parent(const Kind& kind, const std::string& parent) {
+  return parent.empty() ? std::string(kind.parent) + "/-" : parent;
+}
 
 // Create and Update take the object in the only field of its type.
 void SetObject(Message& request, const Message& object) {
@@ -55,7 +57,7 @@ CallResult ObjectsClient::List(const Kind& kind, const std::string& parent,
   const FieldDescriptor* const list = FieldOfType(method.output_type(), kind.object);
   SetNumber(*request, "page_size", kPageSize);
   SetText(*request, "label_selector", selector);
-  SetText(*request, "parent", Parent(parent));
+  SetText(*request, "parent", Parent(kind, parent));
   std::string token;
   do {
     const MessagePtr page = NewMessage(method.output_type());
@@ -83,7 +85,7 @@ CallResult ObjectsClient::Watch(const Kind& kind, const std::string& parent,
   const FieldDescriptor* const changed = FieldOfType(method.output_type(), kind.object);
   const FieldDescriptor* const deleted = method.output_type()->FindFieldByName("deleted");
   SetText(*request, "label_selector", selector);
-  SetText(*request, "parent", Parent(parent));
+  SetText(*request, "parent", Parent(kind, parent));
   SetNumber(*request, "start_revision", start_revision);
   bool wanted = true;
   bool progress = true;

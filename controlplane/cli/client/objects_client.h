@@ -35,7 +35,7 @@ class ObjectsClient {
   explicit ObjectsClient(Rpc& rpc) : rpc_(rpc) {}
 
   CallResult Get(const Kind& kind, const std::string& name, MessagePtr& out);
-  // `parent`: "tenants/T", empty: all tenants.
+  // `parent`: "tenants/T" or "gateways/G", as the kind has it; empty: all.
   CallResult List(const Kind& kind, const std::string& parent, const std::string& selector,
                   ObjectList& out);
   // Watches from start_revision on (0: the existing objects first) until on_change returns false or

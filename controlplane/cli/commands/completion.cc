@@ -108,12 +108,13 @@ Words NamesOf(Program& program, const Kind& kind, const std::string& tenant) {
   program.options.timeout = kPatience;
   if (!program.OpenController().ok()) return {};
   ObjectList list;
-  const std::string parent = tenant.empty() ? "" : "tenants/" + ShortName(tenant);
+  const bool in_tenant = kind.parent == "tenants";
+  const std::string parent = tenant.empty() || !in_tenant ? "" : "tenants/" + ShortName(tenant);
   if (!program.objects().List(kind, parent, {}, list).ok()) return {};
   Words names;
   for (const MessagePtr& object : list.objects) {
     const std::string name = ShortName(TextOf(*object, "name"));
-    names.push_back(tenant.empty() || !kind.in_tenant ? name : name.substr(name.find('/') + 1));
+    names.push_back(tenant.empty() || !in_tenant ? name : name.substr(name.find('/') + 1));
   }
   return names;
 }

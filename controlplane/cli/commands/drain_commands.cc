@@ -6,6 +6,7 @@
 #include <chrono>
 #include <iostream>
 
+#include "controlplane/cli/commands/donor_commands.h"
 #include "controlplane/cli/commands/local_drain_command.h"
 #include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/printing.h"
@@ -25,6 +26,7 @@ constexpr size_t kMostHolders = 5;
 
 struct DrainQuery {
   std::string gateway;
+  std::string donor;  // "GATEWAY/DONOR" behind the word donor
   std::string deadline;
   std::string on_deadline;
   bool wait = false;
@@ -127,7 +129,20 @@ int OrderLocally(Program& program, const DrainQuery& query, bool drain) {
   return OrderLocalDrain(program, {.drain = drain, .wait = query.wait, .goes_on = {}});
 }
 
+// Whether the words are "donor GATEWAY/DONOR". Another second word is an error.
+CallResult ReadDonor(const DrainQuery& query) {
+  if (query.donor.empty() || FindKind(query.gateway) == FindKind("donors")) return {};
+  return {
+      kUsage, "'" + query.donor + "' behind a gateway: drain GATEWAY, or donor GATEWAY/DONOR", {}};
+}
+
 int Drain(Program& program, const DrainQuery& query) {
+  if (auto result = ReadDonor(query); !result.ok()) return Fail(result);
+  if (!query.donor.empty()) {
+    if (!query.deadline.empty() || !query.on_deadline.empty())
+      return FailUsage("a donor waits for its sessions: --deadline is for gateways");
+    return DrainDonor(program, query.donor, query.wait);
+  }
   if (program.options.choice.local || !program.options.choice.gateway_socket.empty())
     return OrderLocally(program, query, true);
   if (query.gateway.empty())
@@ -158,6 +173,8 @@ int Drain(Program& program, const DrainQuery& query) {
 }
 
 int Undrain(Program& program, const DrainQuery& query) {
+  if (auto result = ReadDonor(query); !result.ok()) return Fail(result);
+  if (!query.donor.empty()) return UndrainDonor(program, query.donor);
   if (program.options.choice.local || !program.options.choice.gateway_socket.empty())
     return OrderLocally(program, query, false);
   if (query.gateway.empty())
@@ -222,14 +239,16 @@ int CancelOperation(Program& program, const DrainQuery& query) {
 void AddDrainCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<DrainQuery>();
   CLI::App* const drain = program.Add(
-      app, "drain", "take a gateway out of service",
+      app, "drain", "take a gateway or a donor of memory out of service",
       "  rocegwctl drain host-a --wait\n"
       "  rocegwctl drain host-a --deadline 15m --on-deadline disconnect\n"
       "  rocegwctl --local drain --wait     the gateway here, until it is started anew\n"
+      "  rocegwctl drain donor host-a/donor --wait    sessions move their data away\n"
       "What is there goes on until it ends by itself or the deadline comes: then it\n"
       "stays (keep), connections end in order (disconnect), or sessions end (abort).",
       [&program, query] { return Drain(program, *query); });
-  drain->add_option("GATEWAY", query->gateway, "its name; with --local: none");
+  drain->add_option("GATEWAY", query->gateway, "its name; with --local: none; or the word donor");
+  drain->add_option("DONOR", query->donor, "GATEWAY/DONOR, behind the word donor");
   drain->add_option("--deadline", query->deadline, "when it is not empty by then: --on-deadline")
       ->type_name("TIME");
   drain->add_option("--on-deadline", query->on_deadline, "keep, disconnect or abort")
@@ -237,10 +256,13 @@ void AddDrainCommands(CLI::App& app, Program& program) {
       ->check(CLI::IsMember({"keep", "disconnect", "abort"}).description(""));
   drain->add_flag("--wait", query->wait, "until it is empty, at most --timeout");
 
-  CLI::App* const undrain = program.Add(app, "undrain", "take a gateway back into service",
-                                        "  rocegwctl undrain host-a\n  rocegwctl --local undrain",
-                                        [&program, query] { return Undrain(program, *query); });
-  undrain->add_option("GATEWAY", query->gateway, "its name; with --local: none");
+  CLI::App* const undrain =
+      program.Add(app, "undrain", "take a gateway or a donor back into service",
+                  "  rocegwctl undrain host-a\n  rocegwctl --local undrain\n"
+                  "  rocegwctl undrain donor host-a/donor",
+                  [&program, query] { return Undrain(program, *query); });
+  undrain->add_option("GATEWAY", query->gateway, "its name; with --local: none; or the word donor");
+  undrain->add_option("DONOR", query->donor, "GATEWAY/DONOR, behind the word donor");
 
   CLI::App* const operations =
       program.Add(app, "operations", "what takes longer than a call: list, wait, cancel",

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kKinds[] =
     "\nKinds: tenants (t), pools (po), ccPolicies (cc), gateways (gw),\n"
-    "roleBindings (rb), operations (op)";
+    "roleBindings (rb), operations (op), donors (do) of memory";
 
 struct Query {
   std::string noun;
@@ -45,7 +45,9 @@ const Kind* KindOf(Query& query) {
   return kind;
 }
 
-std::string ParentOf(const Query& query) {
+std::string ParentOf(const Kind& kind, const Query& query) {
+  if (kind.parent == "gateways")
+    return query.live.gateway.empty() ? "" : "gateways/" + ShortName(query.live.gateway);
   return query.tenant.empty() ? "" : "tenants/" + ShortName(query.tenant);
 }
 
@@ -55,7 +57,7 @@ CallResult Fetch(Program& program, const Kind& kind, const Query& query,
   ObjectsClient client = program.objects();
   if (query.names.empty()) {
     ObjectList list;
-    CallResult result = client.List(kind, ParentOf(query), query.selector, list);
+    CallResult result = client.List(kind, ParentOf(kind, query), query.selector, list);
     out = std::move(list.objects);
     return result;
   }
@@ -104,7 +106,7 @@ int Watch(Program& program, Query query) {
     std::cout.flush();
   };
   const CallResult result = program.objects().Watch(
-      *kind, ParentOf(query), query.selector, 0,
+      *kind, ParentOf(*kind, query), query.selector, 0,
       [&](const Change& change) {
         const std::string name =
             change.object == nullptr ? change.deleted : TextOf(*change.object, "name");
@@ -156,7 +158,8 @@ int Describe(Program& program, Query query) {
 
 void AddQuery(CLI::App& command, Query& query) {
   command.add_option("KIND", query.noun, "plural, singular or short: see below");
-  command.add_option("NAME", query.names, "all when none is given; pools: TENANT/POOL");
+  command.add_option("NAME", query.names,
+                     "all when none is given; pools: TENANT/POOL; donors: GATEWAY/DONOR");
   command.add_option("-t,--tenant", query.tenant, "only what belongs to this tenant")
       ->type_name("TENANT");
   command.add_option("-l,--selector", query.selector, "by labels: key=value,key!=value,key,!key")

@@ -41,8 +41,8 @@ int64_t RevisionOf(const Message& object) {
   return etag.starts_with('r') ? std::atoll(etag.c_str() + 1) : 0;
 }
 
-// Tenants and policies before the pools that name them.
-size_t Rank(const ObjectInput& input) { return input.kind->in_tenant ? 1 : 0; }
+// Tenants, policies and gateways before the pools and donors that name them.
+size_t Rank(const ObjectInput& input) { return input.kind->parent.empty() ? 0 : 1; }
 
 CallResult ReadInputs(const WriteQuery& query, std::vector<ObjectInput>& inputs) {
   if (auto result = ReadObjects(query.file, inputs); !result.ok()) return result;
@@ -59,8 +59,9 @@ CallResult ReadInputs(const WriteQuery& query, std::vector<ObjectInput>& inputs)
 CallResult ReadWords(const WriteQuery& query, ObjectInput& input) {
   const Kind* const kind = FindKind(query.noun);
   if (kind == nullptr || !kind->writable) {
-    return {
-        kUsage, "'" + query.noun + "' is not tenant, pool, ccPolicy, gateway or roleBinding", {}};
+    return {kUsage,
+            "'" + query.noun + "' is not tenant, pool, ccPolicy, gateway, roleBinding or donor",
+            {}};
   }
   if (query.words.empty() || query.words[0].find('=') != std::string::npos) {
     return {kUsage, "which " + std::string(kind->singular) + "? A name is missing", {}};
@@ -257,7 +258,7 @@ void AddCommon(CLI::App& command, Program& program, WriteQuery& query) {
 }
 
 void AddWords(CLI::App& command, WriteQuery& query, const char* rest) {
-  command.add_option("KIND", query.noun, "tenant, pool, ccPolicy, gateway, roleBinding");
+  command.add_option("KIND", query.noun, "tenant, pool, ccPolicy, gateway, roleBinding, donor");
   command.add_option("NAME", query.words, rest);
   command.add_option("-t,--tenant", query.tenant, "the tenant of a pool named without")
       ->type_name("TENANT");
@@ -303,7 +304,8 @@ void AddWriteCommands(CLI::App& app, Program& program) {
       program.Add(app, "update", "change fields of an object",
                   "  rocegwctl update pool blue/web quota.peak.qps=10k weight=2\n"
                   "  rocegwctl update tenant blue quota.peak.qps=     (no limit of its own)\n"
-                  "  rocegwctl update gateway host-a labels.zone=a",
+                  "  rocegwctl update gateway host-a labels.zone=a\n"
+                  "  rocegwctl update donor host-a/donor tenant_bytes=4GiB",
                   [&program, query] { return Write(program, *query, Way::kUpdate); });
   AddCommon(*update, program, *query);
   AddWords(*update, *query, "then FIELD=VALUE ... (below spec), labels.KEY=VALUE");

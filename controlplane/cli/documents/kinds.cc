@@ -5,6 +5,7 @@
 
 #include "gateway/base/lower_case.h"
 #include "rocegw/admin/v1/cc_policies.pb.h"
+#include "rocegw/admin/v1/donors.pb.h"
 #include "rocegw/admin/v1/gateways.pb.h"
 #include "rocegw/admin/v1/operations.pb.h"
 #include "rocegw/admin/v1/pools.pb.h"
@@ -17,11 +18,11 @@ namespace {
 // Naming a request links its file, which contains the service.
 template <typename Object, typename GetRequest>
 Kind Make(std::string_view plural, std::string_view singular, std::string_view brief,
-          bool in_tenant = false, bool writable = true) {
+          std::string_view parent = {}, bool writable = true) {
   return {plural,
           singular,
           brief,
-          in_tenant,
+          parent,
           writable,
           Object::descriptor(),
           GetRequest::descriptor()->file()->service(0)};
@@ -32,13 +33,14 @@ Kind Make(std::string_view plural, std::string_view singular, std::string_view b
 const std::vector<Kind>& Kinds() {
   static const std::vector<Kind> kKinds = {
       Make<types::v1::Tenant, admin::v1::GetTenantRequest>("tenants", "tenant", "t"),
-      Make<types::v1::Pool, admin::v1::GetPoolRequest>("pools", "pool", "po", true),
+      Make<types::v1::Pool, admin::v1::GetPoolRequest>("pools", "pool", "po", "tenants"),
       Make<types::v1::CcPolicy, admin::v1::GetCcPolicyRequest>("ccPolicies", "ccPolicy", "cc"),
       Make<types::v1::Gateway, admin::v1::GetGatewayRequest>("gateways", "gateway", "gw"),
       Make<types::v1::RoleBinding, admin::v1::GetRoleBindingRequest>("roleBindings", "roleBinding",
                                                                      "rb"),
       Make<types::v1::Operation, admin::v1::GetOperationRequest>("operations", "operation", "op",
-                                                                 false, false)};
+                                                                 "", false),
+      Make<types::v1::Donor, admin::v1::GetDonorRequest>("donors", "donor", "do", "gateways")};
   return kKinds;
 }
 
@@ -86,16 +88,23 @@ std::string NameIn(std::string_view collection, std::string_view text) {
 CallResult FullName(const Kind& kind, std::string_view text, std::string_view tenant,
                     std::string& out) {
   const std::string head = std::string(kind.plural) + "/";
-  if (!kind.in_tenant) {
+  if (kind.parent.empty()) {
     out = NameIn(kind.plural, text);
     return {};
   }
+  const std::string above = std::string(kind.parent) + "/";
+  const bool in_tenant = kind.parent == "tenants";
   const size_t slash = text.find('/');
-  if (text.starts_with("tenants/")) {
+  if (text.starts_with(above)) {
     out = text;
   } else if (slash != std::string_view::npos) {
-    out = "tenants/" + std::string(text.substr(0, slash)) + "/" + head +
+    out = above + std::string(text.substr(0, slash)) + "/" + head +
           std::string(text.substr(slash + 1));
+  } else if (!in_tenant) {
+    return {kUsage,
+            "whose " + std::string(kind.singular) + " '" + std::string(text) + "'? GATEWAY/" +
+                std::string(text),
+            {}};
   } else if (!tenant.empty()) {
     out = "tenants/" + ShortName(tenant) + "/" + head + std::string(text);
   } else {

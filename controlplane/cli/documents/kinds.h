@@ -17,7 +17,7 @@ struct Kind {
   std::string_view plural;  // as in resource names: "ccPolicies"
   std::string_view singular;
   std::string_view brief;
-  bool in_tenant;
+  std::string_view parent;  // collection above it: "tenants", "gateways"; empty: none
   bool writable;
   const google::protobuf::Descriptor* object;
   const google::protobuf::ServiceDescriptor* service;
@@ -37,7 +37,7 @@ std::string KnownKinds();
 // Returns the name of an object outside of tenants: "upgrades/u" for "u" and for "upgrades/u".
 std::string NameIn(std::string_view collection, std::string_view text);
 // Converts a typed name ("web" with a tenant, "blue/web", "tenants/blue/pools/web") to the full
-// name.
+// name. `tenant`: of kinds below tenants.
 CallResult FullName(const Kind& kind, std::string_view text, std::string_view tenant,
                     std::string& out);
 // Returns the name for tables, without the collections: "blue/web".

@@ -78,7 +78,7 @@ class DocumentReader {
     if (input.kind == nullptr) {
       return Complain(node["name"], "'" + name + "' is no name of a kind: tenants/T, " +
                                         "tenants/T/pools/P, ccPolicies/C, gateways/G, "
-                                        "roleBindings/R");
+                                        "roleBindings/R, gateways/G/donors/D");
     }
     input.where = source_ + ":" + std::to_string(node.Mark().line + 1);
     input.object = NewMessage(input.kind->object);

@@ -180,6 +180,36 @@ Cells CellsOf(const types::v1::Operation& operation, bool wide, int64_t) {
   return cells;
 }
 
+Heads HeadsOf(const types::v1::Donor&, bool wide) {
+  Heads heads = {{"NAME", Column::kCut},
+                 {"STATE", Column::kLeft},
+                 {"DONATED", Column::kRight},
+                 {"LEASED", Column::kRight},
+                 {"LEASES", Column::kRight}};
+  if (wide) {
+    heads.insert(heads.end(), {{"SESSIONS", Column::kRight},
+                               {"QUOTAS", Column::kRight},
+                               {"DOMAIN", Column::kLeft},
+                               {"ADDRESS", Column::kLeft},
+                               {"VERSION", Column::kLeft}});
+  }
+  return heads;
+}
+
+Cells CellsOf(const types::v1::Donor& donor, bool wide, int64_t) {
+  const auto& status = donor.status();
+  Cells cells = {DonorWord(donor), QuantityText(status.donated_bytes(), Unit::kBytes),
+                 QuantityText(status.leased_bytes(), Unit::kBytes), Count(status.leases())};
+  if (wide) {
+    cells.push_back(Count(status.sessions()));
+    cells.push_back(std::to_string(donor.spec().quotas_size()));
+    cells.push_back(OrDash(donor.spec().failure_domain()));
+    cells.push_back(OrDash(status.address()));
+    cells.push_back(OrDash(status.version()));
+  }
+  return cells;
+}
+
 std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels) {
   std::vector<std::string> texts;
   for (const auto& [key, value] : labels) texts.push_back(key + "=" + value);
@@ -202,6 +232,8 @@ void Visit(const Kind& kind, const Message& object, Use use) {
     use(static_cast<const types::v1::RoleBinding&>(object));
   } else if (kind.object == types::v1::Operation::descriptor()) {
     use(static_cast<const types::v1::Operation&>(object));
+  } else if (kind.object == types::v1::Donor::descriptor()) {
+    use(static_cast<const types::v1::Donor&>(object));
   }
 }
 
@@ -218,6 +250,22 @@ Heads AllHeads(const Kind& kind, bool wide) {
 }
 
 }  // namespace
+
+std::string DonorWord(const types::v1::Donor& donor) {
+  const auto& status = donor.status();
+  switch (status.health()) {
+    case types::v1::DonorState::SILENT:
+      return "silent";
+    case types::v1::DonorState::ABSENT:
+      return "absent";
+    case types::v1::DonorState::SERVING:
+      break;
+    default:
+      return "unseen";
+  }
+  if (status.draining()) return status.leases() == 0 ? "drained" : "draining";
+  return donor.spec().admin_state() == types::v1::DRAINING ? "draining" : "serving";
+}
 
 std::string GatewayWord(const types::v1::Gateway& gateway) {
   const auto& status = gateway.status();

@@ -9,6 +9,7 @@
 
 #include "controlplane/cli/documents/kinds.h"
 #include "controlplane/cli/views/table.h"
+#include "rocegw/types/v1/donor.pb.h"
 #include "rocegw/types/v1/gateway.pb.h"
 
 namespace rocegw::cli {
@@ -21,6 +22,8 @@ void AddObject(const Kind& kind, const google::protobuf::Message& object, bool w
 // Adds the row of a deleted object in a watch.
 void AddDeleted(const Kind& kind, const std::string& name, bool wide, Table& table);
 
+// Returns the state as one word: "serving", "draining", "drained", "silent", "absent", "unseen".
+std::string DonorWord(const types::v1::Donor& donor);
 // Returns the state as one word: "ok", "disconnected", "no-daemon", "unadopted", "rejecting",
 // "behind", "draining", "drained".
 std::string GatewayWord(const types::v1::Gateway& gateway);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "controlplane/donors/donor_metrics.h"
 #include "controlplane/server/metrics/migration_metrics.h"
 #include "controlplane/server/metrics/upgrade_metrics.h"
 #include "gateway/process/build_info.h"
@@ -36,12 +37,13 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
             MetricType::Gauge, leads_.load() ? 1 : 0);
   struct Sizes {
     store::Revision revision;
-    size_t tenants, pools, policies, gateways, bindings;
+    size_t tenants, pools, policies, gateways, bindings, donors;
   };
   const Sizes sizes = follower_.Read([](const sync::Fleet& fleet) -> Sizes {
     const auto& view = fleet.view;
     return {view.revision,           view.tenants.size(),  view.pools.size(),
-            view.cc_policies.size(), view.gateways.size(), view.role_bindings.size()};
+            view.cc_policies.size(), view.gateways.size(), view.role_bindings.size(),
+            view.donors.size()};
   });
   AddSingle(families, "rocegw_followed_revision", "newest revision of the store that is known",
             MetricType::Gauge, static_cast<double>(sizes.revision));
@@ -52,6 +54,7 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
   AddValue(objects, {{"kind", "ccPolicies"}}, static_cast<double>(sizes.policies));
   AddValue(objects, {{"kind", "gateways"}}, static_cast<double>(sizes.gateways));
   AddValue(objects, {{"kind", "roleBindings"}}, static_cast<double>(sizes.bindings));
+  AddValue(objects, {{"kind", "donors"}}, static_cast<double>(sizes.donors));
   MetricFamily& refused =
       AddFamily(families, "rocegw_refused_addresses_total",
                 "addresses that gateways named and that are not believed", MetricType::Counter);
@@ -91,6 +94,12 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
   if (board != nullptr) AddMigrationFamilies(board->Read(), families);
   const upgrades::UpgradeBoard* const upgrade = upgrades_.load();
   if (upgrade != nullptr) AddUpgradeFamilies(upgrade->Read(), families);
+  const donors::DonorReports* const reports = donor_reports_.load();
+  if (reports != nullptr) {
+    const donors::DonorSums sums =
+        follower_.Read([](const sync::Fleet& fleet) { return donors::SumsOf(fleet.view); });
+    AddDonorFamilies(sums, *reports, *donor_searches_.load(), families);
+  }
   auto of_store = store_.Collect();
   std::move(of_store.begin(), of_store.end(), std::back_inserter(families));
   process::AddProcessFamilies(families, start_ns_);

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "controlplane/api/nodes/pod_review.h"
+#include "controlplane/donors/donor_reports.h"
+#include "controlplane/donors/donors_service.h"
 #include "controlplane/identity/certificate.h"
 #include "controlplane/migrations/migration_board.h"
 #include "controlplane/server/front/connection_front.h"
@@ -43,6 +45,11 @@ class ControllerMetrics final : public process::MetricsSource {
   void SetMigrations(const migrations::MigrationBoard* board) { migrations_.store(board); }
   // Outlives this object; nullptr: no upgrades are driven here.
   void SetUpgrades(const upgrades::UpgradeBoard* board) { upgrades_.store(board); }
+  // Both outlive this object; nullptr: donors are not counted.
+  void SetDonors(const donors::DonorReports* reports, const donors::SearchCounts* searches) {
+    donor_searches_.store(searches);
+    donor_reports_.store(reports);
+  }
   void SetLeads(bool leads) { leads_.store(leads); }
 
  private:
@@ -62,6 +69,8 @@ class ControllerMetrics final : public process::MetricsSource {
   std::atomic<const api::PodReview*> pod_review_{nullptr};
   std::atomic<const migrations::MigrationBoard*> migrations_{nullptr};
   std::atomic<const upgrades::UpgradeBoard*> upgrades_{nullptr};
+  std::atomic<const donors::DonorReports*> donor_reports_{nullptr};
+  std::atomic<const donors::SearchCounts*> donor_searches_{nullptr};
   std::atomic<bool> leads_{false};
 };
 

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/base/errno_status.h"
 #include "gateway/base/unique_fd.h"
 
 namespace rocegw::far {
@@ -51,8 +52,6 @@ Aligned Allocate(uint64_t bytes) {
 uint64_t WholePages(uint64_t bytes) {
   return (bytes + CopyFile::kPageBytes - 1) / CopyFile::kPageBytes * CopyFile::kPageBytes;
 }
-
-Status Failed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
 
 class DiskFile final : public CopyFile {
  public:
@@ -170,7 +169,7 @@ UniqueFd OpenWithoutCache(const std::string& path) {
 Status MakePrivate(const std::string& path, int fd, const struct stat& state) {
   if (state.st_uid != geteuid()) return {EPERM, path + ": belongs to another user"};
   if (state.st_nlink != 1) return {EPERM, path + ": has further names (hard links)"};
-  return fchmod(fd, 0600) == 0 ? OkStatus() : Failed(path);
+  return fchmod(fd, 0600) == 0 ? OkStatus() : ErrnoStatus(path);
 }
 
 // Whether a file without a header holds nothing: its creation was interrupted. `page` is what it
@@ -186,7 +185,7 @@ Status SyncDirectory(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string name = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const UniqueFd directory(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid() || fsync(directory.get()) != 0) return Failed(name);
+  if (!directory.valid() || fsync(directory.get()) != 0) return ErrnoStatus(name);
   return OkStatus();
 }
 
@@ -196,13 +195,13 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
                                                  CopyUse use) {
   const bool keep = use == CopyUse::kContinue;
   UniqueFd fd = OpenWithoutCache(path);
-  if (!fd.valid()) return Failed(path);
+  if (!fd.valid()) return ErrnoStatus(path);
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return Status{EBUSY, path + ": another session uses this disk copy"};
-    return Failed(path);
+    return ErrnoStatus(path);
   }
   struct stat state {};
-  if (fstat(fd.get(), &state) != 0) return Failed(path);
+  if (fstat(fd.get(), &state) != 0) return ErrnoStatus(path);
   if (S_ISREG(state.st_mode)) {
     if (Status status = MakePrivate(path, fd.get(), state); !status.ok()) return status;
   }
@@ -211,7 +210,7 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
   bool is_copy = false;
   if (S_ISREG(state.st_mode) && state.st_size > 0) {
     const ssize_t got = pread(fd.get(), page.data(), page.size(), 0);
-    if (got < 0) return Failed(path);
+    if (got < 0) return ErrnoStatus(path);
     std::memcpy(&header, page.data(), sizeof header);
     is_copy = got == static_cast<ssize_t>(page.size()) &&
               std::memcmp(header.magic, kMagic, sizeof kMagic) == 0;
@@ -247,7 +246,7 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
       ftruncate(fd.get(), static_cast<off_t>(kHeaderBytes + bytes)) != 0 ||
       pwrite(fd.get(), page.data(), page.size(), 0) != static_cast<ssize_t>(page.size()) ||
       fsync(fd.get()) != 0) {
-    return Failed(path);
+    return ErrnoStatus(path);
   }
   if (Status status = SyncDirectory(path); !status.ok()) return status;
   return std::unique_ptr<CopyFile>(std::make_unique<DiskFile>(std::move(fd), header));

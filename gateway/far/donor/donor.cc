@@ -15,6 +15,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "gateway/base/errno_status.h"
+
 namespace rocegw::far {
 namespace {
 
@@ -26,8 +28,6 @@ constexpr int kCompletionEntries = 16384;
 LeaseLedger::Seconds Now() {
   return std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch()).count();
 }
-
-Status Failed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
 
 }  // namespace
 
@@ -75,10 +75,11 @@ Donor::~Donor() {
 
 Status Donor::Listen(const std::string& host, const std::string& port) {
   channel_ = rdma_create_event_channel();
-  if (channel_ == nullptr) return Failed("no RDMA connection manager (started under rocegw-run?)");
+  if (channel_ == nullptr)
+    return ErrnoStatus("no RDMA connection manager (started under rocegw-run?)");
   fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   if (rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_TCP) != 0) {
-    return Failed("no RDMA identifier");
+    return ErrnoStatus("no RDMA identifier");
   }
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -89,8 +90,9 @@ Status Donor::Listen(const std::string& host, const std::string& port) {
   if (error != 0) return {EINVAL, host + ":" + port + ": " + gai_strerror(error)};
   const bool bound = rdma_bind_addr(listener_, found->ai_addr) == 0;
   freeaddrinfo(found);
-  if (!bound) return Failed("cannot bind to " + host + ":" + port);
-  if (rdma_listen(listener_, kBacklog) != 0) return Failed("cannot listen at " + host + ":" + port);
+  if (!bound) return ErrnoStatus("cannot bind to " + host + ":" + port);
+  if (rdma_listen(listener_, kBacklog) != 0)
+    return ErrnoStatus("cannot listen at " + host + ":" + port);
   return OkStatus();
 }
 
@@ -104,7 +106,7 @@ Status Donor::Run() {
     std::vector<pollfd> ready{{stop_fd_.get(), POLLIN, 0}, {channel_->fd, POLLIN, 0}};
     for (const auto& [context, device] : devices_) ready.push_back({device.channel->fd, POLLIN, 0});
     if (poll(ready.data(), ready.size(), kTickMilliseconds) < 0 && errno != EINTR) {
-      return Failed("poll");
+      return ErrnoStatus("poll");
     }
     if (ready[0].revents != 0) return OkStatus();
     OnEvent();
@@ -132,7 +134,7 @@ StatusOr<Donor::Device*> Donor::DeviceOf(ibv_context* context) {
     ibv_req_notify_cq(device.cq, 0);
     return &device;
   }
-  Status status = Failed("no completion queue");
+  Status status = ErrnoStatus("no completion queue");
   if (device.channel != nullptr) ibv_destroy_comp_channel(device.channel);
   if (device.pd != nullptr) ibv_dealloc_pd(device.pd);
   devices_.erase(context);
@@ -243,6 +245,7 @@ void Donor::OnMessage(Session& session, const Message& message) {
     const std::lock_guard lock(mutex_);
     ledger_.Renew(session.number, Now());
     reply.free_bytes = ledger_.FreeForSession(session.number);
+    reply.draining = ledger_.draining();
   }
   switch (message.type) {
     case MessageType::kLease:
@@ -303,6 +306,11 @@ void Donor::End(uint64_t number) {
   ledger_.RemoveSession(number);
 }
 
+void Donor::Follow(LeaseLedger::Orders orders) {
+  const std::lock_guard lock(mutex_);
+  ledger_.Follow(std::move(orders));
+}
+
 DonorCounts Donor::counts() const {
   const std::lock_guard lock(mutex_);
   DonorCounts counts = counts_;
@@ -311,6 +319,7 @@ DonorCounts Donor::counts() const {
   counts.leases = ledger_.lease_count();
   counts.sessions = ledger_.session_count();
   counts.leased_by_tenant = ledger_.by_tenant();
+  counts.draining = ledger_.draining();
   return counts;
 }
 

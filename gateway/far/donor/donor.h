@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Donor of memory: accepts sessions, leases memory regions to them, and ends the leases with the
-// session. It takes no part in transfers. One thread runs it; Stop and counts are for any thread.
+// session. It takes no part in transfers. One thread runs it; Stop, Follow and counts
+// are for any thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -31,6 +32,7 @@ struct DonorCounts {
   uint64_t sessions_expired = 0;  // silent for longer than a lease lasts
   uint64_t leases_granted = 0;
   uint64_t leases_refused = 0;
+  bool draining = false;
 };
 
 class Donor {
@@ -45,6 +47,8 @@ class Donor {
   // Serves until Stop.
   Status Run();
   void Stop();
+  // Follows orders of the fleet. While it drains, its answers ask sessions to move their data.
+  void Follow(LeaseLedger::Orders orders);
   DonorCounts counts() const;
 
  private:

@@ -5,40 +5,41 @@
 
 namespace rocegw::far {
 
+using process::AddCounter;
 using process::AddFamily;
-using process::AddSingle;
+using process::AddGauge;
 using process::AddValue;
 using prometheus::MetricType;
 
 std::vector<prometheus::MetricFamily> DonorMetrics::Collect() const {
   const DonorCounts counts = donor_.counts();
   std::vector<prometheus::MetricFamily> families;
-  const auto gauge = [&families](const char* name, const char* help, uint64_t value) {
-    AddSingle(families, name, help, MetricType::Gauge, static_cast<double>(value));
-  };
-  const auto counter = [&families](const char* name, const char* help, uint64_t value) {
-    AddSingle(families, name, help, MetricType::Counter, static_cast<double>(value));
-  };
-  gauge("rocegw_memory_donated_bytes", "Memory that this host offers", counts.donated_bytes);
-  gauge("rocegw_memory_leased_bytes", "Memory that sessions have leased", counts.leased_bytes);
-  gauge("rocegw_memory_leases", "Leases of all sessions", counts.leases);
-  gauge("rocegw_memory_sessions", "Connected sessions", counts.sessions);
+  AddGauge(families, "rocegw_memory_donated_bytes", "Memory that this host offers",
+           counts.donated_bytes);
+  AddGauge(families, "rocegw_memory_leased_bytes", "Memory that sessions have leased",
+           counts.leased_bytes);
+  AddGauge(families, "rocegw_memory_leases", "Leases of all sessions", counts.leases);
+  AddGauge(families, "rocegw_memory_sessions", "Connected sessions", counts.sessions);
+  AddGauge(families, "rocegw_memory_draining",
+           "1 while the donor drains: it grants nothing, sessions move their data",
+           counts.draining ? 1 : 0);
   auto& tenants = AddFamily(families, "rocegw_memory_tenant_leased_bytes",
                             "Memory that the sessions of a tenant have leased", MetricType::Gauge);
   for (const auto& [tenant, bytes] : counts.leased_by_tenant) {
     AddValue(tenants, {{"tenant", tenant}}, static_cast<double>(bytes));
   }
-  counter("rocegw_memory_sessions_accepted_total", "Sessions that connected",
-          counts.sessions_accepted);
-  counter("rocegw_memory_sessions_refused_total",
-          "Sessions that were refused: no quota, too many, or another protocol",
-          counts.sessions_refused);
-  counter("rocegw_memory_sessions_expired_total",
-          "Sessions whose leases ended because they were not renewed in time",
-          counts.sessions_expired);
-  counter("rocegw_memory_leases_granted_total", "Leases that were granted", counts.leases_granted);
-  counter("rocegw_memory_leases_refused_total",
-          "Leases that were refused: donated memory or quota exhausted", counts.leases_refused);
+  AddCounter(families, "rocegw_memory_sessions_accepted_total", "Sessions that connected",
+             counts.sessions_accepted);
+  AddCounter(families, "rocegw_memory_sessions_refused_total",
+             "Sessions that were refused: no quota, too many, or another protocol",
+             counts.sessions_refused);
+  AddCounter(families, "rocegw_memory_sessions_expired_total",
+             "Sessions whose leases ended because they were not renewed in time",
+             counts.sessions_expired);
+  AddCounter(families, "rocegw_memory_leases_granted_total", "Leases that were granted",
+             counts.leases_granted);
+  AddCounter(families, "rocegw_memory_leases_refused_total",
+             "Leases that were refused: donated memory or quota exhausted", counts.leases_refused);
   process::AddProcessFamilies(families, start_ns_);
   return families;
 }

@@ -7,9 +7,9 @@
 namespace rocegw::far {
 
 int LeaseLedger::AddSession(uint64_t session, const std::string& tenant, Seconds now) {
+  if (orders_.draining) return ESHUTDOWN;
   if (sessions_.size() >= limits_.sessions) return EUSERS;
-  const auto quota = limits_.tenants.find(tenant);
-  if (quota != limits_.tenants.end() && quota->second == 0) return EDQUOT;
+  if (QuotaOf(tenant) == 0) return EDQUOT;
   sessions_[session] = {tenant, now};
   return 0;
 }
@@ -44,6 +44,7 @@ std::vector<uint64_t> LeaseLedger::Expired(Seconds now) const {
 std::pair<int, uint64_t> LeaseLedger::Grant(uint64_t session, uint64_t bytes) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || bytes == 0) return {EINVAL, 0};
+  if (orders_.draining) return {ESHUTDOWN, 0};
   if (leases_.size() >= limits_.leases) return {EUSERS, 0};
   if (bytes > limits_.donated_bytes - leased_bytes_) return {ENOSPC, 0};
   if (bytes > FreeFor(found->second.tenant)) return {EDQUOT, 0};
@@ -60,12 +61,20 @@ bool LeaseLedger::Return(uint64_t session, uint64_t lease) {
   return true;
 }
 
-uint64_t LeaseLedger::FreeFor(const std::string& tenant) const {
-  const uint64_t free = limits_.donated_bytes - leased_bytes_;
+uint64_t LeaseLedger::QuotaOf(const std::string& tenant) const {
   const auto own = limits_.tenants.find(tenant);
   const uint64_t quota = own != limits_.tenants.end() ? own->second
                          : limits_.tenant_bytes != 0  ? limits_.tenant_bytes
                                                       : limits_.donated_bytes;
+  const auto ordered = orders_.tenants.find(tenant);
+  return std::min(quota, ordered != orders_.tenants.end() ? ordered->second
+                                                          : orders_.tenant_bytes.value_or(quota));
+}
+
+uint64_t LeaseLedger::FreeFor(const std::string& tenant) const {
+  if (orders_.draining) return 0;
+  const uint64_t free = limits_.donated_bytes - leased_bytes_;
+  const uint64_t quota = QuotaOf(tenant);
   const auto used = by_tenant_.find(tenant);
   const uint64_t leased = used != by_tenant_.end() ? used->second : 0;
   return std::min(free, quota - std::min(quota, leased));

@@ -25,9 +25,20 @@ class LeaseLedger {
     Seconds lease_seconds = 15;
   };
 
+  // Orders of the fleet beside the limits of the command line, which still hold.
+  struct Orders {
+    bool draining = false;  // nothing is granted any more
+    std::map<std::string, uint64_t> tenants;
+    std::optional<uint64_t> tenant_bytes;  // quota of other tenants; nullopt: no further one
+  };
+
   explicit LeaseLedger(Limits limits) : limits_(std::move(limits)) {}
 
-  // Returns 0 or EDQUOT (no quota), EUSERS (too many sessions).
+  // Ends no lease: a lower quota refuses new ones.
+  void Follow(Orders orders) { orders_ = std::move(orders); }
+  bool draining() const { return orders_.draining; }
+
+  // Returns 0 or EDQUOT (no quota), EUSERS (too many sessions), ESHUTDOWN (draining).
   int AddSession(uint64_t session, const std::string& tenant, Seconds now);
   // Returns the leases of the session, which end with it.
   std::vector<uint64_t> RemoveSession(uint64_t session);
@@ -37,7 +48,7 @@ class LeaseLedger {
   std::vector<uint64_t> Expired(Seconds now) const;
 
   // Returns 0 and the lease, or EINVAL (0 bytes, no such session), ENOSPC (donated memory), EDQUOT
-  // (the tenant's quota), EUSERS (number of leases).
+  // (the tenant's quota), EUSERS (number of leases), ESHUTDOWN (draining).
   std::pair<int, uint64_t> Grant(uint64_t session, uint64_t bytes);
   // Ends a lease of the session. Returns false if the session has no such lease.
   bool Return(uint64_t session, uint64_t lease);
@@ -62,8 +73,10 @@ class LeaseLedger {
   };
 
   void Erase(std::map<uint64_t, Lease>::iterator lease);
+  uint64_t QuotaOf(const std::string& tenant) const;
 
   const Limits limits_;
+  Orders orders_;
   std::map<uint64_t, Session> sessions_;
   std::map<uint64_t, Lease> leases_;
   std::map<std::string, uint64_t> by_tenant_;  // leased bytes; tenants with leases only

@@ -12,6 +12,7 @@ namespace {
 constexpr uint32_t kMagic = 0x52474d31;  // "RGM1"
 constexpr uint32_t kVersion = 1;
 constexpr int kMostErrno = 4095;
+constexpr uint32_t kDraining = 1;
 
 // Writes or reads fields one behind the other; the caller's array has room for all of them.
 class Writer {
@@ -92,6 +93,7 @@ MessageBytes Encode(const Message& message) {
   writer.U64(message.address);
   writer.U64(message.free_bytes);
   writer.U32(message.key);
+  writer.U32(message.draining ? kDraining : 0);
   return bytes;
 }
 
@@ -145,6 +147,8 @@ std::optional<Message> DecodeMessage(const void* data, size_t size) {
   message.address = reader.U64();
   message.free_bytes = reader.U64();
   message.key = reader.U32();
+  // Donors of earlier versions send zero.
+  message.draining = (reader.U32() & kDraining) != 0;
   return message;
 }
 

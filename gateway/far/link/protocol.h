@@ -35,7 +35,7 @@ enum class MessageType : uint16_t {
   kLeased = 2,   // donor: id, error, and lease, address, key, free_bytes
   kReturn = 3,   // session: lease
   kRenew = 4,    // session: renews all its leases
-  kRenewed = 5,  // donor: free_bytes
+  kRenewed = 5,  // donor: free_bytes, draining
 };
 
 struct Message {
@@ -47,6 +47,7 @@ struct Message {
   uint64_t address = 0;
   uint64_t free_bytes = 0;
   uint32_t key = 0;
+  bool draining = false;  // donor: the session should move its data to other donors
 };
 
 using HelloBytes = std::array<uint8_t, 8 + kTenantBytes>;

@@ -83,11 +83,9 @@ int ConfigureComplete() {
     nbdkit_error("donor=HOST and size=SIZE are needed");
     return -1;
   }
-  for (const std::string& donor : device.donors) {
-    if (const auto read = ReadDonor(donor); !read.ok()) {
-      nbdkit_error("%s", read.status().text().c_str());
-      return -1;
-    }
+  if (const auto read = DonorList::Read(device.donors); !read.ok()) {
+    nbdkit_error("%s", read.status().text().c_str());
+    return -1;
   }
   return 0;
 }
@@ -95,16 +93,8 @@ int ConfigureComplete() {
 // nbdkit has become a daemon: threads and connections stay.
 int Open() {
   Device& device = TheDevice();
-  std::vector<Settings::Donor> read;
-  std::vector<rocegw_memory_donor> donors;
-  read.reserve(device.donors.size());
-  for (const std::string& donor : device.donors) {
-    read.push_back(ReadDonor(donor).value());
-    const std::string& port = read.back().port;
-    donors.push_back({read.back().host.c_str(), port.empty() ? nullptr : port.c_str()});
-  }
-  device.options.donors = donors.data();
-  device.options.donor_count = donors.size();
+  const auto donors = DonorList::Read(device.donors);
+  donors.value().NameIn(device.options);  // ConfigureComplete has checked them
   device.options.size = device.size;
   device.options.tenant = device.tenant.c_str();
   device.options.most_queued_bytes = kMostQueued;
@@ -161,11 +151,9 @@ int Read(void* /*handle*/, void* buffer, uint32_t count, uint64_t offset, uint32
 }
 
 int Write(void* /*handle*/, const void* data, uint32_t count, uint64_t offset, uint32_t flags) {
-  // A write only reads its buffer; the request path has one kind of part for both directions.
-  auto* bytes = static_cast<uint8_t*>(const_cast<void*>(data));
-  return EndWrite(
-      TheDevice().session->dispatcher().SubmitAndWait(Direction::kWrite, offset, bytes, count),
-      flags);
+  return EndWrite(TheDevice().session->dispatcher().SubmitAndWait(Direction::kWrite, offset,
+                                                                  WrittenBytes(data), count),
+                  flags);
 }
 
 // Trimmed bytes read as zero, so that replicas and disk copy stay equal.

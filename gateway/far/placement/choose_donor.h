@@ -13,10 +13,13 @@ namespace rocegw::far {
 struct DonorOffer {
   bool usable = false;      // connected
   uint64_t free_bytes = 0;  // as the donor last said, less what was asked of it since
+  uint32_t domain = 0;      // failure domain
+  bool draining = false;    // takes no replica, and loses those that it has
 };
 
 // Returns the usable donor with the most free bytes, among those with room for the slab and without
-// a replica of the slab. Of equal donors it returns the first; nullopt: no donor fits.
+// a replica of the slab. Donors of failure domains that have no replica come first. Of equal donors
+// it returns the first; nullopt: no donor fits.
 std::optional<uint32_t> ChooseDonor(const std::vector<DonorOffer>& donors, const Slab& slab,
                                     uint64_t slab_bytes);
 

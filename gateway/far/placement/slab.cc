@@ -38,6 +38,10 @@ bool Slab::DonorLost(uint32_t donor) {
   return true;
 }
 
+void Slab::Drop(uint32_t donor) {
+  std::erase_if(replicas_, [donor](const Replica& replica) { return replica.donor == donor; });
+}
+
 void Slab::LosePage(uint64_t page) {
   SetLost(page, true);
   written_[page] = false;

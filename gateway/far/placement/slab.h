@@ -44,6 +44,8 @@ class Slab {
   // restoring replicas are removed, and a new generation begins. With a disk copy only those pages
   // are lost that it lacks, and restoring replicas stay. Returns whether there was one.
   bool DonorLost(uint32_t donor);
+  // Removes the donor's replica while others have all data.
+  void Drop(uint32_t donor);
 
   // Live replica for a read; reads with different `turn` are distributed. nullptr: none is live.
   const Replica* ForRead(uint64_t turn) const;

@@ -54,19 +54,10 @@ FarSettings FarSettings::FromEnvironment() {
 }
 
 StatusOr<std::unique_ptr<FarMemory>> FarMemory::Open(const FarSettings& settings) {
-  std::vector<Settings::Donor> read;
-  std::vector<rocegw_memory_donor> donors;
-  read.reserve(settings.donors.size());
-  for (const std::string& text : settings.donors) {
-    auto donor = ReadDonor(text);
-    if (!donor.ok()) return donor.status();
-    read.push_back(std::move(donor.value()));
-    const std::string& port = read.back().port;
-    donors.push_back({read.back().host.c_str(), port.empty() ? nullptr : port.c_str()});
-  }
+  const auto donors = DonorList::Read(settings.donors);
+  if (!donors.ok()) return donors.status();
   rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
-  options.donors = donors.data();
-  options.donor_count = donors.size();
+  donors.value().NameIn(options);
   options.size = settings.size;
   options.replicas = settings.replicas;
   options.slab_bytes = kSlab;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "gateway/far/session/session.h"
-#include "gateway/far/session/window.h"
 #include "gateway/far/window/range_map.h"
+#include "gateway/far/window/window.h"
 
 namespace rocegw::far {
 

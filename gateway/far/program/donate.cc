@@ -5,19 +5,50 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
 #include "gateway/far/donor/donor.h"
 #include "gateway/far/donor/donor_metrics.h"
+#include "gateway/far/fleet/announcer.h"
 #include "gateway/far/program/wait_for_stop.h"
 #include "gateway/process/exit_code.h"
+#include "gateway/process/http/metric_families.h"
 #include "gateway/process/readiness.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
 
 namespace rocegw::far {
+
+namespace {
+
+Announcer::Calls CallsOf(Donor& donor, const DonateArguments& arguments) {
+  Announcer::Calls calls;
+  calls.state = [&donor, &arguments] {
+    const DonorCounts counts = donor.counts();
+    Announcement announcement;
+    announcement.address = arguments.address;
+    announcement.port = static_cast<uint32_t>(std::strtoul(arguments.port.c_str(), nullptr, 10));
+    announcement.donated_bytes = counts.donated_bytes;
+    announcement.leased_bytes = counts.leased_bytes;
+    announcement.leases = counts.leases;
+    announcement.sessions = counts.sessions;
+    announcement.tenants = counts.leased_by_tenant;
+    announcement.draining = counts.draining;
+    announcement.version = arguments.version;
+    return announcement;
+  };
+  calls.follow = [&donor](const DonorOrders& orders) {
+    donor.Follow({.draining = orders.draining,
+                  .tenants = orders.quotas,
+                  .tenant_bytes = orders.tenant_bytes});
+  };
+  return calls;
+}
+
+}  // namespace
 
 int Donate(const DonateArguments& arguments) {
   process::RaiseDescriptorLimit();
@@ -32,15 +63,22 @@ int Donate(const DonateArguments& arguments) {
     spdlog::error(status.text());
     return process::kEnvironment;
   }
-  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  const DonorMetrics metrics(
-      donor, std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count());
+  const DonorMetrics metrics(donor, process::NowNanoseconds());
   process::Readiness readiness;
   process::MetricsServer server(metrics, readiness);
   if (!arguments.metrics.empty()) {
     if (const Status status = server.Start(arguments.metrics); !status.ok()) {
       spdlog::error(status.text());
       return process::kEnvironment;
+    }
+  }
+  Announcer announcer;
+  if (!arguments.announce.empty()) {
+    const Status status =
+        announcer.Start(arguments.announce, arguments.name, CallsOf(donor, arguments));
+    if (!status.ok()) {
+      spdlog::error(status.text());
+      return status.error() == EINVAL ? process::kUsage : process::kEnvironment;
     }
   }
   std::thread stopper([&donor, fd = signals->get()] {
@@ -57,6 +95,7 @@ int Donate(const DonateArguments& arguments) {
     spdlog::error(ended.text());
     kill(getpid(), SIGTERM);
   }
+  announcer.Stop();
   manager.Stopping("ending leases");
   stopper.join();
   return ended.ok() ? process::kOk : process::kInternal;

@@ -11,7 +11,10 @@ namespace rocegw::far {
 struct DonateArguments {
   std::string address;  // empty: all
   std::string port;
-  std::string metrics;  // "ADDRESS:PORT"; empty: none
+  std::string metrics;         // "ADDRESS:PORT"; empty: none
+  std::string announce;        // folder of the agent (donors_dir); empty: no fleet
+  std::string name = "donor";  // in the fleet
+  std::string version;         // the program has it
   LeaseLedger::Limits limits;
 };
 

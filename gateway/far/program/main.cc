@@ -10,7 +10,7 @@
 #include "gateway/far/program/donate.h"
 #include "gateway/far/program/mount.h"
 #include "gateway/far/program/status.h"
-#include "gateway/far/program/swap.h"
+#include "gateway/far/program/swap/swap.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/log/logging.h"
@@ -69,6 +69,14 @@ void AddDonate(CLI::App& app, DonateArguments& arguments, std::vector<std::strin
       ->type_name("SECONDS")
       ->check(CLI::Range(6, 3600).description(""))
       ->capture_default_str();
+  donate
+      ->add_option("--announce", arguments.announce,
+                   "folder in which the agent of this host looks for donors (donors_dir): the\n"
+                   "donor is one of the fleet")
+      ->type_name("DIRECTORY");
+  donate->add_option("--name", arguments.name, "of this donor in the fleet, unique on the host")
+      ->type_name("NAME")
+      ->capture_default_str();
   arguments.metrics = kDefaultMetrics;
   donate->add_option("--metrics", arguments.metrics, "address of the metrics page; '': none")
       ->type_name("ADDRESS:PORT")
@@ -77,9 +85,20 @@ void AddDonate(CLI::App& app, DonateArguments& arguments, std::vector<std::strin
 
 // Options of the session that files are kept in; the same for mount and swap.
 void AddSession(CLI::App& command, FilesArguments& arguments, const char* metrics) {
-  command.add_option("--donor", arguments.donors, "host that donates; once for each donor")
-      ->type_name("HOST[:PORT]")
-      ->required();
+  CLI::Option* named =
+      command.add_option("--donor", arguments.donors, "host that donates; once for each donor")
+          ->type_name("HOST[:PORT]");
+  command
+      .add_option("--donors", arguments.donors_from,
+                  "fleet: the controller chooses donors with room, in different failure domains")
+      ->type_name("fleet")
+      ->check(CLI::IsMember({"fleet"}).description(""))
+      ->excludes(named);
+  command
+      .add_option("--donors-dir", arguments.donors_dir,
+                  "with --donors: folder in which the agent of this host answers (donors_dir)")
+      ->type_name("DIRECTORY")
+      ->capture_default_str();
   command.add_option("--size", arguments.size, "bytes to use, as 16GiB")
       ->type_name("SIZE")
       ->required()
@@ -183,6 +202,7 @@ int Main(int argc, char** argv) {
   }
   if (app.got_subcommand("status")) return ShowStatus(metrics);
   if (!ReadQuotas(quotas, donate.limits)) return process::kUsage;
+  donate.version = process::Version();
   process::StartLogging("rocegw-memory", process::LogLevel::kInfo);
   if (app.got_subcommand("mount")) return Mount(files);
   if (app.got_subcommand("swap")) return Swap(swap);

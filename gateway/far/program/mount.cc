@@ -13,7 +13,7 @@
 
 namespace rocegw::far {
 
-int Mount(const FilesArguments& arguments) {
+int Mount(FilesArguments arguments) {
   process::RaiseDescriptorLimit();
   const process::ServiceManager manager = process::ServiceManager::FromEnvironment();
   auto signals = process::BlockSignals();

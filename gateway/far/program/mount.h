@@ -8,6 +8,6 @@
 namespace rocegw::far {
 
 // Returns the exit status.
-int Mount(const FilesArguments& arguments);
+int Mount(FilesArguments arguments);
 
 }  // namespace rocegw::far

@@ -6,8 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
+
+#include "gateway/process/http/metric_families.h"
 
 namespace rocegw::far {
 namespace {
@@ -23,7 +24,7 @@ RemoteFiles::RemoteFiles() = default;
 
 RemoteFiles::~RemoteFiles() { Stop(); }
 
-Status RemoteFiles::Start(const FilesArguments& arguments) {
+Status RemoteFiles::Start(FilesArguments& arguments) {
   auto session = OpenSession(arguments);
   if (!session.ok()) return session.status();
   session_ = std::move(session.value());
@@ -38,10 +39,7 @@ Status RemoteFiles::Start(const FilesArguments& arguments) {
   loop_ = std::make_unique<FuseLoop>();
   Status status = loop_->Mount(*server_, arguments.directory, arguments.allow_other);
   if (!status.ok()) return status;
-  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  metrics_ = std::make_unique<FilesMetrics>(
-      *server_, *session_,
-      std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count());
+  metrics_ = std::make_unique<FilesMetrics>(*server_, *session_, process::NowNanoseconds());
   page_ = std::make_unique<process::MetricsServer>(*metrics_, readiness_);
   if (!arguments.metrics.empty()) {
     if (status = page_->Start(arguments.metrics); !status.ok()) return status;

@@ -31,7 +31,7 @@ class RemoteFiles {
 
   // Connects to the donors, mounts and serves. When somebody unmounts the file system, the process
   // gets SIGTERM.
-  Status Start(const FilesArguments& arguments);
+  Status Start(FilesArguments& arguments);
   // Unmounts, waits for transfers and returns the leases. Does nothing when not started.
   void Stop();
 

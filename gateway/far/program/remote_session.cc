@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/program/remote_session.h"
 
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include "gateway/far/fleet/ask_agent.h"
 #include "gateway/far/session/donor_name.h"
 
 namespace rocegw::far {
@@ -29,22 +34,41 @@ class SessionSpace final : public Space {
   Dispatcher& dispatcher_;
 };
 
+// Asks the agent for donors. Returns the failure domain of each.
+StatusOr<std::vector<std::string>> FindDonors(SessionArguments& arguments) {
+  DonorQuestion question;
+  question.tenant = arguments.tenant;
+  const uint64_t slab = std::max<uint64_t>(arguments.slab_bytes, 1);
+  question.bytes = (arguments.size + slab - 1) / slab * slab;
+  question.replicas = arguments.replicas;
+  const auto found = AskAgent(arguments.donors_dir, question);
+  if (!found.ok()) return found.status();
+  std::vector<std::string> domains;
+  for (const NamedDonor& donor : found.value()) {
+    const bool has_colon = donor.address.find(':') != std::string::npos;
+    arguments.donors.push_back((has_colon ? "[" + donor.address + "]" : donor.address) + ":" +
+                               std::to_string(donor.port));
+    domains.push_back(donor.failure_domain);
+    spdlog::info("donor {} at {}, failure domain {}", donor.name, arguments.donors.back(),
+                 donor.failure_domain);
+  }
+  return domains;
+}
+
 }  // namespace
 
-StatusOr<std::unique_ptr<Session>> OpenSession(const SessionArguments& arguments) {
-  std::vector<Settings::Donor> read;
-  std::vector<rocegw_memory_donor> donors;
-  read.reserve(arguments.donors.size());
-  for (const std::string& text : arguments.donors) {
-    auto donor = ReadDonor(text);
-    if (!donor.ok()) return donor.status();
-    read.push_back(std::move(donor.value()));
-    const std::string& port = read.back().port;
-    donors.push_back({read.back().host.c_str(), port.empty() ? nullptr : port.c_str()});
+StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments) {
+  std::vector<std::string> domains;
+  if (!arguments.donors_from.empty()) {
+    auto found = FindDonors(arguments);
+    if (!found.ok()) return found.status();
+    domains = std::move(found.value());
   }
+  if (arguments.donors.empty()) return Status(EINVAL, "--donor HOST or --donors fleet is needed");
+  const auto donors = DonorList::Read(arguments.donors);
+  if (!donors.ok()) return donors.status();
   rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
-  options.donors = donors.data();
-  options.donor_count = donors.size();
+  donors.value().NameIn(options);
   options.size = arguments.size;
   options.replicas = arguments.replicas;
   options.tenant = arguments.tenant.c_str();
@@ -57,6 +81,9 @@ StatusOr<std::unique_ptr<Session>> OpenSession(const SessionArguments& arguments
   if (!settings.ok()) return settings.status();
   // Only this process knows where in the space files and swap lie.
   settings.value().disk_use = CopyUse::kTemporary;
+  for (size_t number = 0; number < domains.size(); number++) {
+    settings.value().donors[number].failure_domain = domains[number];
+  }
   return Session::Open(settings.value());
 }
 

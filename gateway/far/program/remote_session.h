@@ -15,6 +15,8 @@ namespace rocegw::far {
 
 struct SessionArguments {
   std::vector<std::string> donors;  // "HOST", "HOST:PORT", "[ADDRESS]:PORT"
+  std::string donors_from;          // "fleet": the agent of this host names the donors
+  std::string donors_dir = "/run/rocegw-donors";
   uint64_t size = 0;
   uint32_t replicas = 1;
   std::string tenant = "default";
@@ -26,7 +28,9 @@ struct SessionArguments {
 
 constexpr uint64_t kMostInFlight = 32 << 20;  // bytes of requests that wait for donors
 
-StatusOr<std::unique_ptr<Session>> OpenSession(const SessionArguments& arguments);
+// Opens the session; fills in the names of donors that the fleet chooses. EINVAL: no donor is
+// named.
+StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments);
 
 // The session as a space; the session outlives it.
 std::unique_ptr<Space> MakeSpace(Session& session);

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "gateway/far/session/rocegw_memory.h"
+#include "gateway/far/session/api/rocegw_memory.h"
 
 namespace rocegw::far {
 

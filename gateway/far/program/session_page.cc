@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/program/session_page.h"
 
-#include <chrono>
-
 #include "gateway/far/program/session_metrics.h"
 #include "gateway/process/http/metric_families.h"
 
 namespace rocegw::far {
 
 SessionPage::SessionPage(Session& session)
-    : session_(session),
-      start_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                    std::chrono::system_clock::now().time_since_epoch())
-                    .count()),
-      server_(*this, readiness_) {}
+    : session_(session), start_ns_(process::NowNanoseconds()), server_(*this, readiness_) {}
 
 Status SessionPage::Start(const std::string& address) {
   readiness_.SetReady();

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "gateway/far/session/waiter.h"
+
 namespace rocegw::far {
 namespace {
 
@@ -65,8 +67,7 @@ int BlockPool::Put(std::string_view key, const void* value, uint64_t length,
   request->bytes = length;
   request->done = done;
   request->argument = argument;
-  // A write only reads its buffer; the request path has one kind of part for both directions.
-  return Start(request.release(), static_cast<uint8_t*>(const_cast<void*>(value)));
+  return Start(request.release(), WrittenBytes(value));
 }
 
 int BlockPool::Get(std::string_view key, void* buffer, uint64_t size,
@@ -166,28 +167,13 @@ void BlockPool::Finish(Request* request) {
 }
 
 int64_t BlockPool::Wait(const std::function<int(rocegw_memory_blocks_done, void*)>& start) {
-  struct Waiter {
-    std::mutex mutex;
-    std::condition_variable condition;
-    bool done = false;
-    int64_t result = 0;
-  } waiter;
-  const auto on_done = [](void* argument, int64_t result) {
-    auto& waiting = *static_cast<Waiter*>(argument);
-    const std::lock_guard lock(waiting.mutex);
-    waiting.done = true;
-    waiting.result = result;
-    waiting.condition.notify_one();
-  };
+  WaiterFor<int64_t> waiter;
   int error = 0;
-  while ((error = start(on_done, &waiter)) == -EAGAIN) {
+  while ((error = start(&WaiterFor<int64_t>::OnDone, &waiter)) == -EAGAIN) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kLookAgain);
   }
-  if (error != 0) return error;
-  std::unique_lock lock(waiter.mutex);
-  waiter.condition.wait(lock, [&] { return waiter.done; });
-  return waiter.result;
+  return error != 0 ? error : waiter.Wait();
 }
 
 int64_t BlockPool::PutAndWait(std::string_view key, const void* value, uint64_t length) {

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "gateway/far/pool/block_index.h"
+#include "gateway/far/session/api/rocegw_memory_blocks.h"
 #include "gateway/far/session/dispatcher.h"
-#include "gateway/far/session/rocegw_memory_blocks.h"
 
 namespace rocegw::far {
 

@@ -147,6 +147,7 @@ void Caretaker::Care() {
     dispatcher_.CheckLinks(quiet);
     dispatcher_.CheckDisk();
     LeaseForSlabs();
+    ReturnDropped();
     RenewLeases();
     ContinueCopy();
     dispatcher_.Completed();
@@ -198,6 +199,7 @@ void Caretaker::OnRenewed(uint32_t donor, const Message& message) {
   const uint64_t bytes = asked * settings_.merge.slab_bytes;
   const std::lock_guard lock(dispatcher_.mutex());
   dispatcher_.links()[donor].free_bytes = message.free_bytes - std::min(message.free_bytes, bytes);
+  dispatcher_.links()[donor].draining = message.draining;
 }
 
 void Caretaker::OnLeased(uint32_t donor, const Message& message) {
@@ -235,17 +237,28 @@ void Caretaker::LeaseForSlabs() {
   {
     const std::lock_guard lock(dispatcher_.mutex());
     std::vector<DonorOffer> offers;
-    for (const DonorLink& link : dispatcher_.links()) {
-      offers.push_back({link.state == DonorLink::State::kUp, link.free_bytes});
+    for (uint32_t donor = 0; donor < dispatcher_.links().size(); donor++) {
+      const DonorLink& link = dispatcher_.links()[donor];
+      offers.push_back({link.state == DonorLink::State::kUp, link.free_bytes,
+                        dispatcher_.domains()[donor], link.draining});
     }
     const std::vector<Slab>& slabs = dispatcher_.slabs();
     for (uint32_t number = 0; number < slabs.size(); number++) {
-      if (slabs[number].replicas().size() >= settings_.replicas) continue;
-      placed = false;
+      const std::vector<Replica>& replicas = slabs[number].replicas();
+      const auto staying =
+          std::count_if(replicas.begin(), replicas.end(),
+                        [&](const Replica& replica) { return !offers[replica.donor].draining; });
+      const bool lacks = replicas.size() < settings_.replicas;
+      // Replicas leave draining donors one after the other.
+      if (static_cast<uint32_t>(staying) >= settings_.replicas ||
+          replicas.size() > settings_.replicas) {
+        continue;
+      }
+      placed = placed && !lacks;
       if (leases_.contains(number) || leases_.size() + wanted.size() >= kLeasesAtOnce) continue;
       const auto donor = ChooseDonor(offers, slabs[number], settings_.merge.slab_bytes);
       if (!donor) {
-        stuck = true;
+        stuck = stuck || lacks;
         continue;
       }
       offers[*donor].free_bytes -= settings_.merge.slab_bytes;
@@ -265,6 +278,22 @@ void Caretaker::LeaseForSlabs() {
   placed_ = placed;
   stuck_ = stuck && leases_.empty();
   if (placed_ || stuck_) changed_.notify_all();
+}
+
+// Returns the leases of replicas that have moved away from draining donors.
+void Caretaker::ReturnDropped() {
+  for (const Dispatcher::Dropped& dropped : dispatcher_.DropDraining()) dropped_.push_back(dropped);
+  std::erase_if(dropped_, [this](const Dispatcher::Dropped& dropped) {
+    if (!IsUp(dropped.donor)) return true;  // its leases have ended
+    {
+      const std::lock_guard lock(dispatcher_.mutex());
+      if (dispatcher_.IsBusyLocked(dropped.slab, dropped.donor)) return false;
+    }
+    Message message;
+    message.type = MessageType::kReturn;
+    message.lease = dropped.lease;
+    return SendTo(dropped.donor, message) == 0;
+  });
 }
 
 void Caretaker::RenewLeases() {

@@ -70,6 +70,7 @@ class Caretaker {
   void OnRenewed(uint32_t donor, const Message& message);
   void OnLeased(uint32_t donor, const Message& message);
   void LeaseForSlabs();
+  void ReturnDropped();
   void RenewLeases();
   void FinishDisk();
   void FindCopy();
@@ -99,7 +100,8 @@ class Caretaker {
   bool stuck_ = false;  // no donor has room for a slab that lacks a replica
 
   // The caring thread's alone.
-  std::map<uint32_t, Lease> leases_;  // by slab
+  std::map<uint32_t, Lease> leases_;          // by slab
+  std::vector<Dispatcher::Dropped> dropped_;  // leases to return
   std::optional<CopyInProgress> copy_;
   Clock::time_point copy_at_;  // not earlier, after a copy to a replica that failed
   CopyRounds rounds_;          // copies to the disk

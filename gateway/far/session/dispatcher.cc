@@ -24,6 +24,7 @@ Dispatcher::Dispatcher(const Settings& settings, RegisteredMemory& memory,
       disk_(disk != nullptr ? std::make_unique<DiskPath>(std::move(disk)) : nullptr),
       slabs_(MakeSlabs(settings)),
       links_(settings.donors.size()),
+      domains_(settings.Domains()),
       reads_(settings.merge),
       writes_(settings.merge),
       admission_(settings.window_bytes) {}
@@ -141,6 +142,7 @@ void Dispatcher::LinkUp(uint32_t donor, std::unique_ptr<Connection> connection,
   link.credits = kSendDepth;
   link.free_bytes = welcome.free_bytes;
   link.lease_seconds = welcome.lease_seconds;
+  link.draining = false;  // a draining donor refuses new sessions
   link.state = DonorLink::State::kUp;
 }
 
@@ -226,11 +228,13 @@ void Dispatcher::AddStatistics(rocegw_memory_statistics& statistics) {
   }
   for (const DonorLink& link : links_) {
     statistics.donors_connected += link.state == DonorLink::State::kUp ? 1 : 0;
+    statistics.donors_draining += link.state == DonorLink::State::kUp && link.draining ? 1 : 0;
   }
   statistics.slabs = slabs_.size();
   for (const Slab& slab : slabs_) {
     statistics.slabs_degraded += slab.live() < settings_.replicas ? 1 : 0;
     statistics.slabs_unserved += slab.live() == 0 ? 1 : 0;
+    statistics.slabs_shared_domain += SharesDomain(slab) ? 1 : 0;
     statistics.lost_pages += slab.lost_pages();
     statistics.disk_missing_pages += slab.off_disk_pages();
     if (disk_ != nullptr && !slab.IsDiskWhole()) statistics.disk_flush_fails = 1;

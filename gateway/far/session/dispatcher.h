@@ -71,11 +71,23 @@ class Dispatcher {
   // that the donor's poller is not handling completions.
   void CheckLinks(const std::function<std::unique_lock<std::mutex>(uint32_t donor)>& quiet);
   std::vector<DonorLink>& links() { return links_; }
+  // Failure domain of each donor.
+  const std::vector<uint32_t>& domains() const { return domains_; }
   std::mutex& mutex() { return mutex_; }
 
   // Slabs, by the caretaker.
   std::vector<Slab>& slabs() { return slabs_; }
   void AddReplica(uint32_t slab, const Replica& replica);
+  // Removes the replicas of draining donors from slabs that have enough others. Their leases can be
+  // returned when the slab has no transfer in flight at the donor any more.
+  struct Dropped {
+    uint32_t slab = 0;
+    uint32_t donor = 0;
+    uint64_t lease = 0;
+  };
+  std::vector<Dropped> DropDraining();
+  // With the lock.
+  bool IsBusyLocked(uint32_t slab, uint32_t donor) const;
   enum class CopyStart : uint8_t {
     kNothingLeft,
     kStarted,
@@ -150,6 +162,7 @@ class Dispatcher {
   void Release(const Operation& operation);
   void FinishPart(const Part& part, int status);
   void FailLinkLocked(uint32_t donor, bool timed_out);
+  bool SharesDomain(const Slab& slab) const;
 
   const Settings settings_;
   const uint64_t slab_bytes_;
@@ -161,6 +174,7 @@ class Dispatcher {
   std::condition_variable less_queued_;
   std::vector<Slab> slabs_;
   std::vector<DonorLink> links_;
+  const std::vector<uint32_t> domains_;  // by donor
   MergeQueue reads_;
   MergeQueue writes_;
   RangeHolds holds_;

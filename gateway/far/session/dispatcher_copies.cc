@@ -101,4 +101,46 @@ void Dispatcher::FinishCopy(Operation* operation, bool ok) {
   delete operation;
 }
 
+bool Dispatcher::SharesDomain(const Slab& slab) const {
+  const std::vector<Replica>& replicas = slab.replicas();
+  for (size_t one = 0; one < replicas.size(); one++) {
+    for (size_t other = 0; other < one; other++) {
+      if (domains_[replicas[one].donor] == domains_[replicas[other].donor]) return true;
+    }
+  }
+  return false;
+}
+
+bool Dispatcher::IsBusyLocked(uint32_t slab, uint32_t donor) const {
+  for (const Transfer* transfer = links_[donor].oldest; transfer != nullptr;
+       transfer = transfer->next) {
+    if (transfer->operation->slab == slab) return true;
+  }
+  return false;
+}
+
+std::vector<Dispatcher::Dropped> Dispatcher::DropDraining() {
+  std::vector<Dropped> dropped;
+  const std::lock_guard lock(mutex_);
+  for (uint32_t number = 0; number < slabs_.size(); number++) {
+    Slab& slab = slabs_[number];
+    std::vector<Replica> leaving;
+    uint32_t staying = 0;
+    for (const Replica& replica : slab.replicas()) {
+      if (links_[replica.donor].draining) {
+        leaving.push_back(replica);
+      } else if (replica.state == ReplicaState::kLive) {
+        staying++;
+      }
+    }
+    if (leaving.empty() || staying < settings_.replicas) continue;
+    for (const Replica& replica : leaving) {
+      slab.Drop(replica.donor);
+      dropped.push_back({number, replica.donor, replica.lease});
+    }
+    counts_.leases_returned += leaving.size();
+  }
+  return dropped;
+}
+
 }  // namespace rocegw::far

@@ -189,7 +189,7 @@ void Dispatcher::Send(const Batch& batch) {
   // Operations of a batch all have their segments side by side; requests of one donor are a chain.
   std::vector<ibv_sge> segments(batch.size() * settings_.merge.most_segments);
   std::vector<Posting> postings;
-  postings.reserve(batch.size() * kMostReplicas);
+  postings.reserve(batch.size() * kMostCopies);
   for (size_t number = 0; number < batch.size(); number++) {
     Operation& operation = *batch[number];
     ibv_sge* mine = &segments[number * settings_.merge.most_segments];

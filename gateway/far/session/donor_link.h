@@ -23,6 +23,7 @@ struct DonorLink {
   uint32_t unposted = 0;                   // transfers in flight that are not posted yet
   uint64_t free_bytes = 0;                 // as last reported, less what was asked for since
   uint32_t lease_seconds = 0;
+  bool draining = false;  // the donor asks for its memory: data moves to other donors
   Clock::time_point ending_since;
   Transfer* oldest = nullptr;  // in flight, in the order of sending
   Transfer* newest = nullptr;

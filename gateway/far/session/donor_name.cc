@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace rocegw::far {
 
@@ -30,6 +31,24 @@ StatusOr<Settings::Donor> ReadDonor(const std::string& text) {
   }
   if (donor.host.empty()) return Status{EINVAL, "'" + text + "': a donor has no host"};
   return donor;
+}
+
+StatusOr<DonorList> DonorList::Read(const std::vector<std::string>& texts) {
+  DonorList list;
+  for (const std::string& text : texts) {
+    auto donor = ReadDonor(text);
+    if (!donor.ok()) return donor.status();
+    list.donors_.push_back(std::move(donor.value()));
+  }
+  for (const Settings::Donor& donor : list.donors_) {
+    list.named_.push_back({donor.host.c_str(), donor.port.empty() ? nullptr : donor.port.c_str()});
+  }
+  return list;
+}
+
+void DonorList::NameIn(rocegw_memory_options& options) const {
+  options.donors = named_.data();
+  options.donor_count = named_.size();
 }
 
 }  // namespace rocegw::far

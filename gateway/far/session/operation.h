@@ -13,11 +13,17 @@
 
 #include "gateway/far/link/connection.h"
 #include "gateway/far/request/merge_queue.h"
+#include "gateway/far/session/api/rocegw_memory.h"
 #include "gateway/far/session/disk_path.h"
-#include "gateway/far/session/rocegw_memory.h"
 #include "gateway/far/session/settings.h"
 
 namespace rocegw::far {
+
+// Buffer of a write as requests take it: a write only reads its buffer, and the request path has
+// one kind of part for both directions.
+inline uint8_t* WrittenBytes(const void* buffer) {
+  return static_cast<uint8_t*>(const_cast<void*>(buffer));
+}
 
 // Owned by its parts; the last one that completes calls `done` and deletes it.
 struct Request {
@@ -64,7 +70,7 @@ struct Operation {
   uint32_t pending = 0;    // transfers
   uint32_t succeeded = 0;  // transfers
   uint32_t transfer_count = 0;
-  std::array<Transfer, kMostReplicas> transfers;
+  std::array<Transfer, kMostCopies> transfers;
   Copy* copy = nullptr;             // owned; the plan's one part then has no request and no buffer
   bool live = false;                // a transfer goes to a live replica
   std::shared_ptr<DiskWrite> disk;  // the same write to the disk copy, if there is one

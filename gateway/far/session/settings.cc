@@ -20,6 +20,17 @@ Status Wrong(const char* what) { return {EINVAL, what}; }
 
 }  // namespace
 
+std::vector<uint32_t> Settings::Domains() const {
+  std::vector<uint32_t> domains;
+  for (uint32_t donor = 0; donor < donors.size(); donor++) {
+    const std::string& name = donors[donor].failure_domain;
+    uint32_t domain = 0;
+    while (domain < donor && (name.empty() || donors[domain].failure_domain != name)) domain++;
+    domains.push_back(domain);
+  }
+  return domains;
+}
+
 uint64_t Settings::StagingBytes() const {
   const uint64_t wanted = window_bytes == 0 ? kMostStaging : std::min(window_bytes, kMostStaging);
   return std::max(wanted, 2 * merge.most_bytes);

@@ -11,16 +11,19 @@
 #include "gateway/far/disk/copy_file.h"
 #include "gateway/far/link/poller.h"
 #include "gateway/far/request/merge_queue.h"
-#include "gateway/far/session/rocegw_memory.h"
+#include "gateway/far/session/api/rocegw_memory.h"
 
 namespace rocegw::far {
 
 constexpr uint32_t kMostReplicas = 4;
+// A slab has one more while a replica moves from a draining donor.
+constexpr uint32_t kMostCopies = kMostReplicas + 1;
 
 struct Settings {
   struct Donor {
     std::string host;
     std::string port;
+    std::string failure_domain = {};  // empty: the donor is a domain of its own
   };
   std::vector<Donor> donors;
   std::string tenant;
@@ -41,6 +44,8 @@ struct Settings {
   uint64_t disk_queue_bytes = 0;
   CopyUse disk_use = CopyUse::kStart;
 
+  // Numbers the failure domains of the donors.
+  std::vector<uint32_t> Domains() const;
   // The staging buffer takes all that the window admits, and always two of the largest operations.
   uint64_t StagingBytes() const;
 };

@@ -8,14 +8,16 @@
 
 namespace rocegw::far {
 
-class Waiter {
+// `Result`: int for requests, int64_t for those of a block pool.
+template <typename Result>
+class WaiterFor {
  public:
-  // rocegw_memory_done; the argument is the waiter.
-  static void OnDone(void* argument, int status) {
-    auto& waiter = *static_cast<Waiter*>(argument);
+  // rocegw_memory_done or rocegw_memory_blocks_done; the argument is the waiter.
+  static void OnDone(void* argument, Result result) {
+    auto& waiter = *static_cast<WaiterFor*>(argument);
     const std::lock_guard lock(waiter.mutex_);
     waiter.done_ = true;
-    waiter.status_ = status;
+    waiter.result_ = result;
     waiter.condition_.notify_one();
   }
   // Waits at most so long. Returns whether the request has ended.
@@ -23,17 +25,19 @@ class Waiter {
     std::unique_lock lock(mutex_);
     return condition_.wait_for(lock, time, [this] { return done_; });
   }
-  int Wait() {
+  Result Wait() {
     std::unique_lock lock(mutex_);
     condition_.wait(lock, [this] { return done_; });
-    return status_;
+    return result_;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable condition_;
   bool done_ = false;
-  int status_ = 0;
+  Result result_ = 0;
 };
+
+using Waiter = WaiterFor<int>;
 
 }  // namespace rocegw::far

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <string>
 
+#include "gateway/base/errno_status.h"
+
 namespace rocegw::far {
 namespace {
 
@@ -32,8 +34,6 @@ struct MoveCall {
   int64_t moved;
 };
 constexpr unsigned long kMove = _IOWR(UFFDIO, 0x05, MoveCall);
-
-Status Failed(const char* what) { return {errno, std::string(what) + ": " + std::strerror(errno)}; }
 
 UniqueFd OpenDescriptor(bool* reports_system_calls) {
   constexpr int kFlags = O_CLOEXEC | O_NONBLOCK;
@@ -55,7 +55,7 @@ Status FaultFd::Open(void* memory, size_t bytes) {
   // A descriptor whose features were refused cannot be asked again.
   for (const uint64_t move : {kFeatureMove, uint64_t{0}}) {
     fd_ = OpenDescriptor(&reports_system_calls_);
-    if (!fd_.valid()) return Failed("no userfaultfd");
+    if (!fd_.valid()) return ErrnoStatus("no userfaultfd");
     uffdio_api api{};
     api.api = UFFD_API;
     api.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | kFeaturePoison | move;
@@ -70,7 +70,7 @@ Status FaultFd::Register(void* memory, size_t bytes) {
   uffdio_register range{};
   range.range = {reinterpret_cast<uintptr_t>(memory), bytes};
   range.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP;
-  if (ioctl(fd_.get(), UFFDIO_REGISTER, &range) != 0) return Failed("UFFDIO_REGISTER");
+  if (ioctl(fd_.get(), UFFDIO_REGISTER, &range) != 0) return ErrnoStatus("UFFDIO_REGISTER");
   return OkStatus();
 }
 

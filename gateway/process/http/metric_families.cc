@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -34,6 +35,21 @@ void AddValue(MetricFamily& family, std::vector<ClientMetric::Label> labels, dou
 void AddSingle(std::vector<MetricFamily>& families, const char* name, const char* help,
                MetricType type, double value) {
   AddValue(AddFamily(families, name, help, type), {}, value);
+}
+
+void AddGauge(std::vector<MetricFamily>& families, const char* name, const char* help,
+              uint64_t value) {
+  AddSingle(families, name, help, MetricType::Gauge, static_cast<double>(value));
+}
+
+void AddCounter(std::vector<MetricFamily>& families, const char* name, const char* help,
+                uint64_t value) {
+  AddSingle(families, name, help, MetricType::Counter, static_cast<double>(value));
+}
+
+int64_t NowNanoseconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 void AddProcessFamilies(std::vector<MetricFamily>& families, int64_t start_ns) {

@@ -22,6 +22,14 @@ void AddValue(prometheus::MetricFamily& family, std::vector<prometheus::ClientMe
 void AddSingle(std::vector<prometheus::MetricFamily>& families, const char* name, const char* help,
                prometheus::MetricType type, double value);
 
+// Adds a gauge or a counter with one value and no labels.
+void AddGauge(std::vector<prometheus::MetricFamily>& families, const char* name, const char* help,
+              uint64_t value);
+void AddCounter(std::vector<prometheus::MetricFamily>& families, const char* name, const char* help,
+                uint64_t value);
+
+// Returns the time since 1970.
+int64_t NowNanoseconds();
 // `start_ns`: start of the process, since 1970.
 void AddProcessFamilies(std::vector<prometheus::MetricFamily>& families, int64_t start_ns);
 

@@ -18,6 +18,9 @@
 {{- if $agent.migration.adaptersDir -}}
 {{- $_ := set $own "migration" (dict "adapters_dir" $agent.migration.adaptersDir) -}}
 {{- end -}}
+{{- if $agent.donorsDir -}}
+{{- $_ := set $own "donors_dir" $agent.donorsDir -}}
+{{- end -}}
 {{- $plugin := $agent.devicePlugin -}}
 {{- if $plugin.enabled -}}
 {{- $kubernetes := dict "enabled" true "device_plugin_dir" (printf "%s/device-plugins" $plugin.kubeletDir) -}}

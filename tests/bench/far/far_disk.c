@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gateway/far/session/rocegw_memory.h"
+#include "gateway/far/session/api/rocegw_memory.h"
 
 enum { kMostDonors = 8, kBlock = 4096, kTries = 600 };
 

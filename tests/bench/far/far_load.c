@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gateway/far/session/rocegw_memory.h"
+#include "gateway/far/session/api/rocegw_memory.h"
 
 enum { kMostDonors = 8, kMostThreads = 64, kMostDepth = 256 };
 

@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gateway/far/session/rocegw_memory.h"
-#include "gateway/far/session/rocegw_memory_map.h"
+#include "gateway/far/session/api/rocegw_memory.h"
+#include "gateway/far/session/api/rocegw_memory_map.h"
 
 enum { kMostDonors = 8, kThreads = 2, kPage = 4096, kWords = kPage / 8, kTimed = 2000 };
 

@@ -179,6 +179,12 @@ TEST(Kinds_Names, WhatPeopleWrite_IsUnderstood) {
   ASSERT_TRUE(FullName(*FindKind("gw"), "gateways/a", "", name).ok());
   EXPECT_EQ(name, "gateways/a");
   EXPECT_EQ(FullName(*FindKind("pool"), "web", "", name).code, kUsage);
+  ASSERT_TRUE(FullName(*FindKind("do"), "host-a/donor", "", name).ok());
+  EXPECT_EQ(name, "gateways/host-a/donors/donor");
+  ASSERT_TRUE(FullName(*FindKind("donor"), "gateways/host-a/donors/d", "", name).ok());
+  EXPECT_EQ(name, "gateways/host-a/donors/d");
+  EXPECT_EQ(FullName(*FindKind("donor"), "donor", "tenants/blue", name).code, kUsage);
+  EXPECT_EQ(KindOfName("gateways/host-a/donors/d"), FindKind("donors"));
   EXPECT_EQ(ShortName("tenants/blue/pools/web"), "blue/web");
   EXPECT_EQ(KindOfName("tenants/blue/pools/web"), FindKind("pools"));
   for (const Kind& kind : Kinds()) {

@@ -28,5 +28,20 @@ TEST(ReadDonor, RefusesWhatIsNeither) {
   }
 }
 
+TEST(DonorList, NamesTheDonorsInTheirOrder) {
+  auto read = DonorList::Read({"10.77.0.2", "[fd77::2]:80"});
+  ASSERT_TRUE(read.ok());
+  const DonorList list = std::move(read.value());
+  rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
+  list.NameIn(options);
+  ASSERT_EQ(options.donor_count, 2u);
+  EXPECT_STREQ(options.donors[0].host, "10.77.0.2");
+  EXPECT_EQ(options.donors[0].port, nullptr);
+  EXPECT_STREQ(options.donors[1].host, "fd77::2");
+  EXPECT_STREQ(options.donors[1].port, "80");
+}
+
+TEST(DonorList, RefusesOneBadName) { EXPECT_FALSE(DonorList::Read({"good", ":1"}).ok()); }
+
 }  // namespace
 }  // namespace rocegw::far

@@ -40,6 +40,37 @@ TEST(LeaseLedger, KeepsEachTenantWithinItsQuota) {
   EXPECT_EQ(ledger.Grant(3, 50).first, 0);
 }
 
+TEST(LeaseLedger, FollowsTheFleetWithinItsOwnLimits) {
+  LeaseLedger::Limits limits = Limits(100);
+  limits.tenants = {{"small", 10}};
+  LeaseLedger ledger(limits);
+  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
+  ASSERT_EQ(ledger.AddSession(2, "small", 0), 0);
+  ASSERT_EQ(ledger.Grant(1, 30).first, 0);
+  ledger.Follow({.draining = false, .tenants = {{"a", 40}, {"small", 20}}, .tenant_bytes = 0});
+  EXPECT_EQ(ledger.FreeFor("a"), 10u);
+  EXPECT_EQ(ledger.Grant(1, 11).first, EDQUOT);
+  EXPECT_EQ(ledger.FreeFor("small"), 10u);  // the command line allows less than the fleet
+  EXPECT_EQ(ledger.AddSession(3, "stranger", 0), EDQUOT);
+  ledger.Follow({.draining = false, .tenants = {{"a", 20}}, .tenant_bytes = {}});
+  EXPECT_EQ(ledger.FreeFor("a"), 0u);  // a lower quota takes nothing back
+  EXPECT_EQ(ledger.leased_bytes(), 30u);
+  EXPECT_EQ(ledger.AddSession(3, "stranger", 0), 0);
+}
+
+TEST(LeaseLedger, GrantsNothingWhileItDrains) {
+  LeaseLedger ledger(Limits(100));
+  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
+  const uint64_t lease = ledger.Grant(1, 30).second;
+  ledger.Follow({.draining = true, .tenants = {}, .tenant_bytes = {}});
+  EXPECT_EQ(ledger.Grant(1, 1).first, ESHUTDOWN);
+  EXPECT_EQ(ledger.AddSession(2, "a", 0), ESHUTDOWN);
+  EXPECT_EQ(ledger.FreeFor("a"), 0u);
+  EXPECT_TRUE(ledger.Return(1, lease));
+  ledger.Follow({});
+  EXPECT_EQ(ledger.Grant(1, 100).first, 0);
+}
+
 TEST(LeaseLedger, LeasesEndWithTheirSession) {
   LeaseLedger ledger(Limits(100));
   ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);

@@ -33,6 +33,7 @@ TEST(FarProtocol, MessageSurvivesTheWire) {
   message.address = 0x7fffffffffffffff;
   message.free_bytes = 5;
   message.key = 0xfedcba98;
+  message.draining = true;
   const auto bytes = Encode(message);
   const auto read = DecodeMessage(bytes.data(), bytes.size());
   ASSERT_TRUE(read);
@@ -44,6 +45,8 @@ TEST(FarProtocol, MessageSurvivesTheWire) {
   EXPECT_EQ(read->address, message.address);
   EXPECT_EQ(read->free_bytes, 5u);
   EXPECT_EQ(read->key, message.key);
+  EXPECT_TRUE(read->draining);
+  EXPECT_FALSE(DecodeMessage(Encode(Message{}).data(), bytes.size())->draining);
 }
 
 TEST(FarProtocol, PrivateDataMayBePadded) {

@@ -76,5 +76,11 @@ TEST(FarSettings, WrongOnesAreNamed) {
   }
 }
 
+TEST(Settings, DonorsWithoutADomainAreDomainsOfTheirOwn) {
+  Settings settings;
+  settings.donors = {{"a", "1", ""}, {"b", "1", "x"}, {"c", "1", ""}, {"d", "1", "x"}};
+  EXPECT_EQ(settings.Domains(), (std::vector<uint32_t>{0, 1, 2, 1}));
+}
+
 }  // namespace
 }  // namespace rocegw::far

@@ -95,5 +95,20 @@ TEST(ChooseDonor, TakesTheEmptiestThatHoldsNoReplica) {
   EXPECT_EQ(ChooseDonor({{true, 99}, {true, 300}}, slab, 100), std::nullopt);
 }
 
+TEST(Slab, DroppingAReplicaLosesNothingWhileAnotherHasTheData) {
+  Slab slab(4 * kPage);
+  slab.Add(Of(1));
+  slab.WriteSent(0, kPage);
+  slab.WriteDone(0, kPage);
+  slab.Add(Of(2));
+  slab.Restored(2);
+  const uint32_t generation = slab.generation();
+  slab.Drop(1);
+  EXPECT_FALSE(slab.Has(1));
+  EXPECT_EQ(slab.live(), 1u);
+  EXPECT_EQ(slab.generation(), generation);
+  EXPECT_FALSE(slab.IsLost(0, kPage));
+}
+
 }  // namespace
 }  // namespace rocegw::far

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "gateway/far/program/swap.h"
+#include "gateway/far/program/swap/swap.h"
 
 namespace rocegw::far {
 namespace {

@@ -116,7 +116,8 @@ TEST(Access, ViewersReadAndNothingElse) {
     const std::string& name = method->name();
     const bool reads = name.starts_with("Get") || name.starts_with("List") ||
                        name.starts_with("Watch") || name.starts_with("Wait") ||
-                       name.starts_with("Explain") || name.starts_with("Diagnose");
+                       name.starts_with("Explain") || name.starts_with("Diagnose") ||
+                       name.starts_with("Find");
     const types::v1::AccessRule& rule = *RuleOf(*method);
     if (!reads) {
       EXPECT_FALSE(RoleHas(types::v1::VIEWER, rule.permission())) << method->full_name();

@@ -30,7 +30,7 @@ UpdatePoolRequest GoodRequest() {
 
 TEST(ResourceName, Parse_EveryCollection_RoundTrips) {
   for (const char* text : {"tenants/a", "tenants/a/pools/b", "ccPolicies/c-1", "gateways/host-7",
-                           "roleBindings/r", "operations/o"}) {
+                           "roleBindings/r", "operations/o", "gateways/g/donors/d"}) {
     const auto name = ParseResourceName(text);
     ASSERT_TRUE(name.has_value()) << text;
     EXPECT_EQ(name->Text(), text);

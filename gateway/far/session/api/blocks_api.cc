@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of rocegw_memory_blocks.h.
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 
+#include "gateway/far/session/api/rocegw_memory_blocks.h"
+#include "gateway/far/session/api/session_handle.h"
 #include "gateway/far/session/block_pool.h"
-#include "gateway/far/session/rocegw_memory_blocks.h"
-#include "gateway/far/session/session_handle.h"
 
 using rocegw::far::BlockPool;
+using rocegw::far::CopyStatistics;
 
 struct rocegw_memory_blocks {
   BlockPool pool;
@@ -77,7 +76,5 @@ int rocegw_memory_blocks_remove(rocegw_memory_blocks* blocks, const void* key, s
 void rocegw_memory_blocks_get_statistics(rocegw_memory_blocks* blocks,
                                          rocegw_memory_blocks_statistics* statistics,
                                          size_t statistics_size) {
-  const rocegw_memory_blocks_statistics known = blocks->pool.Statistics();
-  std::memset(statistics, 0, statistics_size);
-  std::memcpy(statistics, &known, std::min(statistics_size, sizeof known));
+  CopyStatistics(blocks->pool.Statistics(), statistics, statistics_size);
 }

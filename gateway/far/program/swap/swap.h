@@ -20,7 +20,7 @@ struct SwapArguments {
 };
 
 // Returns the exit status.
-int Swap(const SwapArguments& arguments);
+int Swap(SwapArguments arguments);
 
 // First page of a swap area of so many bytes (mkswap(8), version 1).
 std::array<uint8_t, 4096> SwapHeader(uint64_t bytes);

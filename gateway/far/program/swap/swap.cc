@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/program/swap.h"
+#include "gateway/far/program/swap/swap.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -16,9 +16,10 @@
 #include <memory>
 #include <string>
 
-#include "gateway/far/program/loop_device.h"
-#include "gateway/far/program/nbd_device.h"
+#include "gateway/base/errno_status.h"
 #include "gateway/far/program/session_page.h"
+#include "gateway/far/program/swap/loop_device.h"
+#include "gateway/far/program/swap/nbd_device.h"
 #include "gateway/far/program/wait_for_stop.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/sd_notify.h"
@@ -29,8 +30,6 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kStackBytes = 1 << 20;
-
-Status Failed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
 
 // Makes the process independent of swap: its memory stays, its allocations start no I/O, and the
 // kernel kills other processes first. Before any thread exists: threads inherit the properties. The
@@ -45,14 +44,14 @@ Status StayInMemory() {
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
-  if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return Failed("cannot lock memory");
+  if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return ErrnoStatus("cannot lock memory");
   if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) != 0) {
-    spdlog::warn("{}", Failed("allocations may wait for swap: PR_SET_IO_FLUSHER").text());
+    spdlog::warn("{}", ErrnoStatus("allocations may wait for swap: PR_SET_IO_FLUSHER").text());
   }
   const UniqueFd score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   constexpr char kLast[] = "-1000";
   if (!score.valid() || write(score.get(), kLast, sizeof kLast - 1) < 0) {
-    spdlog::warn("{}", Failed("may be killed when memory is short: oom_score_adj").text());
+    spdlog::warn("{}", ErrnoStatus("may be killed when memory is short: oom_score_adj").text());
   }
   return OkStatus();
 }
@@ -60,12 +59,12 @@ Status StayInMemory() {
 // The file that holds the swap, with room for all of it.
 StatusOr<UniqueFd> MakeFile(const std::string& path, uint64_t bytes) {
   UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.valid()) return Failed(path);
-  if (fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return Failed(path);
+  if (!file.valid()) return ErrnoStatus(path);
+  if (fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return ErrnoStatus(path);
   const auto header = SwapHeader(bytes);
   if (pwrite(file.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size()) ||
       fsync(file.get()) != 0) {
-    return Failed(path);
+    return ErrnoStatus(path);
   }
   return file;
 }
@@ -74,7 +73,7 @@ StatusOr<UniqueFd> MakeFile(const std::string& path, uint64_t bytes) {
 Status SwapUntilStopped(const SwapArguments& arguments, const std::string& swap, int signals,
                         const process::ServiceManager& manager) {
   const int flags = arguments.priority < 0 ? 0 : SWAP_FLAG_PREFER | arguments.priority;
-  if (swapon(swap.c_str(), flags) != 0) return Failed("swapon " + swap);
+  if (swapon(swap.c_str(), flags) != 0) return ErrnoStatus("swapon " + swap);
   const std::string summary = "swaps to " + std::to_string(arguments.files.size) + " bytes of " +
                               std::to_string(arguments.files.donors.size()) + " donors, " + swap;
   spdlog::info("{}", summary);
@@ -88,10 +87,9 @@ Status SwapUntilStopped(const SwapArguments& arguments, const std::string& swap,
   }
 }
 
-Status SwapToLoop(const SwapArguments& arguments, int signals,
-                  const process::ServiceManager& manager) {
+Status SwapToLoop(SwapArguments& arguments, int signals, const process::ServiceManager& manager) {
   const std::string& directory = arguments.files.directory;
-  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return Failed(directory);
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return ErrnoStatus(directory);
   RemoteFiles files;
   if (Status status = files.Start(arguments.files); !status.ok()) return status;
   Status status;
@@ -112,8 +110,7 @@ Status SwapToLoop(const SwapArguments& arguments, int signals,
   return status;
 }
 
-Status SwapToNbd(const SwapArguments& arguments, int signals,
-                 const process::ServiceManager& manager) {
+Status SwapToNbd(SwapArguments& arguments, int signals, const process::ServiceManager& manager) {
   auto session = OpenSession(arguments.files);
   if (!session.ok()) return session.status();
   SessionPage page(*session.value());
@@ -149,7 +146,7 @@ std::array<uint8_t, kPage> SwapHeader(uint64_t bytes) {
   return header;
 }
 
-int Swap(const SwapArguments& arguments) {
+int Swap(SwapArguments arguments) {
   process::RaiseDescriptorLimit();
   const process::ServiceManager manager = process::ServiceManager::FromEnvironment();
   auto signals = process::BlockSignals();

@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of rocegw_memory.h.
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 
-#include "gateway/far/session/rocegw_memory.h"
-#include "gateway/far/session/session_handle.h"
+#include "gateway/far/session/api/rocegw_memory.h"
+#include "gateway/far/session/api/session_handle.h"
 
 using rocegw::far::CheckOptions;
+using rocegw::far::CopyStatistics;
 using rocegw::far::Direction;
+using rocegw::far::Explain;
 using rocegw::far::Session;
-
-namespace {
-
-uint8_t* Bytes(const void* buffer) {
-  // A write only reads its buffer; the request path has one kind of part for both directions.
-  return static_cast<uint8_t*>(const_cast<void*>(buffer));
-}
-
-int Explain(const rocegw::Status& status, char* why, size_t why_size) {
-  if (why != nullptr && why_size != 0) std::snprintf(why, why_size, "%s", status.text().c_str());
-  return -status.error();
-}
-
-}  // namespace
+using rocegw::far::WrittenBytes;
 
 int rocegw_memory_open(const rocegw_memory_options* options, size_t options_size,
                        rocegw_memory_session** session, char* why, size_t why_size) {
@@ -46,20 +32,20 @@ uint64_t rocegw_memory_size(const rocegw_memory_session* session) {
 
 int rocegw_memory_read(rocegw_memory_session* session, uint64_t offset, void* buffer, size_t length,
                        rocegw_memory_done done, void* argument) {
-  return session->session->dispatcher().Submit(Direction::kRead, offset, Bytes(buffer), length,
-                                               done, argument);
+  return session->session->dispatcher().Submit(
+      Direction::kRead, offset, static_cast<uint8_t*>(buffer), length, done, argument);
 }
 
 int rocegw_memory_write(rocegw_memory_session* session, uint64_t offset, const void* buffer,
                         size_t length, rocegw_memory_done done, void* argument) {
-  return session->session->dispatcher().Submit(Direction::kWrite, offset, Bytes(buffer), length,
-                                               done, argument);
+  return session->session->dispatcher().Submit(Direction::kWrite, offset, WrittenBytes(buffer),
+                                               length, done, argument);
 }
 
 int rocegw_memory_read_wait(rocegw_memory_session* session, uint64_t offset, void* buffer,
                             size_t length) {
-  return session->session->dispatcher().SubmitAndWait(Direction::kRead, offset, Bytes(buffer),
-                                                      length);
+  return session->session->dispatcher().SubmitAndWait(Direction::kRead, offset,
+                                                      static_cast<uint8_t*>(buffer), length);
 }
 
 int rocegw_memory_write_wait(rocegw_memory_session* session, uint64_t offset, const void* buffer,
@@ -93,6 +79,5 @@ void rocegw_memory_get_statistics(rocegw_memory_session* session,
                                   rocegw_memory_statistics* statistics, size_t statistics_size) {
   rocegw_memory_statistics known{};
   session->session->AddStatistics(known);
-  std::memset(statistics, 0, statistics_size);
-  std::memcpy(statistics, &known, std::min(statistics_size, sizeof known));
+  CopyStatistics(known, statistics, statistics_size);
 }

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "gateway/far/session/window.h"
 #include "gateway/far/window/signals_blocked.h"
+#include "gateway/far/window/window.h"
 
 namespace rocegw::far {
 

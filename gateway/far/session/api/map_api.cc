@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of rocegw_memory_map.h.
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 
-#include "gateway/far/session/rocegw_memory_map.h"
-#include "gateway/far/session/session_handle.h"
-#include "gateway/far/session/window.h"
+#include "gateway/far/session/api/rocegw_memory_map.h"
+#include "gateway/far/session/api/session_handle.h"
+#include "gateway/far/window/window.h"
 
+using rocegw::far::CopyStatistics;
+using rocegw::far::Explain;
 using rocegw::far::Window;
 
 struct rocegw_memory_map {
@@ -33,10 +32,7 @@ int rocegw_memory_map_open(rocegw_memory_session* session, uint64_t offset, uint
     status = opened->window.Open();
     if (status.ok()) *window = opened.release();
   }
-  if (!status.ok() && why != nullptr && why_size != 0) {
-    std::snprintf(why, why_size, "%s", status.text().c_str());
-  }
-  return -status.error();
+  return status.ok() ? 0 : Explain(status, why, why_size);
 }
 
 void* rocegw_memory_map_address(rocegw_memory_map* window) { return window->window.address(); }
@@ -52,7 +48,5 @@ int rocegw_memory_map_close(rocegw_memory_map* window) {
 void rocegw_memory_map_get_statistics(rocegw_memory_map* window,
                                       rocegw_memory_map_statistics* statistics,
                                       size_t statistics_size) {
-  const rocegw_memory_map_statistics known = window->window.Statistics();
-  std::memset(statistics, 0, statistics_size);
-  std::memcpy(statistics, &known, std::min(statistics_size, sizeof known));
+  CopyStatistics(window->window.Statistics(), statistics, statistics_size);
 }

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/far/session/api/rocegw_memory_map.h"
 #include "gateway/far/session/dispatcher.h"
-#include "gateway/far/session/rocegw_memory_map.h"
 #include "gateway/far/window/fault_fd.h"
 #include "gateway/far/window/resident_pages.h"
 

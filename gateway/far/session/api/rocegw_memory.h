@@ -171,6 +171,9 @@ struct rocegw_memory_statistics {
   uint64_t disk_copies;        /* 1: the session has a disk copy */
   uint64_t disk_flush_fails; /* now: 1 when a flush would fail, because the disk does not answer or
                                 lacks data */
+  uint64_t donors_draining;  /* now: connected donors that ask for their memory */
+  uint64_t leases_returned;  /* of replicas that moved away from draining donors */
+  uint64_t slabs_shared_domain; /* now: with two replicas in one failure domain */
 };
 void rocegw_memory_get_statistics(struct rocegw_memory_session* session,
                                   struct rocegw_memory_statistics* statistics,

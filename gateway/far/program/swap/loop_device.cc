@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/program/loop_device.h"
+#include "gateway/far/program/swap/loop_device.h"
 
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -10,24 +10,24 @@
 #include <cstring>
 #include <utility>
 
+#include "gateway/base/errno_status.h"
+
 namespace rocegw::far {
 namespace {
 
 constexpr int kAttempts = 16;  // other programs take free devices as well
 
-Status Failed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
-
 }  // namespace
 
 StatusOr<LoopDevice> LoopDevice::Attach(int file, const std::string& name) {
   const UniqueFd control(open("/dev/loop-control", O_RDWR | O_CLOEXEC));
-  if (!control.valid()) return Failed("/dev/loop-control");
+  if (!control.valid()) return ErrnoStatus("/dev/loop-control");
   for (int attempt = 0; attempt < kAttempts; attempt++) {
     const int number = ioctl(control.get(), LOOP_CTL_GET_FREE);
-    if (number < 0) return Failed("no free loop device");
+    if (number < 0) return ErrnoStatus("no free loop device");
     std::string path = "/dev/loop" + std::to_string(number);
     UniqueFd device(open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!device.valid()) return Failed(path);
+    if (!device.valid()) return ErrnoStatus(path);
     loop_config config{};
     config.fd = static_cast<__u32>(file);
     config.block_size = 4096;
@@ -37,7 +37,7 @@ StatusOr<LoopDevice> LoopDevice::Attach(int file, const std::string& name) {
     if (ioctl(device.get(), LOOP_CONFIGURE, &config) == 0) {
       return LoopDevice(std::move(device), std::move(path));
     }
-    if (errno != EBUSY) return Failed(path);
+    if (errno != EBUSY) return ErrnoStatus(path);
   }
   return Status{EBUSY, "other programs take every free loop device"};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/session/window.h"
+#include "gateway/far/window/window.h"
 
 #include <poll.h>
 #include <pthread.h>

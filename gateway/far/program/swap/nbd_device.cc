@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/program/nbd_device.h"
+#include "gateway/far/program/swap/nbd_device.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -15,13 +15,13 @@
 #include <cstring>
 #include <utility>
 
+#include "gateway/base/errno_status.h"
+
 namespace rocegw::far {
 namespace {
 
 constexpr int kMostDevices = 64;
 constexpr unsigned long kBlock = 4096;
-
-Status NbdFailed(const std::string& what) { return {errno, what + ": " + std::strerror(errno)}; }
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
@@ -31,7 +31,8 @@ bool NbdDevice::IsThere() { return Exists("/sys/block/nbd0"); }
 
 StatusOr<std::unique_ptr<NbdDevice>> NbdDevice::Attach(Space& space, uint64_t size) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return NbdFailed("socketpair");
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return ErrnoStatus("socketpair");
   UniqueFd ours(ends[0]);
   const UniqueFd kernels(ends[1]);
   for (int number = 0; number < kMostDevices; number++) {
@@ -41,15 +42,15 @@ StatusOr<std::unique_ptr<NbdDevice>> NbdDevice::Attach(Space& space, uint64_t si
     if (Exists("/sys/block/" + name + "/pid")) continue;
     const std::string path = "/dev/" + name;
     UniqueFd device(open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!device.valid()) return NbdFailed(path);
+    if (!device.valid()) return ErrnoStatus(path);
     if (ioctl(device.get(), NBD_SET_SOCK, kernels.get()) != 0) {
       if (errno == EBUSY) continue;  // another program was faster
-      return NbdFailed(path);
+      return ErrnoStatus(path);
     }
     if (ioctl(device.get(), NBD_SET_BLKSIZE, kBlock) != 0 ||
         ioctl(device.get(), NBD_SET_SIZE_BLOCKS, size / kBlock) != 0 ||
         ioctl(device.get(), NBD_SET_FLAGS, static_cast<unsigned long>(Transmission::kFlags)) != 0) {
-      const Status status = NbdFailed(path);
+      const Status status = ErrnoStatus(path);
       ioctl(device.get(), NBD_CLEAR_SOCK);
       return status;
     }

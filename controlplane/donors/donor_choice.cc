@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/donors/donor_choice.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace rocegw::donors {
+namespace {
+
+constexpr char kZoneLabel[] = "zone";
+constexpr size_t kUsualDonors = 8;
+constexpr size_t kMostDonors = 64;  // that a session takes
+
+std::string GatewayOf(const types::v1::Donor& donor) {
+  return "gateways/" + model::NameOf(donor.name()).parent;
+}
+
+const types::v1::Gateway* FindGateway(const controllers::FleetView& view,
+                                      const types::v1::Donor& donor) {
+  const auto known = view.gateways.find(GatewayOf(donor));
+  return known == view.gateways.end() ? nullptr : &known->second.object;
+}
+
+// Candidate and its free bytes.
+struct Candidate {
+  const types::v1::Donor* donor;
+  uint64_t free;
+};
+
+// By domain, those with the most room first.
+using Domains = std::map<std::string, std::vector<Candidate>>;
+
+Domains CandidatesOf(const controllers::FleetView& view, const WantedRoom& wanted) {
+  Domains domains;
+  for (const auto& [name, known] : view.donors) {
+    const types::v1::Donor& donor = known.object;
+    if (!Serves(view, donor) || GatewayOf(donor) == wanted.not_of) continue;
+    const uint64_t free = FreeFor(donor, wanted.tenant);
+    if (free != 0) domains[FailureDomainOf(view, donor)].push_back({&donor, free});
+  }
+  for (auto& [domain, candidates] : domains) {
+    std::ranges::stable_sort(candidates, std::greater(), &Candidate::free);
+  }
+  return domains;
+}
+
+std::string InUnits(uint64_t bytes) {
+  constexpr uint64_t kMebibyte = 1 << 20;
+  return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + " MiB";
+}
+
+}  // namespace
+
+uint64_t FreeFor(const types::v1::Donor& donor, const std::string& tenant) {
+  const types::v1::DonorState& state = donor.status();
+  uint64_t free = state.donated_bytes() - std::min(state.donated_bytes(), state.leased_bytes());
+  const auto& quotas = donor.spec().quotas();
+  const auto own = std::ranges::find(quotas, tenant, &types::v1::DonorQuota::tenant);
+  if (own == quotas.end() && !donor.spec().has_tenant_bytes()) return free;
+  const uint64_t quota = own != quotas.end() ? own->bytes() : donor.spec().tenant_bytes();
+  const std::string short_name = model::NameOf(tenant).id;
+  const auto used = std::ranges::find(state.tenants(), short_name, &types::v1::DonorUse::tenant);
+  const uint64_t leased = used == state.tenants().end() ? 0 : used->bytes();
+  return std::min(free, quota - std::min(quota, leased));
+}
+
+std::string FailureDomainOf(const controllers::FleetView& view, const types::v1::Donor& donor) {
+  if (!donor.spec().failure_domain().empty()) return donor.spec().failure_domain();
+  if (const types::v1::Gateway* const gateway = FindGateway(view, donor)) {
+    const auto zone = gateway->meta().labels().find(kZoneLabel);
+    if (zone != gateway->meta().labels().end() && !zone->second.empty()) return zone->second;
+  }
+  return GatewayOf(donor);
+}
+
+bool IsToDrain(const controllers::FleetView& view, const types::v1::Donor& donor) {
+  const types::v1::Gateway* const gateway = FindGateway(view, donor);
+  return donor.spec().admin_state() == types::v1::DRAINING ||
+         (gateway != nullptr && gateway->spec().admin_state() == types::v1::DRAINING);
+}
+
+bool Serves(const controllers::FleetView& view, const types::v1::Donor& donor) {
+  const types::v1::Gateway* const gateway = FindGateway(view, donor);
+  return donor.status().health() == types::v1::DonorState::SERVING && gateway != nullptr &&
+         gateway->status().connected() && !donor.status().draining() && !IsToDrain(view, donor);
+}
+
+FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted) {
+  const uint64_t replicas = std::max(wanted.replicas, 1u);
+  const size_t usual = wanted.donors == 0 ? kUsualDonors : wanted.donors;
+  const Domains domains = CandidatesOf(view, wanted);
+  // Domains take turns, each with one donor.
+  std::vector<std::pair<const std::string*, Candidate>> order;
+  for (size_t turn = 0; order.size() < kMostDonors; ++turn) {
+    std::vector<std::pair<const std::string*, Candidate>> round;
+    for (const auto& [domain, candidates] : domains) {
+      if (turn < candidates.size()) round.emplace_back(&domain, candidates[turn]);
+    }
+    if (round.empty()) break;
+    std::ranges::stable_sort(
+        round, [](const auto& a, const auto& b) { return a.second.free > b.second.free; });
+    order.insert(order.end(), round.begin(), round.end());
+  }
+  // Each page needs replicas in different domains: a domain counts with at most the whole space.
+  const auto room_of = [&](const std::map<const std::string*, uint64_t>& free) {
+    uint64_t room = 0;
+    for (const auto& [domain, bytes] : free) room += std::min(bytes, wanted.bytes);
+    return room;
+  };
+  FoundRoom found;
+  std::map<const std::string*, uint64_t> free;
+  for (const auto& [domain, candidate] : order) {
+    if (found.donors.size() == kMostDonors) break;
+    if (found.donors.size() >= usual && room_of(free) >= replicas * wanted.bytes) break;
+    free[domain] += candidate.free;
+    types::v1::FoundDonor& donor = found.donors.emplace_back();
+    donor.set_name(candidate.donor->name());
+    const types::v1::DonorState& state = candidate.donor->status();
+    if (!state.address().empty()) {
+      donor.add_addresses(state.address());
+    } else {
+      *donor.mutable_addresses() = FindGateway(view, *candidate.donor)->status().addresses();
+    }
+    donor.set_port(state.port());
+    donor.set_free_bytes(candidate.free);
+    donor.set_failure_domain(*domain);
+  }
+  const uint64_t room = room_of(free);
+  if (room >= replicas * wanted.bytes) return found;
+  found.donors.clear();
+  found.problem = "donors have room for " + InUnits(room) + " of " + wanted.tenant + " in " +
+                  std::to_string(free.size()) + " failure domains; " + InUnits(wanted.bytes) +
+                  " in " + std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas") +
+                  " are wanted";
+  return found;
+}
+
+}  // namespace rocegw::donors

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choice of donors for a session of a tenant: those that the tenant may use, with room, in as many
+// failure domains as pages have replicas. Reports of donors are older than the donors' own answers,
+// which decide. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "controlplane/controllers/fleet_view.h"
+
+namespace rocegw::donors {
+
+struct WantedRoom {
+  std::string tenant;  // "tenants/T"
+  uint64_t bytes = 0;
+  uint32_t replicas = 0;    // 0: 1
+  uint32_t donors = 0;      // to return; 0: 8
+  std::string not_of = {};  // gateway whose donors are not meant; empty: none
+};
+
+struct FoundRoom {
+  std::vector<types::v1::FoundDonor> donors;
+  // Sentence about why there is not enough room; empty: there is.
+  std::string problem;
+};
+
+// Returns the donors that a session of the tenant should use, best first. Domains alternate, so
+// that the first donors have as many domains as possible.
+FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted);
+
+// Returns the bytes that the tenant can still lease from the donor, as last reported.
+uint64_t FreeFor(const types::v1::Donor& donor, const std::string& tenant);
+
+// Returns the failure domain of the donor: its own, that of its gateway, or its gateway.
+std::string FailureDomainOf(const controllers::FleetView& view, const types::v1::Donor& donor);
+
+// Returns true if sessions can use the donor now: it is reported, its host is connected, and
+// neither is being drained.
+bool Serves(const controllers::FleetView& view, const types::v1::Donor& donor);
+
+// Returns true if the donor or its gateway is to be drained.
+bool IsToDrain(const controllers::FleetView& view, const types::v1::Donor& donor);
+
+}  // namespace rocegw::donors

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// fleet.v1.DonorService, called by agents: reports about the donors of their hosts, and searches
+// for programs on their hosts. gRPC's threads.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "controlplane/api/services/standard_service.h"
+#include "controlplane/donors/donor_reports.h"
+#include "controlplane/donors/donors_service.h"
+#include "rocegw/fleet/v1/donors.grpc.pb.h"
+
+namespace rocegw::donors {
+
+class HostDonorsService final : public fleet::v1::DonorService::CallbackService {
+ public:
+  // All arguments outlive it.
+  HostDonorsService(const api::Backend& backend, DonorReports& reports, SearchCounts& searches)
+      : backend_(backend), reports_(reports), searches_(searches) {}
+
+  grpc::ServerUnaryReactor* ReportDonors(grpc::CallbackServerContext* context,
+                                         const fleet::v1::ReportDonorsRequest* request,
+                                         fleet::v1::ReportDonorsResponse* response) override;
+  grpc::ServerUnaryReactor* FindHostDonors(grpc::CallbackServerContext* context,
+                                           const fleet::v1::FindHostDonorsRequest* request,
+                                           fleet::v1::FindHostDonorsResponse* response) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Window {
+    Clock::time_point begin;
+    uint32_t searches = 0;
+  };
+
+  // Returns false if the gateway has searched too often: a search looks at all donors.
+  bool MaySearch(const std::string& gateway);
+
+  const api::Backend& backend_;
+  DonorReports& reports_;
+  SearchCounts& searches_;
+  std::mutex mutex_;
+  std::map<std::string, Window> searched_;  // by gateway, of the last second
+};
+
+}  // namespace rocegw::donors

@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Donors of remote memory as objects of the fleet, as real processes: one controller, two hosts with an agent and a gateway
+each; donors of the right host, files of the left one in their memory. Needs root, FUSE.
+
+  tests/e2e/fleet/run_donors.py --binaries build/dev/bin
+"""
+
+import argparse
+import os
+import random
+import re
+import signal
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+
+from netlab.daemon import start_daemon  # noqa: E402
+from netlab.fleet import Agent, Controller, eventually  # noqa: E402
+from netlab.gateway_host import gateway_pair, http_get  # noqa: E402
+from netlab.job import LabError  # noqa: E402
+from netlab.lab import Lab  # noqa: E402
+from netlab.steps import last_words, run_steps  # noqa: E402
+from verbs_cases.far.files import direct_read, direct_write  # noqa: E402
+from verbs_cases.far.load_cases import FarDonor  # noqa: E402
+
+MIB = 1 << 20
+FILE_BYTES = 8 * MIB
+STEPS = ("appear", "find", "mount", "quota", "drain", "undrain", "drained_gateway", "killed", "agent_away", "controller_away", "withdrawn")
+METRICS = 7477
+
+
+def check(condition, text):
+    if not condition:
+        raise LabError(text)
+
+
+class Donors:
+    """All steps, each a method whose docstring is its line of the report."""
+
+    def __init__(self, lab, binaries):
+        self.lab = lab
+        self.binaries = binaries
+        self.hosts = gateway_pair(lab, binaries)
+        self.left, self.right = self.hosts
+        self.controller = Controller(lab, self.left, binaries)
+        self.folders = [os.path.join(host.directory, "donors") for host in self.hosts]
+        self.agents = [Agent(lab, host, binaries, f"donors_dir: {folder}\n") for host, folder in zip(self.hosts, self.folders)]
+        self.donors = {}
+        self.files = None
+        self.path = None
+        self.data = random.Random(1).randbytes(FILE_BYTES)
+
+    def ctl(self, *words):
+        return self.controller.ctl(*words)
+
+    def start_donor(self, name, number):
+        self.donors[name] = FarDonor(self.right, 64, number, ["--announce", self.folders[1], "--name", name])
+
+    def states(self):
+        """State and leases of each donor."""
+        text = re.sub("\x1b\\[[0-9;]*m", "", self.ctl("get", "donors"))  # the table has colours
+        lines = [line.split() for line in text.splitlines()[1:]]
+        return {words[0]: (words[1], int(words[4])) for words in lines}
+
+    def mount_words(self, tenant="default"):
+        path = os.path.join(self.left.directory, f"far-{tenant}")
+        os.makedirs(path, exist_ok=True)
+        words = [*self.left.launcher, self.left.program("rocegw-memory"), "mount", path, "--size", "16MiB", "--slab", "1MiB",
+                 "--replicas", "2", "--donors", "fleet", "--donors-dir", self.folders[0], "--tenant", tenant,
+                 "--metrics", f"127.0.0.1:{METRICS}"]
+        return path, ["env", f"ROCEGW_SOCKET={self.left.attach_socket}", *words]
+
+    def mount_metrics(self):
+        page = http_get(self.left.namespace, METRICS, "/metrics")
+        return {line.split()[0]: float(line.split()[1]) for line in page.splitlines() if line.startswith("rocegw_memory_")}
+
+    def content_is_right(self):
+        for offset in range(0, FILE_BYTES, MIB):
+            check(direct_read(f"{self.path}/file", offset, MIB) == self.data[offset:offset + MIB], f"wrong bytes at {offset}")
+
+    def appear(self):
+        """Donors that announce themselves to their agent are objects of the fleet, with a state"""
+        self.controller.start()
+        for host, agent in zip(self.hosts, self.agents):
+            host.start_gateway()
+            agent.join(self.controller.join_file(host.name)).start()
+        self.ctl("status", "--wait", "--timeout", "30")
+        for number, name in enumerate(("a", "b", "c")):
+            self.start_donor(name, number)
+        wanted = {f"right/{name}": ("serving", 0) for name in "abc"}
+        eventually(f"three donors that serve: {self.states()}", lambda: self.states() == wanted)
+        text = self.ctl("describe", "donor", "right/a")
+        check(self.right.address4 in text and "64MiB" in text, f"a donor is described as\n{text}")
+        for name in "abc":
+            self.ctl("update", "donor", f"right/{name}", f"failure_domain=rack-{name}")
+
+    def find(self):
+        """The controller finds room in different failure domains, and says what is there when it is not enough"""
+        text = self.ctl("find", "donors", "--size", "32MiB", "--replicas", "2", "-o", "name")
+        check(set(text.split()) == {f"gateways/right/donors/{name}" for name in "abc"}, f"found:\n{text}")
+        for words, why in ((("--size", "1GiB"), "192 MiB"), (("--size", "1MiB", "--replicas", "4"), "3 failure domains")):
+            try:
+                self.ctl("find", "donors", *words)
+            except LabError as error:
+                check(why in str(error), f"what is missing is not said:\n{error}")
+            else:
+                raise LabError(f"donors for {words}")
+
+    def mount(self):
+        """A program gets its donors from the fleet, by the agent of its host; replicas are in different domains"""
+        directory, words = self.mount_words()
+        self.files = start_daemon(self.lab, words, self.left.directory, "rocegw-memory mount", self.left.namespace)
+        # Programs of a host have a mount namespace of their own.
+        self.path = f"/proc/{self.files.pid}/root{directory}"
+        with open(f"{self.path}/file", "wb"):
+            pass
+        for offset in range(0, FILE_BYTES, MIB):
+            direct_write(f"{self.path}/file", offset, self.data[offset:offset + MIB])
+        self.content_is_right()
+        metrics = self.mount_metrics()
+        check(metrics["rocegw_memory_session_donors"] == 3 and metrics["rocegw_memory_session_shared_domain_slabs"] == 0,
+              f"the session: {metrics}")
+        eventually(f"32 leases: {self.states()}", lambda: sum(leases for _, leases in self.states().values()) >= 30)
+
+    def quota(self):
+        """Quotas of the fleet hold at the donor; a tenant without a pool on the host gets nothing"""
+        for tenant in ("red", "blue"):
+            self.ctl("create", "tenant", tenant)
+        self.ctl("create", "pool", "red/p", "gateways.all=true")
+        for name in "ab":
+            self.ctl("update", "donor", f"right/{name}", "quotas=[{tenant: tenants/red, bytes: 0}]")
+        for tenant, why in (("red", "1 failure domain"), ("blue", "no pool")):
+            _, words = self.mount_words(tenant)
+            job = self.left.start_plain(words)
+            check(job.wait(30) == 3 and why in job.output, f"tenant {tenant}:\n{job.output}")
+        # The donor refuses as well what names it without the fleet.
+        donor = self.donors["a"]
+        eventually("a donor that follows the quota",
+                   lambda: "Applied generation: 3" in " ".join(self.ctl("describe", "donor", "right/a").split()))
+        words = self.mount_words("red")[1]
+        at = words.index("--donors")
+        words[at:at + 4] = ["--donor", f"{donor.host.address4}:{donor.port}"]
+        words[words.index("--replicas") + 1] = "1"
+        job = self.left.start_plain(words)
+        check(job.wait(60) == 3 and "refused" in job.output, f"the donor:\n{job.output}")
+
+    def drain(self):
+        """A drain moves data to other donors and returns the leases; nothing is lost, nothing fails"""
+        before = self.mount_metrics()
+        self.ctl("drain", "donor", "right/a", "--wait", "--timeout", "60")
+        check(self.states()["right/a"] == ("drained", 0), f"donors: {self.states()}")
+        check(self.donors["a"].metrics()["rocegw_memory_leased_bytes"] == 0, "the donor has leases")
+        after = self.mount_metrics()
+        check(after["rocegw_memory_session_returned_leases_total"] > 0 and after["rocegw_memory_session_donors_lost_total"] == 0
+              and after["rocegw_memory_session_degraded_slabs"] == 0 and after["rocegw_memory_session_lost_pages"] == 0,
+              f"the session: {before} {after}")
+        check(after["rocegw_memory_session_draining_donors"] == 1, f"the session: {after}")
+        self.content_is_right()
+        text = self.ctl("find", "donors", "--size", "1MiB", "-o", "name")
+        check("right/donors/a" not in text, f"a donor that drains is found:\n{text}")
+
+    def undrain(self):
+        """A donor that is back in service has room again"""
+        self.ctl("undrain", "donor", "right/a")
+        eventually(f"a donor that serves: {self.states()}", lambda: self.states()["right/a"] == ("serving", 0))
+
+    def drained_gateway(self):
+        """A drain of a gateway takes its donors along"""
+        self.ctl("drain", "right")
+        eventually("no donor that serves", lambda: {state for state, _ in self.states().values()} <= {"draining", "drained"})
+        self.ctl("undrain", "right")
+        eventually("donors that serve", lambda: {state for state, _ in self.states().values()} == {"serving"})
+        self.content_is_right()
+
+    def killed(self):
+        """A donor that dies is absent; its replicas are restored on the others"""
+        self.donors["b"].kill()
+        eventually(f"an absent donor: {self.states()}", lambda: self.states()["right/b"][0] == "absent")
+        eventually("all replicas", lambda: self.mount_metrics()["rocegw_memory_session_degraded_slabs"] == 0)
+        self.content_is_right()
+        self.start_donor("b", 1)
+        eventually(f"a donor that is back: {self.states()}", lambda: self.states()["right/b"][0] == "serving")
+
+    def agent_away(self):
+        """Without its agent a donor is silent after a while, and serves its sessions"""
+        self.agents[1].daemon.signal(signal.SIGKILL)
+        self.agents[1].daemon.wait(10)
+        eventually(f"silent donors: {self.states()}", lambda: {state for state, _ in self.states().values()} == {"silent"}, 60)
+        self.content_is_right()
+        self.agents[1].start()
+        eventually(f"donors that serve: {self.states()}", lambda: {state for state, _ in self.states().values()} == {"serving"})
+
+    def controller_away(self):
+        """A controller that dies keeps the donors' specs; the next one has their states again"""
+        self.ctl("drain", "donor", "right/c")
+        self.controller.daemon.signal(signal.SIGKILL)
+        self.controller.daemon.wait(10)
+        self.controller.start()
+        eventually(f"a drained donor: {self.states()}",
+                   lambda: self.states()["right/c"] == ("drained", 0) and self.states()["right/a"][0] == "serving", 60)
+        self.ctl("undrain", "donor", "right/c")
+        self.content_is_right()
+
+    def withdrawn(self):
+        """A donor that is asked to stop is absent at once, and can be deleted"""
+        check(self.files.stop() == 0, f"the mount ended badly:\n{self.files.output}")
+        for donor in self.donors.values():
+            check(donor.end() == 0, f"a donor ended badly:\n{donor.job.output}")
+        eventually(f"absent donors: {self.states()}", lambda: {state for state, _ in self.states().values()} == {"absent"}, 10)
+        self.ctl("delete", "donor", "right/a", "right/b", "right/c")
+        check(self.states() == {}, f"donors: {self.states()}")
+        text = self.ctl("audit", "list", "-o", "json")
+        check("gateways/right/donors/a" in text and "DrainDonor" in text, "donors are not in the audit")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binaries", required=True, help="the bin folder of a build")
+    arguments = parser.parse_args()
+    with Lab() as lab:
+        donors = Donors(lab, os.path.abspath(arguments.binaries))
+        return run_steps("donors", [getattr(donors, step) for step in STEPS],
+                         lambda: last_words(donors.controller, *donors.agents, *donors.hosts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

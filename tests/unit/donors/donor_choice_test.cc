@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/donors/donor_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "controlplane/donors/donor_metrics.h"
+#include "tests/unit/donors/donor_objects.h"
+
+namespace rocegw::donors {
+namespace {
+
+using rocegw::testing::ConnectedGateway;
+using rocegw::testing::DonorWith;
+using rocegw::testing::Fleet;
+using rocegw::testing::kGiB;
+
+class DonorChoiceTest : public ::testing::Test {
+ protected:
+  void AddGateway(const types::v1::Gateway& gateway) {
+    fleet_.Put(gateway);
+    fleet_.Put(gateway, model::Part::kStatus);
+  }
+  void AddDonor(const types::v1::Donor& donor) {
+    fleet_.Put(donor);
+    fleet_.Put(donor, model::Part::kStatus);
+  }
+  // Gateways a, b, c with a donor each.
+  void AddThree(const std::string& zone_of_b = {}) {
+    AddGateway(ConnectedGateway("a", "10.0.0.1", zone_of_b));
+    AddGateway(ConnectedGateway("b", "10.0.0.2", zone_of_b));
+    AddGateway(ConnectedGateway("c", "10.0.0.3"));
+    AddDonor(DonorWith("a", "d", 8 * kGiB));
+    AddDonor(DonorWith("b", "d", 4 * kGiB));
+    AddDonor(DonorWith("c", "d", 2 * kGiB));
+  }
+  std::vector<std::string> Find(const WantedRoom& wanted) {
+    FoundRoom found = FindRoom(fleet_.view, wanted);
+    problem_ = found.problem;
+    std::vector<std::string> names;
+    for (const auto& donor : found.donors) names.push_back(model::NameOf(donor.name()).parent);
+    return names;
+  }
+
+  Fleet fleet_;
+  std::string problem_;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(DonorChoiceTest, TheMostRoomComesFirst) {
+  AddThree();
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = kGiB}), (Names{"a", "b", "c"}));
+  const FoundRoom found = FindRoom(fleet_.view, {.tenant = "tenants/default", .bytes = kGiB});
+  EXPECT_EQ(found.donors[0].addresses(0), "10.0.0.1");
+  EXPECT_EQ(found.donors[0].port(), 7475u);
+  EXPECT_EQ(found.donors[0].free_bytes(), 8 * kGiB);
+  EXPECT_EQ(found.donors[0].failure_domain(), "gateways/a");
+}
+
+TEST_F(DonorChoiceTest, AnotherDomainComesBeforeMoreRoom) {
+  AddThree("z");
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = kGiB, .replicas = 2}),
+            (Names{"a", "c", "b"}));
+}
+
+TEST_F(DonorChoiceTest, ReplicasNeedRoomInDifferentDomains) {
+  AddThree("z");
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = 2 * kGiB, .replicas = 2}).size(), 3u);
+  // The domain z has 12 GiB; the other one only 2.
+  EXPECT_TRUE(Find({.tenant = "tenants/default", .bytes = 3 * kGiB, .replicas = 2}).empty());
+  EXPECT_NE(problem_.find("2 failure domains"), std::string::npos) << problem_;
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = 12 * kGiB, .replicas = 1}).size(), 3u);
+}
+
+TEST_F(DonorChoiceTest, ADonorsOwnDomainHoldsOverItsGateways) {
+  AddThree();
+  types::v1::Donor donor = DonorWith("b", "d", 4 * kGiB);
+  donor.mutable_spec()->set_failure_domain("gateways-a");
+  AddDonor(donor);
+  EXPECT_EQ(FailureDomainOf(fleet_.view, fleet_.view.donors.at(donor.name()).object), "gateways-a");
+}
+
+TEST_F(DonorChoiceTest, FewerAreNamedIfTheyHaveRoom_MoreOnlyIfNot) {
+  AddThree();
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = kGiB, .donors = 1}), (Names{"a"}));
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = 9 * kGiB, .donors = 1}), (Names{"a", "b"}));
+}
+
+TEST_F(DonorChoiceTest, QuotasAreOfTenants) {
+  AddThree();
+  types::v1::Donor donor = DonorWith("a", "d", 8 * kGiB, 3 * kGiB);
+  donor.mutable_spec()->set_tenant_bytes(0);
+  types::v1::DonorQuota& quota = *donor.mutable_spec()->add_quotas();
+  quota.set_tenant("tenants/red");
+  quota.set_bytes(4 * kGiB);
+  types::v1::DonorUse& use = *donor.mutable_status()->add_tenants();
+  use.set_tenant("red");
+  use.set_bytes(3 * kGiB);
+  AddDonor(donor);
+  EXPECT_EQ(FreeFor(donor, "tenants/red"), kGiB);
+  EXPECT_EQ(FreeFor(donor, "tenants/blue"), 0u);
+  // A tenant sees only donors that it may use.
+  EXPECT_EQ(Find({.tenant = "tenants/blue", .bytes = kGiB}), (Names{"b", "c"}));
+  EXPECT_EQ(Find({.tenant = "tenants/red", .bytes = kGiB}), (Names{"b", "c", "a"}));
+}
+
+TEST_F(DonorChoiceTest, DonorsThatDoNotServeAreLeftOut) {
+  AddThree();
+  types::v1::Donor silent = DonorWith("a", "d", 8 * kGiB);
+  silent.mutable_status()->set_health(types::v1::DonorState::SILENT);
+  AddDonor(silent);
+  types::v1::Donor draining = DonorWith("b", "d", 4 * kGiB);
+  draining.mutable_spec()->set_admin_state(types::v1::DRAINING);
+  AddDonor(draining);
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = kGiB}), (Names{"c"}));
+  types::v1::Gateway away = ConnectedGateway("c", "10.0.0.3");
+  away.mutable_status()->set_connected(false);
+  AddGateway(away);
+  EXPECT_TRUE(Find({.tenant = "tenants/default", .bytes = kGiB}).empty());
+  const DonorSums sums = SumsOf(fleet_.view);
+  EXPECT_EQ(sums.serving, 1u);
+  EXPECT_EQ(sums.draining, 1u);
+  EXPECT_EQ(sums.silent, 1u);
+  EXPECT_EQ(sums.absent, 0u);
+  EXPECT_EQ(sums.donated_bytes, 6 * kGiB);
+}
+
+TEST_F(DonorChoiceTest, AGatewayThatDrainsTakesItsDonorsAlong) {
+  AddThree();
+  types::v1::Gateway draining = ConnectedGateway("a", "10.0.0.1");
+  draining.mutable_spec()->set_admin_state(types::v1::DRAINING);
+  AddGateway(draining);
+  EXPECT_TRUE(IsToDrain(fleet_.view, fleet_.view.donors.at("gateways/a/donors/d").object));
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = kGiB}), (Names{"b", "c"}));
+}
+
+TEST_F(DonorChoiceTest, AHostGetsNoneOfItsOwnDonors) {
+  AddThree();
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = kGiB, .not_of = "gateways/a"}),
+            (Names{"b", "c"}));
+}
+
+}  // namespace
+}  // namespace rocegw::donors

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// admin.v1.Donors over a real gRPC connection (a unix socket, whose callers are administrators) and
+// a memory store.
+#include "controlplane/donors/donors_service.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/credentials.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <future>
+
+#include "controlplane/donors/host_donors_service.h"
+#include "controlplane/store/local/memory_store.h"
+#include "tests/unit/donors/donor_objects.h"
+
+namespace rocegw::donors {
+namespace {
+
+using rocegw::testing::ConnectedGateway;
+using rocegw::testing::DonorWith;
+using rocegw::testing::IntentOf;
+using rocegw::testing::kGiB;
+
+class DonorsServiceTest : public ::testing::Test {
+ protected:
+  DonorsServiceTest() {
+    const std::string socket =
+        "unix:" + ::testing::TempDir() + "rocegw-donors-" + std::to_string(getpid()) + ".sock";
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(socket, grpc::experimental::LocalServerCredentials(UDS));
+    builder.RegisterService(&service_);
+    builder.RegisterService(&host_service_);
+    server_ = builder.BuildAndStart();
+    auto channel = grpc::CreateChannel(socket, grpc::experimental::LocalCredentials(UDS));
+    donors_ = admin::v1::Donors::NewStub(channel);
+    host_donors_ = fleet::v1::DonorService::NewStub(channel);
+    Write(ConnectedGateway("a", "10.0.0.1"));
+    Write(rocegw::testing::TenantWith("red"));
+  }
+  ~DonorsServiceTest() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  static std::unique_ptr<grpc::ClientContext> Context() {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    return context;
+  }
+  template <typename Object>
+  void Write(const Object& object) {
+    store::Transaction write;
+    Object intent = object;
+    intent.clear_status();
+    write.then = {
+        IntentOf(intent),
+        store::Operation::Put(model::KeyOf(model::Part::kStatus, model::NameOf(object.name())),
+                              object.SerializeAsString())};
+    const auto written = store_->Txn(std::move(write));
+    ASSERT_TRUE(written.ok());
+    std::promise<void> seen;
+    follower_->WhenReached(written.value().revision, [&seen] { seen.set_value(); });
+    seen.get_future().wait();
+  }
+  grpc::Status Create(const types::v1::Donor& donor) {
+    admin::v1::CreateDonorRequest request;
+    *request.mutable_donor() = donor;
+    types::v1::Donor response;
+    return donors_->CreateDonor(Context().get(), request, &response);
+  }
+  grpc::Status Delete(const std::string& name) {
+    admin::v1::DeleteDonorRequest request;
+    request.set_name(name);
+    admin::v1::DeleteDonorResponse response;
+    return donors_->DeleteDonor(Context().get(), request, &response);
+  }
+
+  const std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
+  const std::unique_ptr<sync::FleetFollower> follower_ =
+      std::move(*sync::FleetFollower::Start(*store_));
+  api::Writer writer_{*store_, *follower_};
+  const api::Backend backend_{*store_, *follower_, writer_};
+  sync::StatusWriter statuses_{*store_};
+  DonorReports reports_{*follower_, statuses_, "self"};
+  SearchCounts searches_;
+  DonorsService service_{backend_, searches_};
+  HostDonorsService host_service_{backend_, reports_, searches_};
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<admin::v1::Donors::Stub> donors_;
+  std::unique_ptr<fleet::v1::DonorService::Stub> host_donors_;
+};
+
+TEST_F(DonorsServiceTest, ADonorBelongsToAGateway) {
+  EXPECT_EQ(Create(DonorWith("none", "d", 0)).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_TRUE(Create(DonorWith("a", "d", 0)).ok());
+  admin::v1::ListDonorsRequest request;
+  admin::v1::ListDonorsResponse response;
+  for (const char* parent : {"gateways/a", "gateways/-"}) {
+    request.set_parent(parent);
+    ASSERT_TRUE(donors_->ListDonors(Context().get(), request, &response).ok());
+    ASSERT_EQ(response.donors_size(), 1) << parent;
+    EXPECT_EQ(response.donors(0).name(), "gateways/a/donors/d");
+    EXPECT_FALSE(response.donors(0).has_status()) << "only agents report";
+  }
+  request.set_parent("gateways/b");
+  ASSERT_TRUE(donors_->ListDonors(Context().get(), request, &response).ok());
+  EXPECT_EQ(response.donors_size(), 0);
+  EXPECT_TRUE(Delete("gateways/a/donors/d").ok());
+}
+
+TEST_F(DonorsServiceTest, QuotasNameTenants_EachOnce) {
+  types::v1::Donor donor = DonorWith("a", "d", 0);
+  donor.mutable_spec()->add_quotas()->set_tenant("tenants/none");
+  EXPECT_EQ(Create(donor).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  donor.mutable_spec()->mutable_quotas(0)->set_tenant("tenants/red");
+  donor.mutable_spec()->add_quotas()->set_tenant("tenants/red");
+  EXPECT_EQ(Create(donor).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  donor.mutable_spec()->mutable_quotas()->RemoveLast();
+  EXPECT_TRUE(Create(donor).ok());
+  const auto holders = follower_->Read([](const sync::Fleet& fleet) {
+    return std::pair(api::HoldersOf(fleet, model::NameOf("tenants/red")).names,
+                     api::HoldersOf(fleet, model::NameOf("gateways/a")).names);
+  });
+  EXPECT_EQ(holders.first, (std::vector<std::string>{"gateways/a/donors/d"}));
+  EXPECT_EQ(holders.second, (std::vector<std::string>{"gateways/a/donors/d"}));
+}
+
+TEST_F(DonorsServiceTest, AHostHasABoundedNumberOfThem) {
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(Create(DonorWith("a", "d" + std::to_string(i), 0)).ok());
+  EXPECT_EQ(Create(DonorWith("a", "one-more", 0)).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(DonorsServiceTest, DrainAndUndrainChangeTheSpecOnce) {
+  ASSERT_TRUE(Create(DonorWith("a", "d", 0)).ok());
+  admin::v1::DrainDonorRequest drain;
+  drain.set_name("gateways/a/donors/d");
+  types::v1::Donor donor;
+  ASSERT_TRUE(donors_->DrainDonor(Context().get(), drain, &donor).ok());
+  EXPECT_EQ(donor.spec().admin_state(), types::v1::DRAINING);
+  EXPECT_EQ(donor.meta().generation(), 2);
+  ASSERT_TRUE(donors_->DrainDonor(Context().get(), drain, &donor).ok());
+  EXPECT_EQ(donor.meta().generation(), 2);
+  admin::v1::UndrainDonorRequest undrain;
+  undrain.set_name(drain.name());
+  ASSERT_TRUE(donors_->UndrainDonor(Context().get(), undrain, &donor).ok());
+  EXPECT_EQ(donor.spec().admin_state(), types::v1::ACTIVE);
+  EXPECT_EQ(donor.meta().generation(), 3);
+  drain.set_name("gateways/a/donors/none");
+  EXPECT_EQ(donors_->DrainDonor(Context().get(), drain, &donor).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(DonorsServiceTest, FindsRoomOrSaysWhatIsThere) {
+  Write(DonorWith("a", "d", 8 * kGiB, 2 * kGiB));
+  admin::v1::FindDonorsRequest request;
+  request.set_tenant("tenants/red");
+  request.set_bytes(6 * kGiB);
+  admin::v1::FindDonorsResponse response;
+  ASSERT_TRUE(donors_->FindDonors(Context().get(), request, &response).ok());
+  ASSERT_EQ(response.donors_size(), 1);
+  EXPECT_EQ(response.donors(0).free_bytes(), 6 * kGiB);
+  request.set_bytes(6 * kGiB + 1);
+  const grpc::Status status = donors_->FindDonors(Context().get(), request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_NE(status.error_message().find("6144 MiB"), std::string::npos) << status.error_message();
+  EXPECT_EQ(searches_.found, 1u);
+  EXPECT_EQ(searches_.no_room, 1u);
+}
+
+TEST_F(DonorsServiceTest, OnlyANodeReports) {
+  fleet::v1::ReportDonorsRequest request;
+  request.set_gateway("gateways/a");
+  fleet::v1::ReportDonorsResponse response;
+  EXPECT_EQ(host_donors_->ReportDonors(Context().get(), request, &response).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  fleet::v1::FindHostDonorsRequest search;
+  search.set_gateway("gateways/a");
+  search.set_tenant("tenants/red");
+  search.set_bytes(1);
+  fleet::v1::FindHostDonorsResponse found;
+  EXPECT_EQ(host_donors_->FindHostDonors(Context().get(), search, &found).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+}
+
+}  // namespace
+}  // namespace rocegw::donors
