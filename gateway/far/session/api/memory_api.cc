@@ -50,8 +50,8 @@ int rocegw_memory_read_wait(rocegw_memory_session* session, uint64_t offset, voi
 
 int rocegw_memory_write_wait(rocegw_memory_session* session, uint64_t offset, const void* buffer,
                              size_t length) {
-  return session->session->dispatcher().SubmitAndWait(Direction::kWrite, offset, Bytes(buffer),
-                                                      length);
+  return session->session->dispatcher().SubmitAndWait(Direction::kWrite, offset,
+                                                      WrittenBytes(buffer), length);
 }
 
 void rocegw_memory_flush(rocegw_memory_session* session, rocegw_memory_done done, void* argument) {
