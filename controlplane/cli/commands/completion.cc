@@ -176,6 +176,8 @@ Words PositionalsOf(const Line& line, Program& program) {
     return NamesOf(program, *kind, line.tenant);
   }
   if (command == "test") return NamesOf(program, *FindKind("gateways"), {});
+  if (contains({"drain", "undrain"}) && at == 1 && line.positionals[0] == "donor")
+    return NamesOf(program, *FindKind("donors"), {});
   if (at != 0) return {};
   if (contains({"status", "drain", "undrain", "revoke", "adopt"})) {
     return NamesOf(program, *FindKind("gateways"), {});

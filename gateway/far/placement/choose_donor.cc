@@ -31,4 +31,25 @@ std::optional<uint32_t> ChooseDonor(const std::vector<DonorOffer>& donors, const
   return best;
 }
 
+bool NeedsReplica(const std::vector<bool>& draining, const Slab& slab, uint32_t replicas) {
+  const std::vector<Replica>& all = slab.replicas();
+  const auto staying = std::count_if(
+      all.begin(), all.end(), [&](const Replica& replica) { return !draining[replica.donor]; });
+  return static_cast<size_t>(staying) < replicas && all.size() <= replicas;
+}
+
+std::vector<Replica> ReplicasToDrop(const std::vector<bool>& draining, const Slab& slab,
+                                    uint32_t replicas) {
+  size_t live = slab.live();
+  std::vector<Replica> dropped;
+  for (const Replica& replica : slab.replicas()) {
+    if (!draining[replica.donor]) continue;
+    const bool is_live = replica.state == ReplicaState::kLive;
+    if (is_live ? live <= replicas : live == 0) continue;
+    live -= is_live ? 1 : 0;
+    dropped.push_back(replica);
+  }
+  return dropped;
+}
+
 }  // namespace rocegw::far

@@ -23,4 +23,13 @@ struct DonorOffer {
 std::optional<uint32_t> ChooseDonor(const std::vector<DonorOffer>& donors, const Slab& slab,
                                     uint64_t slab_bytes);
 
+// Moves of replicas away from draining donors go one after the other, so that a slab never has more
+// than one replica above `replicas`, nor fewer than it had. `draining`: by donor.
+// Whether the slab needs one more replica, because it lacks one or because one is to move.
+bool NeedsReplica(const std::vector<bool>& draining, const Slab& slab, uint32_t replicas);
+// Returns the replicas that can go: those of draining donors that have not all data yet while
+// another replica has, and those of draining donors without which enough are live.
+std::vector<Replica> ReplicasToDrop(const std::vector<bool>& draining, const Slab& slab,
+                                    uint32_t replicas);
+
 }  // namespace rocegw::far

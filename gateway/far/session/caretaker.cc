@@ -236,6 +236,7 @@ void Caretaker::LeaseForSlabs() {
   bool stuck = false;
   {
     const std::lock_guard lock(dispatcher_.mutex());
+    const std::vector<bool> draining = dispatcher_.DrainingLocked();
     std::vector<DonorOffer> offers;
     for (uint32_t donor = 0; donor < dispatcher_.links().size(); donor++) {
       const DonorLink& link = dispatcher_.links()[donor];
@@ -244,16 +245,8 @@ void Caretaker::LeaseForSlabs() {
     }
     const std::vector<Slab>& slabs = dispatcher_.slabs();
     for (uint32_t number = 0; number < slabs.size(); number++) {
-      const std::vector<Replica>& replicas = slabs[number].replicas();
-      const auto staying =
-          std::count_if(replicas.begin(), replicas.end(),
-                        [&](const Replica& replica) { return !offers[replica.donor].draining; });
-      const bool lacks = replicas.size() < settings_.replicas;
-      // Replicas leave draining donors one after the other.
-      if (static_cast<uint32_t>(staying) >= settings_.replicas ||
-          replicas.size() > settings_.replicas) {
-        continue;
-      }
+      if (!NeedsReplica(draining, slabs[number], settings_.replicas)) continue;
+      const bool lacks = slabs[number].replicas().size() < settings_.replicas;
       placed = placed && !lacks;
       if (leases_.contains(number) || leases_.size() + wanted.size() >= kLeasesAtOnce) continue;
       const auto donor = ChooseDonor(offers, slabs[number], settings_.merge.slab_bytes);

@@ -86,7 +86,8 @@ class Dispatcher {
     uint64_t lease = 0;
   };
   std::vector<Dropped> DropDraining();
-  // With the lock.
+  // By donor. With the lock, as the next one.
+  std::vector<bool> DrainingLocked() const;
   bool IsBusyLocked(uint32_t slab, uint32_t donor) const;
   enum class CopyStart : uint8_t {
     kNothingLeft,

@@ -119,21 +119,20 @@ bool Dispatcher::IsBusyLocked(uint32_t slab, uint32_t donor) const {
   return false;
 }
 
+std::vector<bool> Dispatcher::DrainingLocked() const {
+  std::vector<bool> draining;
+  for (const DonorLink& link : links_) draining.push_back(link.draining);
+  return draining;
+}
+
 std::vector<Dispatcher::Dropped> Dispatcher::DropDraining() {
   std::vector<Dropped> dropped;
   const std::lock_guard lock(mutex_);
+  const std::vector<bool> draining = DrainingLocked();
+  if (std::find(draining.begin(), draining.end(), true) == draining.end()) return dropped;
   for (uint32_t number = 0; number < slabs_.size(); number++) {
     Slab& slab = slabs_[number];
-    std::vector<Replica> leaving;
-    uint32_t staying = 0;
-    for (const Replica& replica : slab.replicas()) {
-      if (links_[replica.donor].draining) {
-        leaving.push_back(replica);
-      } else if (replica.state == ReplicaState::kLive) {
-        staying++;
-      }
-    }
-    if (leaving.empty() || staying < settings_.replicas) continue;
+    const std::vector<Replica> leaving = ReplicasToDrop(draining, slab, settings_.replicas);
     for (const Replica& replica : leaving) {
       slab.Drop(replica.donor);
       dropped.push_back({number, replica.donor, replica.lease});

@@ -87,20 +87,20 @@ class Donors:
             host.start_gateway()
             agent.join(self.controller.join_file(host.name)).start()
         self.ctl("status", "--wait", "--timeout", "30")
-        for number, name in enumerate(("a", "b", "c")):
+        for number, name in enumerate("abcd"):
             self.start_donor(name, number)
-        wanted = {f"right/{name}": ("serving", 0) for name in "abc"}
-        eventually(f"three donors that serve: {self.states()}", lambda: self.states() == wanted)
+        wanted = {f"right/{name}": ("serving", 0) for name in "abcd"}
+        eventually(f"four donors that serve: {self.states()}", lambda: self.states() == wanted)
         text = self.ctl("describe", "donor", "right/a")
         check(self.right.address4 in text and "64MiB" in text, f"a donor is described as\n{text}")
-        for name in "abc":
+        for name in "abcd":
             self.ctl("update", "donor", f"right/{name}", f"failure_domain=rack-{name}")
 
     def find(self):
         """The controller finds room in different failure domains, and says what is there when it is not enough"""
         text = self.ctl("find", "donors", "--size", "32MiB", "--replicas", "2", "-o", "name")
-        check(set(text.split()) == {f"gateways/right/donors/{name}" for name in "abc"}, f"found:\n{text}")
-        for words, why in ((("--size", "1GiB"), "192 MiB"), (("--size", "1MiB", "--replicas", "4"), "3 failure domains")):
+        check(set(text.split()) == {f"gateways/right/donors/{name}" for name in "abcd"}, f"found:\n{text}")
+        for words, why in ((("--size", "1GiB"), "256 MiB"), (("--size", "65MiB", "--replicas", "4"), "4 failure domains")):
             try:
                 self.ctl("find", "donors", *words)
             except LabError as error:
@@ -120,7 +120,7 @@ class Donors:
             direct_write(f"{self.path}/file", offset, self.data[offset:offset + MIB])
         self.content_is_right()
         metrics = self.mount_metrics()
-        check(metrics["rocegw_memory_session_donors"] == 3 and metrics["rocegw_memory_session_shared_domain_slabs"] == 0,
+        check(metrics["rocegw_memory_session_donors"] == 4 and metrics["rocegw_memory_session_shared_domain_slabs"] == 0,
               f"the session: {metrics}")
         eventually(f"32 leases: {self.states()}", lambda: sum(leases for _, leases in self.states().values()) >= 30)
 
@@ -129,7 +129,7 @@ class Donors:
         for tenant in ("red", "blue"):
             self.ctl("create", "tenant", tenant)
         self.ctl("create", "pool", "red/p", "gateways.all=true")
-        for name in "ab":
+        for name in "abc":
             self.ctl("update", "donor", f"right/{name}", "quotas=[{tenant: tenants/red, bytes: 0}]")
         for tenant, why in (("red", "1 failure domain"), ("blue", "no pool")):
             _, words = self.mount_words(tenant)
@@ -147,24 +147,29 @@ class Donors:
         check(job.wait(60) == 3 and "refused" in job.output, f"the donor:\n{job.output}")
 
     def drain(self):
-        """A drain moves data to other donors and returns the leases; nothing is lost, nothing fails"""
+        """Drains of two donors at once move data to others and return the leases; nothing is lost, nothing fails"""
         before = self.mount_metrics()
+        self.ctl("drain", "donor", "right/b")
         self.ctl("drain", "donor", "right/a", "--wait", "--timeout", "60")
-        check(self.states()["right/a"] == ("drained", 0), f"donors: {self.states()}")
-        check(self.donors["a"].metrics()["rocegw_memory_leased_bytes"] == 0, "the donor has leases")
+        eventually(f"two empty donors: {self.states()}",
+                   lambda: self.states()["right/a"] == self.states()["right/b"] == ("drained", 0))
+        for name in "ab":
+            check(self.donors[name].metrics()["rocegw_memory_leased_bytes"] == 0, "the donor has leases")
         after = self.mount_metrics()
         check(after["rocegw_memory_session_returned_leases_total"] > 0 and after["rocegw_memory_session_donors_lost_total"] == 0
               and after["rocegw_memory_session_degraded_slabs"] == 0 and after["rocegw_memory_session_lost_pages"] == 0,
               f"the session: {before} {after}")
-        check(after["rocegw_memory_session_draining_donors"] == 1, f"the session: {after}")
+        check(after["rocegw_memory_session_draining_donors"] == 2, f"the session: {after}")
         self.content_is_right()
         text = self.ctl("find", "donors", "--size", "1MiB", "-o", "name")
         check("right/donors/a" not in text, f"a donor that drains is found:\n{text}")
 
     def undrain(self):
         """A donor that is back in service has room again"""
-        self.ctl("undrain", "donor", "right/a")
-        eventually(f"a donor that serves: {self.states()}", lambda: self.states()["right/a"] == ("serving", 0))
+        for name in "ab":
+            self.ctl("undrain", "donor", f"right/{name}")
+        eventually(f"donors that serve: {self.states()}",
+                   lambda: self.states()["right/a"] == self.states()["right/b"] == ("serving", 0))
 
     def drained_gateway(self):
         """A drain of a gateway takes its donors along"""
@@ -176,12 +181,12 @@ class Donors:
 
     def killed(self):
         """A donor that dies is absent; its replicas are restored on the others"""
-        self.donors["b"].kill()
-        eventually(f"an absent donor: {self.states()}", lambda: self.states()["right/b"][0] == "absent")
+        self.donors["d"].kill()
+        eventually(f"an absent donor: {self.states()}", lambda: self.states()["right/d"][0] == "absent")
         eventually("all replicas", lambda: self.mount_metrics()["rocegw_memory_session_degraded_slabs"] == 0)
         self.content_is_right()
-        self.start_donor("b", 1)
-        eventually(f"a donor that is back: {self.states()}", lambda: self.states()["right/b"][0] == "serving")
+        self.start_donor("d", 3)
+        eventually(f"a donor that is back: {self.states()}", lambda: self.states()["right/d"][0] == "serving")
 
     def agent_away(self):
         """Without its agent a donor is silent after a while, and serves its sessions"""
@@ -209,7 +214,7 @@ class Donors:
         for donor in self.donors.values():
             check(donor.end() == 0, f"a donor ended badly:\n{donor.job.output}")
         eventually(f"absent donors: {self.states()}", lambda: {state for state, _ in self.states().values()} == {"absent"}, 10)
-        self.ctl("delete", "donor", "right/a", "right/b", "right/c")
+        self.ctl("delete", "donor", *(f"right/{name}" for name in "abcd"))
         check(self.states() == {}, f"donors: {self.states()}")
         text = self.ctl("audit", "list", "-o", "json")
         check("gateways/right/donors/a" in text and "DrainDonor" in text, "donors are not in the audit")

@@ -32,7 +32,8 @@ def undocumented(cases, document):
 
 
 def run_cases(cases, pair, after_failure=None):
-    """Returns the ids of cases that failed. Cases of one link MTU run together, since changing it restarts hosts. A case
+    """Returns the ids of cases that failed, and whether a second try of them alone would tell something: not if a host did
+    not survive a case, for what came before may have had its part in it. Cases of one link MTU run together, since changing it restarts hosts. A case
     whose link died by itself is reported and judged by a second run. A few others that failed are tried once more at the
     end, beside less of what else runs on the machine; the report names them."""
     start = time.monotonic()
@@ -46,7 +47,7 @@ def run_cases(cases, pair, after_failure=None):
     dead = f", {judge.link_faults} after the link had died" if judge.link_faults else ""
     tries = f", {len(again)} tried again" if again else ""
     print(f"{len(cases)} cases, {len(failed)} failed{tries}{dead} ({time.monotonic() - start:.0f} s)", flush=True)
-    return [case.id for case in failed]
+    return [case.id for case in failed], not judge.ended_hosts
 
 
 class _Judge:

@@ -68,8 +68,9 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
             def after_failure(_):
                 for host in gateways if arguments.verbose else ():
                     print(f"log of {host.name}:\n{host.log()[-8000:]}", flush=True)
-            failed = runner.run_cases(cases, pair, after_failure)
-            failed_cases.remember(failed)
+            failed, alone = runner.run_cases(cases, pair, after_failure)
+            if alone:
+                failed_cases.remember(failed)
             for host in gateways if failed and not arguments.verbose else ():
                 print(f"last lines of the log of {host.name}:\n{host.log()[-2000:]}", flush=True)
             return 1 if failed else 0
