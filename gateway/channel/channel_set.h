@@ -76,6 +76,7 @@ class ChannelSet {
   // Records if a peer address belongs to a gateway of the fleet. Limits on strangers do not hold
   // for members, and an eighth of the numbers is reserved for them.
   void SetMember(const wire::Gid& peer, bool member) { limits_.SetMember(peer, member); }
+  const std::set<wire::Gid>& members() const { return limits_.members(); }
   bool IsMember(const wire::Gid& peer) const { return limits_.IsMember(peer); }
 
   // Replaces the fleet's keys. An open channel stays authenticated or not, and sealed or not.

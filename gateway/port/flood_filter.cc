@@ -26,6 +26,12 @@ FloodKind KindOf(std::span<const uint8_t> datagram) {
   return vendor ? FloodKind::kDiscovery : FloodKind::kConnection;
 }
 
+void FloodFilter::Know(const wire::Gid& source) {
+  size_t used = source.IsV4() ? 1 : 4;
+  for (const wire::Gid& gid : known) used += gid.IsV4() ? 1 : 4;
+  if (used <= kMostKnown) known.push_back(source);
+}
+
 size_t FloodFilter::BucketOf(const wire::Gid& source) const {
   uint32_t word = 0;
   if (source.IsV4()) {

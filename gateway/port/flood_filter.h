@@ -38,11 +38,12 @@ struct FloodFilter {
   static constexpr size_t kBuckets = 32;
   // A bucket is what this shift leaves of a word of 32 bits.
   static constexpr int kBucketShift = 27;
-  static constexpr size_t kMostKnown = 64;
+  // Limit of known sources; one of IPv6 counts as four, as in the program.
+  static constexpr size_t kMostKnown = 256;
 
   // Odd and secret, so that a stranger cannot choose an address of another one's bucket.
   uint32_t multiplier = 1;
-  // Sources that queue pairs here talk to, at most kMostKnown: only their MADs are limited.
+  // Sources of which only MADs are limited.
   std::vector<wire::Gid> known;
   std::array<PassShare, kFloodKinds> of_known{kAllPass, kAllPass, kAllPass};
   // Shares of all other sources, by the bucket of their address.
@@ -53,6 +54,8 @@ struct FloodFilter {
   }
   bool operator==(const FloodFilter&) const = default;
 
+  // Adds a known source, if there is room.
+  void Know(const wire::Gid& source);
   size_t BucketOf(const wire::Gid& source) const;
   bool IsKnown(const wire::Gid& source) const;
   // Returns true if every datagram passes.

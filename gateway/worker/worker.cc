@@ -152,6 +152,8 @@ Worker::Worker(WorkerOptions options)
                .multicast = multicast_,
                .memory = memory_,
                .flood = flood_,
+               .discovery = discovery_,
+               .channels = channels_,
                .demultiplexer = demultiplexer_,
                .counters = counters_}) {}
 

@@ -27,6 +27,7 @@ class OpeningLimits {
 
   void SetMember(const wire::Gid& peer, bool member);
   bool IsMember(const wire::Gid& peer) const { return members_.contains(peer); }
+  const std::set<wire::Gid>& members() const { return members_; }
   bool has_members() const { return !members_.empty(); }
 
   // Returns true if the sender of an opening must prove its address before it gets a number. An

@@ -109,6 +109,8 @@ UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
 PortLimits UdpPort::limits() const { return limits_; }
 
 bool UdpPort::Filter(const FloodFilter& filter) {
+  // The program judges what came merged by its first datagram.
+  SetMergedReceive(socket_.get(), filter.empty());
   const bool done = FilterInput(socket_.get(), FloodProgram(filter));
   receiver_.SetFiltered(done && !filter.empty());
   return done;

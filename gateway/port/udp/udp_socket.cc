@@ -146,6 +146,8 @@ size_t SetReceiveBuffer(int fd, size_t bytes) {
   return GrantedReceiveBuffer(fd);
 }
 
+void SetMergedReceive(int fd, bool merged) { (void)Set(fd, IPPROTO_UDP, UDP_GRO, merged ? 1 : 0); }
+
 bool FilterInput(int fd, std::span<const sock_filter> program) {
   const int unused = 0;
   const auto detach = [&] {

@@ -49,6 +49,10 @@ size_t SetReceiveBuffer(int fd, size_t bytes);
 // Returns false if the kernel takes no program of that length.
 bool FilterInput(int fd, std::span<const sock_filter> program);
 
+// Lets the kernel merge datagrams of one flow for such a socket (UDP_GRO), as it does at first, or
+// not.
+void SetMergedReceive(int fd, bool merged);
+
 // Opens a socket that only sends: bound to a source port, drops all input. Never fragments: DF is
 // set, and the IPv4 ID of a datagram is 0, of segment k of a send k. It is unconnected, since the
 // ID of a connected socket differs.

@@ -181,7 +181,7 @@ ControlReply QueuePairControl::Do(const ModifyQp& body) {
   }
   // A host that connects without end sends MADs before it sends anything else.
   if (error == 0 && uses_.flood.watching() && context.state() == verbs::QpState::kRtr)
-    uses_.flood.OnTaken(context.attributes.path.destination, uses_.round.now);
+    uses_.flood.OnPeer(context.attributes.path.destination, uses_.round.now);
   uses_.activity.AfterEvent(*slot, context.handle);
   return Failed(error);
 }

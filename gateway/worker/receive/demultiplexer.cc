@@ -19,6 +19,7 @@ namespace {
 // to.
 bool IsStray(DropReason reason) {
   switch (reason) {
+    case DropReason::kNone:
     case DropReason::k_sequence_gap:
     case DropReason::k_duplicate_request:
     case DropReason::k_duplicate_invalid:
@@ -40,13 +41,6 @@ bool IsStray(DropReason reason) {
   }
 }
 
-// Returns true for a packet that only the peer of a connection can have sent, if it was taken:
-// anybody can send datagrams to UD queue pairs and groups, and open channels.
-bool IsOfConnection(const wire::RxPacket& packet) {
-  return packet.traits->service != wire::Service::kUd &&
-         packet.headers.bth.opcode != wire::Opcode::kChannelControl;
-}
-
 }  // namespace
 
 void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
@@ -63,8 +57,6 @@ void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram
   if (reason != DropReason::kNone) {
     uses_.counters.Drop(reason);
     if (IsStray(reason)) uses_.flood.OnStray(datagram.meta.source, port::KindOf(datagram.bytes));
-  } else if (uses_.flood.watching() && IsOfConnection(packet)) {
-    uses_.flood.OnTaken(packet.meta.source, now);
   }
 }
 
@@ -107,6 +99,9 @@ DropReason Demultiplexer::ToQueuePair(uint32_t device, const wire::RxPacket& pac
   uses_.scheduler.Note(*slot->session->account, 1, packet.payload.size());
   const DropReason reason = slot->qp->OnPacket(uses_.outbox, packet, now);
   uses_.activity.AfterEvent(*slot, handle);
+  // Anybody can send datagrams to a UD queue pair.
+  if (uses_.flood.watching() && packet.traits->service != wire::Service::kUd && !IsStray(reason))
+    uses_.flood.OnPeer(packet.meta.source, now);
   return reason;
 }
 
@@ -187,8 +182,10 @@ DropReason Demultiplexer::ToChannelEach(uint32_t device, const wire::RxPacket& p
     alone.headers.bth.psn = entry.psn;
     alone.traits = &wire::TraitsOf(entry.opcode);
     alone.payload = entry.body;
-    if (const DropReason reason = ToChannel(device, alone, now); reason != DropReason::kNone)
-      uses_.counters.Drop(reason);
+    const DropReason reason = ToChannel(device, alone, now);
+    if (reason == DropReason::kNone) continue;
+    uses_.counters.Drop(reason);
+    if (IsStray(reason)) uses_.flood.OnStray(packet.meta.source, port::FloodKind::kOther);
   }
   return DropReason::kNone;
 }
@@ -240,6 +237,7 @@ DropReason Demultiplexer::Deliver(const channel::Delivery& delivery, TimePoint n
       slot->qp->OnFrame(uses_.outbox, uses_.bindings.CarrierFor(qp, by), frame, delivery.payload,
                         slot->session->backlogged, now);
   uses_.activity.AfterEvent(*slot, handle);
+  if (uses_.flood.watching() && !IsStray(reason)) uses_.flood.OnPeer(by.peer(), now);
   return reason;
 }
 

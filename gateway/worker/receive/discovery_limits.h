@@ -23,6 +23,7 @@ class DiscoveryLimits {
   // Adds or removes a peer that the gateway asks, or knows as a gateway. The control thread bounds
   // their number.
   void Know(const wire::Gid& peer, bool known);
+  const std::set<wire::Gid>& known_peers() const { return known_peers_; }
   // Returns true if the control thread takes another discovery datagram of that address. `member`:
   // the fleet names it as a gateway.
   bool Take(const wire::Gid& source, bool member, TimePoint now);

@@ -66,10 +66,25 @@ void FloodGuard::OnStray(const wire::Gid& source, port::FloodKind kind) {
         .counted;
 }
 
-void FloodGuard::OnTaken(const wire::Gid& source, TimePoint now) {
-  Known& known = known_[source.MixInto(filter_.multiplier) % known_.size()];
-  if (known.source != source && now - known.last < kPlaceFor) return;
-  known = {source, now};
+void FloodGuard::OnPeer(const wire::Gid& peer, TimePoint now) {
+  const uint64_t hash = peer.MixInto(filter_.multiplier);
+  Peer* place = nullptr;
+  for (size_t i = 0; i < kProbes; ++i) {
+    Peer& one = peers_[(hash + i) % kPlaces];
+    if (one.address == peer) {
+      one.last = now;
+      return;
+    }
+    const bool kept = !one.address.IsZero() && now - one.last < kListEach * 2;
+    if (place == nullptr && !kept) place = &one;
+  }
+  if (place != nullptr) *place = {peer, now};
+}
+
+bool FloodGuard::PeersWanted(TimePoint now) {
+  if (!watching_ || now < next_list_) return false;
+  next_list_ = now + kListEach;
+  return true;
 }
 
 void FloodGuard::Rate::Judge(PassShare share, double seconds) {
@@ -88,9 +103,8 @@ bool FloodGuard::Flooded(size_t kind) const {
 FloodFilter FloodGuard::MakeFilter(TimePoint now) const {
   FloodFilter wanted;
   wanted.multiplier = filter_.multiplier;
-  for (const Known& known : known_)
-    if (!known.source.IsZero() && now - known.last < kKnownFor)
-      wanted.known.push_back(known.source);
+  for (const Peer& peer : peers_)
+    if (!peer.address.IsZero() && now - peer.last < kPeerFor) wanted.Know(peer.address);
   for (size_t kind = 0; kind < kFloodKinds; ++kind) {
     std::array<double, FloodFilter::kBuckets> rates{};
     std::ranges::transform(of_strangers_[kind], rates.begin(), &Rate::per_second);
@@ -140,7 +154,7 @@ bool FloodGuard::Judge(TimePoint now) {
     filter_.multiplier = multiplier;
     return true;
   }
-  // The first window after the alarm shows who is known.
+  // The first window after the alarm is for the peers.
   if (!watched) return false;
   FloodFilter wanted = MakeFilter(now);
   if (!Differs(wanted) && now - applied_ < kAgain) return false;

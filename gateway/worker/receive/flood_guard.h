@@ -2,8 +2,9 @@
 // Decides which share of strangers' datagrams a worker looks at while they come faster than it can
 // answer them. A flood then costs the worker a bounded part of its time, and those who send little
 // are not hurt by it: the rate that is left is shared max-min fairly among buckets of addresses,
-// apart for each kind. Sources whose datagrams queue pairs and channels take are not strangers; of
-// them only MADs are limited, which anybody can send in their name.
+// apart for each kind. Peers are not strangers: addresses to which queue pairs are connected, whose
+// packets queue pairs take, or that the control thread names. Of them only MADs are limited, which
+// anybody can send in their name.
 //
 // Nothing is counted per datagram as long as no flood is seen, except those that nobody takes.
 // Belongs to one worker.
@@ -27,25 +28,27 @@ class FloodGuard {
   static constexpr std::array<uint32_t, port::kFloodKinds> kMostOfStrangers = {6'000, 8'000, 8'000};
   static constexpr std::array<uint32_t, 2> kMostOfKnown = {32'000, 8'000};
   static constexpr Duration kWindow = Milliseconds(20);
-  // Time for which a source stays known after the last datagram of it that was taken.
-  static constexpr Duration kKnownFor = Seconds(10);
-  // Time for which it keeps its place against another source.
-  static constexpr Duration kPlaceFor = Seconds(1);
+  // Time for which a peer stays one after it was noted.
+  static constexpr Duration kPeerFor = Seconds(10);
+  // Time after which peers are wanted again. A peer keeps its place against others twice as long.
+  static constexpr Duration kListEach = Seconds(1);
 
   // secret: key of the buckets.
   explicit FloodGuard(const SecretKey& secret);
 
   // Notes a MAD, or a datagram that no queue pair and no channel took.
   void OnStray(const wire::Gid& source, port::FloodKind kind);
-  // Notes a datagram that was taken, or a queue pair that was connected to that address. Needed
-  // only while watching().
-  void OnTaken(const wire::Gid& source, TimePoint now);
+  // Notes a peer: a datagram of it was taken, or it is named by PeersWanted. Needed only while
+  // watching().
+  void OnPeer(const wire::Gid& peer, TimePoint now);
   bool watching() const { return watching_; }
 
   // Judges the last window if it is over. Returns true if the ports need filter() now.
   bool Look(TimePoint now) {
     return now >= next_look_ && (strays_ != 0 || watching_) && Judge(now);
   }
+  // Returns true if the caller is to name all peers that it knows now (OnPeer).
+  bool PeersWanted(TimePoint now);
   // Returns when Look has something to do although no datagram comes; kNever: not.
   TimePoint NextDeadline() const { return watching_ ? next_look_ : kNever; }
   const port::FloodFilter& filter() const { return filter_; }
@@ -54,14 +57,17 @@ class FloodGuard {
   bool Passes(const wire::Gid& source, std::span<const uint8_t> datagram);
 
  private:
+  static constexpr size_t kPlaces = size_t{2} * port::FloodFilter::kMostKnown;
+  static constexpr size_t kProbes = 8;
+
   // Strays of the window, and the estimate of all that were sent, per second.
   struct Rate {
     uint32_t counted = 0;
     double per_second = 0;
     void Judge(port::PassShare share, double seconds);
   };
-  struct Known {
-    wire::Gid source;
+  struct Peer {
+    wire::Gid address;
     TimePoint last;
   };
 
@@ -73,8 +79,9 @@ class FloodGuard {
 
   std::array<std::array<Rate, port::FloodFilter::kBuckets>, port::kFloodKinds> of_strangers_{};
   std::array<Rate, port::kFloodKinds> of_known_{};
-  // Places by a hash of the source.
-  std::array<Known, port::FloodFilter::kMostKnown> known_{};
+  // Peers, at one of the places behind the hash of their address.
+  std::array<Peer, kPlaces> peers_{};
+  TimePoint next_list_{};
   uint32_t strays_ = 0;  // number in the window
   bool watching_ = false;
   TimePoint begun_{};  // begin of the window

@@ -28,9 +28,26 @@ constexpr uint32_t kWaitingAtOnce = 16;
 PacketIntake::PacketIntake(const Uses& uses)
     : uses_(uses), received_(kBurst), unfiltered_(uses.ports.size()) {}
 
-void PacketIntake::ApplyFilter() {
-  for (size_t device = 0; device < uses_.ports.size(); ++device)
-    unfiltered_[device] = !uses_.ports[device]->Filter(uses_.flood.filter());
+// Gives the ports the filter when it changes, and once at first: a port may have been another
+// process's.
+void PacketIntake::FollowFlood(TimePoint now) {
+  if (uses_.flood.Look(now) || !filter_applied_) {
+    filter_applied_ = true;
+    for (size_t device = 0; device < uses_.ports.size(); ++device)
+      unfiltered_[device] = !uses_.ports[device]->Filter(uses_.flood.filter());
+  }
+  if (uses_.flood.PeersWanted(now)) NamePeers(now);
+}
+
+void PacketIntake::NamePeers(TimePoint now) {
+  for (const QpSlot& slot : uses_.qps.slots()) {
+    if (slot.session == nullptr) continue;
+    const transport::QpContext& qp = slot.qp->context();
+    if (qp.config.type != verbs::QpType::kUd && qp.receives())
+      uses_.flood.OnPeer(qp.attributes.path.destination, now);
+  }
+  for (const wire::Gid& peer : uses_.discovery.known_peers()) uses_.flood.OnPeer(peer, now);
+  for (const wire::Gid& member : uses_.channels.members()) uses_.flood.OnPeer(member, now);
 }
 
 // Drops what the flood filter does not let pass. Returns how many are left, at the front.
@@ -49,7 +66,7 @@ size_t PacketIntake::KeepPassing(std::span<wire::RxDatagram> burst) {
 }
 
 bool PacketIntake::ReceiveAll(TimePoint now) {
-  if (uses_.flood.Look(now)) ApplyFilter();
+  FollowFlood(now);
   bool busy = !waiting_.empty() && TakeWaiting(now, !uses_.scheduler.contended());
   for (uint32_t device = 0; device < uses_.ports.size(); ++device) {
     if (!uses_.scheduler.contended()) {
@@ -126,15 +143,17 @@ bool PacketIntake::TakeWaiting(TimePoint now, bool all) {
         uses_.scheduler.Wait(*pool);
         break;
       }
-      TakeSome(queue.datagrams, kWaitingAtOnce, now);
+      TakeSome(queue.datagrams, kWaitingAtOnce, /*filtered=*/false, now);
     }
   }
   waiting_.FreeEmpty();
   return true;
 }
 
-// Processes at most so many datagrams of a queue and charges their pools. Returns how many.
-uint32_t PacketIntake::TakeSome(HandoffRing& datagrams, uint32_t most, TimePoint now) {
+// Processes at most so many datagrams of a queue and charges their pools. `filtered`: drops what
+// the flood filter does not let pass. Returns how many.
+uint32_t PacketIntake::TakeSome(HandoffRing& datagrams, uint32_t most, bool filtered,
+                                TimePoint now) {
   const uint32_t count = std::min(datagrams.size(), most);
   uses_.scheduler.Mark();
   uses_.memory.BeginBurst(count);
@@ -142,6 +161,10 @@ uint32_t PacketIntake::TakeSome(HandoffRing& datagrams, uint32_t most, TimePoint
     uint32_t device = 0;
     uses_.memory.NextDatagram();
     const wire::RxDatagram datagram = datagrams.At(i, device);
+    if (filtered && !uses_.flood.Passes(datagram.meta.source, datagram.bytes)) {
+      uses_.counters.Drop(DropReason::k_flood);
+      continue;
+    }
     uses_.demultiplexer.OnDatagram(device, datagram, now);
   }
   uses_.scheduler.ChargeNoted();
@@ -228,7 +251,10 @@ bool PacketIntake::ReceiveHandedOver(TimePoint now) {
   bool busy = false;
   for (HandoffRing& ring : uses_.inboxes[uses_.worker]->from) {
     if (ring.empty()) continue;
-    uses_.counters.handoff_rx_packets.Add(TakeSome(ring, HandoffRing::kSlots, now));
+    // The port of the worker that received them knows nothing of this one's flood.
+    const uint32_t taken =
+        TakeSome(ring, HandoffRing::kSlots, /*filtered=*/uses_.flood.watching(), now);
+    uses_.counters.handoff_rx_packets.Add(taken);
     uses_.demultiplexer.EndBurst();
     busy = true;
   }

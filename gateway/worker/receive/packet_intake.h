@@ -29,6 +29,8 @@ class PacketIntake {
     const MulticastGroups& multicast;
     MemoryExecutor& memory;
     FloodGuard& flood;
+    const DiscoveryLimits& discovery;
+    const channel::ChannelSet& channels;
     Demultiplexer& demultiplexer;
     metrics::WorkerCounters& counters;
   };
@@ -43,14 +45,15 @@ class PacketIntake {
   bool ReceiveHandedOver(TimePoint now);
 
  private:
-  void ApplyFilter();
+  void FollowFlood(TimePoint now);
+  void NamePeers(TimePoint now);
   size_t KeepPassing(std::span<wire::RxDatagram> burst);
   size_t ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now);
   void TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now);
   Account* PoolOf(const wire::RxDatagram& datagram);
   bool MustWait(const Account& pool) const;
   bool PutBack(const Account& pool, uint32_t device, const wire::RxDatagram& datagram);
-  uint32_t TakeSome(HandoffRing& datagrams, uint32_t most, TimePoint now);
+  uint32_t TakeSome(HandoffRing& datagrams, uint32_t most, bool filtered, TimePoint now);
   void Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void TakeMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram);
@@ -58,6 +61,7 @@ class PacketIntake {
   const Uses uses_;
   std::vector<wire::RxDatagram> received_;
   std::vector<bool> unfiltered_;  // ports that cannot filter, by device
+  bool filter_applied_ = false;
   PoolQueues waiting_;
 };
 

@@ -48,7 +48,7 @@ class FloodGuardTest : public ::testing::Test {
     if (!source.taken)
       guard_.OnStray(source.gid, source.kind);
     else if (guard_.watching())
-      guard_.OnTaken(source.gid, now_);
+      guard_.OnPeer(source.gid, now_);
   }
   static void Forget(std::vector<Source>& sources) {
     for (Source& source : sources) source.sent = source.passed = 0;
@@ -122,6 +122,36 @@ TEST_F(FloodGuardTest, Peers_PassInTheSameBucket) {
   Forget(sources);
   Run(sources, Seconds(1));
   for (size_t i = 1; i < sources.size(); ++i) EXPECT_EQ(sources[i].passed, sources[i].sent) << i;
+}
+
+TEST_F(FloodGuardTest, Peers_AllPassInAForgedFlood) {
+  std::vector<Source> sources;
+  for (uint32_t i = 0; i < 2000; ++i) sources.push_back({Host(i), FloodKind::kOther, 200});
+  for (uint32_t i = 0; i < 100; ++i) {
+    sources.push_back({Host(5000 + i), FloodKind::kOther, 2'000});
+    sources.back().taken = true;
+  }
+  Run(sources, Milliseconds(500));
+  Forget(sources);
+  Run(sources, Milliseconds(500));
+  for (size_t i = 2000; i < sources.size(); ++i) EXPECT_EQ(sources[i].passed, sources[i].sent) << i;
+}
+
+TEST_F(FloodGuardTest, NamedPeers_PassAlthoughTheyWereSilent) {
+  std::vector<Source> sources;
+  for (uint32_t i = 0; i < 2000; ++i) sources.push_back({Host(i), FloodKind::kOther, 200});
+  EXPECT_FALSE(guard_.PeersWanted(now_)) << "no flood";
+  for (int i = 0; i < 100 && !guard_.watching(); ++i) Run(sources, Milliseconds(1));
+  ASSERT_TRUE(guard_.PeersWanted(now_));
+  EXPECT_FALSE(guard_.PeersWanted(now_));
+  for (uint32_t i = 0; i < 200; ++i) guard_.OnPeer(Host(5000 + i), now_);
+  Run(sources, Milliseconds(200));
+  uint32_t passing = 0;
+  for (uint32_t i = 0; i < 200; ++i)
+    passing += port_.ShareOf(Host(5000 + i), FloodKind::kOther) == port::kAllPass;
+  EXPECT_GE(passing, 198u) << "a place may be taken by others";
+  Run(sources, FloodGuard::kListEach);
+  EXPECT_TRUE(guard_.PeersWanted(now_)) << "again";
 }
 
 TEST_F(FloodGuardTest, PeerThatBeginsLater_IsKnownSoon) {

@@ -120,6 +120,21 @@ TEST_F(QuestionsTest, ManySourcesThatFlood_LeaveTheMembersAlone) {
   EXPECT_EQ(Arrived(member, 1000), 128u);
 }
 
+TEST_F(QuestionsTest, FloodThatGoesOn_LeavesMembersAndAskedPeersAlone) {
+  const wire::Gid member = wire::Gid::FromV4(0xC0000207);
+  const wire::Gid peer = wire::Gid::FromV4(0xC0000208);
+  Tell({0, worker::NameMember{member, true}});
+  Tell({0, worker::KnowPeer{peer, true}});
+  uint32_t answers = 0;
+  uint32_t number = 0;
+  for (int ms = 0; ms < 1000; ++ms, now_ = now_ + Milliseconds(1)) {
+    for (int i = 0; i < 200; ++i) (void)Arrives(Stranger(++number % 65536));
+    if (ms % 20 == 0) answers += (Arrives(member) ? 1 : 0) + (Arrives(peer) ? 1 : 0);
+  }
+  EXPECT_GT(counters_.DropCount(metrics::DropReason::k_flood), 100'000u);
+  EXPECT_EQ(answers, 100u);
+}
+
 TEST_F(QuestionsTest, ManySourcesThatFlood_LeaveThePeersAloneThatAreKnown) {
   const wire::Gid peer = wire::Gid::FromV4(0xC0000208);
   Tell({0, worker::KnowPeer{peer, true}});
