@@ -158,8 +158,7 @@ int Describe(Program& program, Query query) {
 
 void AddQuery(CLI::App& command, Query& query) {
   command.add_option("KIND", query.noun, "plural, singular or short: see below");
-  command.add_option("NAME", query.names,
-                     "all when none is given; pools: TENANT/POOL; donors: GATEWAY/DONOR");
+  command.add_option("NAME", query.names, "all when none is given; TENANT/POOL, GATEWAY/DONOR");
   command.add_option("-t,--tenant", query.tenant, "only what belongs to this tenant")
       ->type_name("TENANT");
   command.add_option("-l,--selector", query.selector, "by labels: key=value,key!=value,key,!key")
