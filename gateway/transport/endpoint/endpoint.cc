@@ -111,7 +111,9 @@ class Endpoint final : public EndpointQueuePair {
   }
   bool Drained() const override { return initiator_.under_way(qp_) == 0; }
   void DoAttributes(uint32_t mask) override {
-    if ((mask & verbs::kAttrState) != 0) initiator_.EndException();
+    if ((mask & verbs::kAttrState) == 0) return;
+    initiator_.EndException();
+    target_.SetReport(false);
   }
   void DoFlush(Outbox& outbox) override {
     send_.Flush(qp_, outbox);
@@ -199,6 +201,8 @@ EndpointState Endpoint::state() const {
 
 int Endpoint::Move(Outbox& outbox, EndpointState to, bool notify, TimePoint now) {
   if (!qp_.sends()) return EINVAL;
+  // An exception that is due is told before it ends.
+  ReportChanges(outbox);
   verbs::QpAttributes wanted;
   const auto modify = [&](verbs::QpState next, uint32_t mask) {
     wanted.state = next;
@@ -224,9 +228,8 @@ void Endpoint::ReportChanges(Outbox& outbox) {
     // Tells the program when the requests under way have ended.
     qp_.report_drained = true;
   }
-  if (!target_.reports() || !target_.drains() || target_.under_way() != 0 || !send_.empty() ||
-      qp_.sq().Posted() != 0)
-    return;
+  const bool reports = target_.reports() && state() == EndpointState::kDraining;
+  if (!reports || target_.under_way() != 0 || !send_.empty() || qp_.sq().Posted() != 0) return;
   target_.SetReport(false);
   outbox.Event(qp_, verbs::AsyncEvent::kSqDrained);
 }

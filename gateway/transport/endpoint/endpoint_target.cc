@@ -74,6 +74,8 @@ bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) 
   if (!spare_.empty()) {
     record.message.receive = spare_.back();
     spare_.pop_back();
+    // Writes of the attempt that had it may still be on their way.
+    record.ticket = qp.tickets_issued;
   } else if (receives_.Open(qp, outbox) == shm::WorkQueue::Look::kReady) {
     record.message.receive = receives_.newest();
   } else {

@@ -103,13 +103,19 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
     auto& [message, message_serial, ticket, attempt, has_receive, for_group, touched] = one;
     transport::HandOver(state, message);
     state(message_serial, ticket, attempt, has_receive, for_group, touched);
+    // The first version kept receives that its error state had flushed.
+    if (state.reading() && record.version() < 2 && has_receive)
+      has_receive = queue.IsOpen(message.receive);
     state.Require(!state.reading() || !has_receive || queue.IsOpen(message.receive),
                   "message has no receive");
   });
   state.Vector(spare, kMost, [&, &queue = receives](uint32_t& number) {
     state(number);
-    state.Require(!state.reading() || queue.IsOpen(number), "receive is not open");
+    state.Require(!state.reading() || record.version() < 2 || queue.IsOpen(number),
+                  "receive is not open");
   });
+  if (state.reading() && record.version() < 2)
+    std::erase_if(spare, [&](uint32_t number) { return !receives.IsOpen(number); });
   // All memory operations are done.
   if (!state.reading() && state.ok()) DropSilentReplies();
   state.Ring(replies, kMost, [&](Reply& reply) {

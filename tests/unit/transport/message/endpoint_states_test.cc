@@ -194,6 +194,16 @@ TEST_F(EndpointStates, Draining_ReportsWhenBothHalvesHaveEnded) {
   EXPECT_EQ(end.Ended(), "1:0 100:0 101:0");
 }
 
+TEST_F(EndpointStates, Draining_ThatEndsInError_IsNotReportedAsDrained) {
+  end.Post(kSend, kLocal, 100);
+  EXPECT_EQ(end.Out().size(), 1u);
+  ASSERT_EQ(Move(EndpointState::kDraining, true), 0);
+  ASSERT_EQ(Move(EndpointState::kError), 0);
+  ExpectNothingSent();
+  EXPECT_EQ(end.Ended(), Failed(100, WcStatus::kFlush));
+  EXPECT_EQ(events(), Events{});
+}
+
 TEST_F(EndpointStates, Draining_WaitsForTheDataOfReads) {
   EXPECT_EQ(end.Deliver(end.Read(1, 0x100, 100)), metrics::DropReason::kNone);
   ASSERT_EQ(Move(EndpointState::kDraining, true), 0);

@@ -194,6 +194,17 @@ TEST_F(SharedTargets, ReceiveWithWritesOutstanding_IsReturnedBehindThem) {
   EXPECT_EQ(receives.waiting(), 1u);
 }
 
+TEST_F(SharedTargets, NextMessageWithThatReceive_ReturnsItBehindThemToo) {
+  Post(1);
+  a.DeliverPart(1, ScriptedPeer::Bytes(500), 0, 300);
+  a.host().qp().OnCarrierLost(a.host(), a.carrier, true, wire::ChannelReason::kPathFailed, a.now());
+  a.DeliverPart(2, ScriptedPeer::Bytes(0x1001), 0, 300);
+  EXPECT_EQ(receives.waiting(), 0u);
+  a.host().Settle();
+  EXPECT_EQ(Replied(a), wire::SyndromeOf(NakCode::kInvalidRequest));
+  EXPECT_EQ(receives.waiting(), 1u);
+}
+
 TEST_F(SharedTargets, LostChannel_ReturnsReceives) {
   Post(1);
   a.DeliverPart(1, ScriptedPeer::Bytes(500), 0, 300);
