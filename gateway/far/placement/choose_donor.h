@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choice of the donor for a new replica. Pure.
+// Choice of the donor for a new replica, and of replicas that go. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,14 @@ struct DonorOffer {
 // it returns the first; nullopt: no donor fits.
 std::optional<uint32_t> ChooseDonor(const std::vector<DonorOffer>& donors, const Slab& slab,
                                     uint64_t slab_bytes);
+
+// Returns whether the slab should get another replica: at most one more than wanted, while
+// replicas leave draining donors.
+bool LacksReplica(const std::vector<DonorOffer>& donors, const Slab& slab, uint32_t wanted);
+// Returns the donor whose replica the slab can do without: one that drains, or, when none does and
+// the slab has more replicas than wanted, the newest. As many as wanted stay live without it.
+// nullopt: there is none.
+std::optional<uint32_t> ChooseDropped(const std::vector<DonorOffer>& donors, const Slab& slab,
+                                      uint32_t wanted);
 
 }  // namespace rocegw::far

@@ -119,27 +119,30 @@ bool Dispatcher::IsBusyLocked(uint32_t slab, uint32_t donor) const {
   return false;
 }
 
-std::vector<Dispatcher::Dropped> Dispatcher::DropDraining() {
+std::vector<DonorOffer> Dispatcher::OffersLocked() const {
+  std::vector<DonorOffer> offers;
+  for (uint32_t donor = 0; donor < links_.size(); donor++) {
+    const DonorLink& link = links_[donor];
+    offers.push_back(
+        {link.state == DonorLink::State::kUp, link.free_bytes, domains_[donor], link.draining});
+  }
+  return offers;
+}
+
+std::vector<Dispatcher::Dropped> Dispatcher::DropReplicas() {
   std::vector<Dropped> dropped;
   const std::lock_guard lock(mutex_);
+  const std::vector<DonorOffer> offers = OffersLocked();
   for (uint32_t number = 0; number < slabs_.size(); number++) {
     Slab& slab = slabs_[number];
-    std::vector<Replica> leaving;
-    uint32_t staying = 0;
-    for (const Replica& replica : slab.replicas()) {
-      if (links_[replica.donor].draining) {
-        leaving.push_back(replica);
-      } else if (replica.state == ReplicaState::kLive) {
-        staying++;
+    while (const auto donor = ChooseDropped(offers, slab, settings_.replicas)) {
+      for (const Replica& replica : slab.replicas()) {
+        if (replica.donor == *donor) dropped.push_back({number, *donor, replica.lease});
       }
+      slab.Drop(*donor);
     }
-    if (leaving.empty() || staying < settings_.replicas) continue;
-    for (const Replica& replica : leaving) {
-      slab.Drop(replica.donor);
-      dropped.push_back({number, replica.donor, replica.lease});
-    }
-    counts_.leases_returned += leaving.size();
   }
+  counts_.leases_returned += dropped.size();
   return dropped;
 }
 

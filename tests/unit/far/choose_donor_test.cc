@@ -49,5 +49,54 @@ TEST(ChooseDonor, AReplicaThatLeavesDoesNotCountForItsDomain) {
   EXPECT_EQ(ChooseDonor(offers, SlabAt({0}), kSlab), 1u);
 }
 
+Slab WrittenSlabAt(std::initializer_list<uint32_t> donors) {
+  Slab slab = SlabAt(donors);
+  slab.WriteSent(0, kSlab);
+  return slab;
+}
+
+void AddTo(Slab& slab, uint32_t donor) {
+  Replica replica;
+  replica.donor = donor;
+  slab.Add(replica);
+}
+
+TEST(ChooseDropped, TwoDrainsAtOnceEnd) {
+  std::vector<DonorOffer> offers(4, Offer(kSlab, 0));
+  Slab slab = WrittenSlabAt({0, 1});
+  offers[0].draining = offers[1].draining = true;
+  // Both replicas move, one after the other, and two are always live.
+  for (const uint32_t next : {2u, 3u}) {
+    ASSERT_TRUE(LacksReplica(offers, slab, 2));
+    EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
+    AddTo(slab, next);
+    EXPECT_FALSE(LacksReplica(offers, slab, 2));
+    EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt) << "the new replica is not live yet";
+    slab.Restored(next);
+    const auto dropped = ChooseDropped(offers, slab, 2);
+    ASSERT_TRUE(dropped);
+    EXPECT_LT(*dropped, 2u);
+    slab.Drop(*dropped);
+    EXPECT_EQ(slab.live(), 2u);
+  }
+  EXPECT_TRUE(slab.Has(2) && slab.Has(3));
+  EXPECT_FALSE(LacksReplica(offers, slab, 2));
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
+}
+
+TEST(ChooseDropped, ADrainThatIsTakenBackLeavesNoReplicaTooMany) {
+  std::vector<DonorOffer> offers(3, Offer(kSlab, 0));
+  Slab slab = WrittenSlabAt({0, 1});
+  offers[0].draining = true;
+  AddTo(slab, 2);
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
+  offers[0].draining = false;
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), 2u) << "the copy has not ended";
+  slab.Restored(2);
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), 2u);
+  slab.Drop(2);
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
+}
+
 }  // namespace
 }  // namespace rocegw::far
