@@ -166,6 +166,8 @@ std::vector<std::string> DonorReports::Take(const fleet::v1::ReportDonorsRequest
       }
       DonorState state;
       state.set_health(DonorState::ABSENT);
+      // A donor that was drained before it ended stays so.
+      state.set_draining(donor->status().draining() && donor->status().leases() == 0);
       state.set_controller(controller_);
       *state.mutable_report_time() = model::Now();
       Write(name, state);
