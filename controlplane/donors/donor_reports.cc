@@ -105,6 +105,11 @@ void DonorReports::Refuse(ReportRefusal why, fleet::v1::DonorOrder& order, std::
   order.set_refusal(std::move(text));
 }
 
+void DonorReports::RefuseAll(const fleet::v1::ReportDonorsRequest& report) {
+  refused_[static_cast<size_t>(ReportRefusal::kTooOften)] +=
+      static_cast<uint64_t>(report.donors_size());
+}
+
 std::vector<std::string> DonorReports::Take(const fleet::v1::ReportDonorsRequest& report,
                                             fleet::v1::ReportDonorsResponse& answer) {
   ++reports_;
