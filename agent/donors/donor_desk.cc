@@ -21,7 +21,7 @@ namespace {
 // From the connection to the answer; the controller's answer has 20 s.
 constexpr Duration kLongestVisit = Seconds(25);
 constexpr size_t kLongestQuestion = 1024;
-constexpr mode_t kSocketMode = 0660;
+constexpr mode_t kSocketMask = 0117;  // the user and its group may connect
 
 }  // namespace
 
@@ -45,11 +45,13 @@ Status DonorDesk::Open(const std::string& folder) {
   std::memcpy(address.sun_path, path_.data(), path_.size());
   UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto* const name = reinterpret_cast<const sockaddr*>(&address);
-  // No process can connect before listen(2). The owner stays: a service has no right to change it.
-  if (!listener.valid() || bind(listener.get(), name, sizeof address) != 0 ||
-      chmod(path_.c_str(), kSocketMode) != 0 || listen(listener.get(), kMostConnections) != 0) {
-    return ErrnoStatus(path_);
-  }
+  if (!listener.valid()) return ErrnoStatus(path_);
+  // The socket has its mode from the start: the path may be another file afterwards. The owner
+  // stays: a service has no right to change it.
+  const mode_t old_mask = umask(kSocketMask);
+  const bool bound = bind(listener.get(), name, sizeof address) == 0;
+  umask(old_mask);
+  if (!bound || listen(listener.get(), kMostConnections) != 0) return ErrnoStatus(path_);
   listener_ = std::move(listener);
   watch_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
   return watch_ != 0 ? OkStatus() : Status(ENOMEM, path_ + ": cannot be watched");

@@ -2,6 +2,7 @@
 #include "agent/donors/donor_folder.h"
 
 #include <dirent.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -34,26 +35,34 @@ Status DonorFolder::Open() const {
 std::map<std::string, far::Announcement> DonorFolder::Read(TimePoint now, int64_t wall_ns) {
   std::map<std::string, far::Announcement> donors;
   std::map<std::string, Seen> seen;
+  Problems problems;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path_.c_str()), closedir);
   if (folder == nullptr) return donors;
   for (size_t entries = 0; entries < kMostEntries; ++entries) {
     const dirent* const entry = readdir(folder.get());
     if (entry == nullptr) break;
     const std::string_view file = entry->d_name;
+    had_donors_ = had_donors_ || file.ends_with(far::kOrdersEnding);
     if (!file.ends_with(far::kAnnouncementEnding)) continue;
     const std::string name(file.substr(0, file.size() - sizeof far::kAnnouncementEnding + 1));
     // A file that is being replaced.
     if (name.starts_with('.')) continue;
-    if (!far::IsDonorName(name) || donors.size() == kMostDonors) {
-      ++counters_.refused_files;
+    if (!far::IsDonorName(name)) {
+      Refuse("", "its name is no donor's name", problems);
+      continue;
+    }
+    if (donors.size() == kMostDonors) {
+      Refuse(name, "the host has too many donors", problems);
       continue;
     }
     auto read = far::ReadFolderFile(path_ + "/" + std::string(file));
     if (!read.ok() && read.status().error() == ENOENT) continue;
     auto announcement =
         read.ok() ? far::ReadAnnouncement(read.value().text) : std::optional<far::Announcement>();
-    if (!announcement) {
-      ++counters_.refused_files;
+    const char* const problem =
+        announcement ? far::ProblemOf(*announcement) : "it is no announcement";
+    if (problem != nullptr) {
+      Refuse(name, problem, problems);
       continue;
     }
     const int64_t changed = read.value().changed_ns;
@@ -67,25 +76,28 @@ std::map<std::string, far::Announcement> DonorFolder::Read(TimePoint now, int64_
     donors[name] = std::move(*announcement);
   }
   seen_ = std::move(seen);
+  problems_ = std::move(problems);
+  had_donors_ = had_donors_ || !donors.empty();
   counters_.donors = donors.size();
   return donors;
 }
 
+void DonorFolder::Refuse(const std::string& name, const std::string& why, Problems& problems) {
+  ++counters_.refused_files;
+  const auto before = problems_.find(name);
+  if (before == problems_.end() || before->second != why) {
+    const std::string file = name.empty() ? "a file" : name + far::kAnnouncementEnding;
+    spdlog::warn("{} in {} is not reported: {}", file, path_, why);
+  }
+  problems[name] = why;
+}
+
 Status DonorFolder::Order(const std::string& name, const far::DonorOrders& orders) {
   const std::string path = path_ + "/" + name + far::kOrdersEnding;
-  if (!ordered_.contains(name)) {
-    const auto file = far::ReadFolderFile(path);
-    const auto left = file.ok() ? far::ReadOrders(file.value().text) : std::nullopt;
-    if (left) ordered_[name] = *left;
-  }
-  const auto known = ordered_.find(name);
-  if (known != ordered_.end() && known->second == orders) return OkStatus();
-  if (Status status = far::ReplaceFolderFile(path, far::ToText(orders)); !status.ok())
-    return status;
-  // Names of donors come and go; a forgotten one is read from its file.
-  if (ordered_.size() >= kMostDonors) ordered_.clear();
-  ordered_[name] = orders;
-  return OkStatus();
+  // A cleaned folder has no orders.
+  const auto file = far::ReadFolderFile(path);
+  if (file.ok() && far::ReadOrders(file.value().text) == orders) return OkStatus();
+  return far::ReplaceFolderFile(path, far::ToText(orders));
 }
 
 }  // namespace rocegw::agent

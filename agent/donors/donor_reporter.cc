@@ -89,7 +89,7 @@ void DonorReporter::Look() {
   timer_ = loop_.At(now + kLook, [this] { Look(); });
   if (asking_) return;
   const auto donors = folder_.Read(now, process::NowNanoseconds());
-  if (donors.empty() && reported_none_) return;
+  if (donors.empty() && reported_none_ && !folder_.had_donors()) return;
   if (now >= report_at_ || NotableIn(donors) != reported_) Report(donors);
 }
 
@@ -101,7 +101,7 @@ void DonorReporter::Report(const std::map<std::string, far::Announcement>& donor
   keep->stub = fleet::v1::DonorService::NewStub(channel_());
   auto* const stub = keep->stub.get();
   asking_ = true;
-  report_at_ = ControlLoop::Now() + kReport;
+  report_at_ = ControlLoop::Now() + (donors.empty() ? kReportNone : kReport);
   reported_ = NotableIn(donors);
   ++counters_.reports;
   StartUnary<fleet::v1::ReportDonorsResponse>(

@@ -23,6 +23,9 @@ class DonorReporter {
   static constexpr Duration kLook = Seconds(1);
   // A donor is reported at least so often, and at once when it has changed notably.
   static constexpr Duration kReport = Seconds(5);
+  // A host that had donors says so often that it has none: the controller expects a report each 10
+  // seconds.
+  static constexpr Duration kReportNone = Seconds(9);
 
   // `gateway`: "gateways/G". `channel`: called for each report.
   DonorReporter(ControlLoop& loop, DonorFolder& folder, std::string gateway,

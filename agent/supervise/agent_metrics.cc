@@ -58,8 +58,7 @@ std::vector<MetricFamily> AgentMetrics::Collect() const {
   gauge("rocegw_agent_donors", "donors of memory that announce themselves on this host",
         static_cast<double>(donors.donors));
   counter("rocegw_agent_refused_donor_files_total",
-          "announcements of donors that were not understood, counted each second",
-          donors.refused_files);
+          "announcements of donors that were refused, counted each second", donors.refused_files);
   counter("rocegw_agent_donor_reports_total", "reports of donors to controllers", donors.reports);
   counter("rocegw_agent_failed_donor_reports_total", "of these, not taken", donors.failed_reports);
   counter("rocegw_agent_donor_questions_total", "programs that asked for donors of the fleet",

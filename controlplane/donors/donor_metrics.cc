@@ -55,7 +55,8 @@ void AddDonorFamilies(const DonorSums& sums, const DonorReports& reports,
       AddFamily(families, "rocegw_refused_donors_total",
                 "reported donors that the controller did not take", MetricType::Counter);
   for (const auto& [reason, why] : {std::pair{"foreign_address", ReportRefusal::kForeignAddress},
-                                    {"too_many", ReportRefusal::kTooMany}}) {
+                                    {"too_many", ReportRefusal::kTooMany},
+                                    {"too_often", ReportRefusal::kTooOften}}) {
     AddValue(refused, {{"reason", reason}}, static_cast<double>(reports.refused(why)));
   }
   auto& answers = AddFamily(families, "rocegw_donor_searches_total",

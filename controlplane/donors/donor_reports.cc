@@ -105,6 +105,11 @@ void DonorReports::Refuse(ReportRefusal why, fleet::v1::DonorOrder& order, std::
   order.set_refusal(std::move(text));
 }
 
+void DonorReports::RefuseAll(const fleet::v1::ReportDonorsRequest& report) {
+  refused_[static_cast<size_t>(ReportRefusal::kTooOften)] +=
+      static_cast<uint64_t>(report.donors_size());
+}
+
 std::vector<std::string> DonorReports::Take(const fleet::v1::ReportDonorsRequest& report,
                                             fleet::v1::ReportDonorsResponse& answer) {
   ++reports_;
@@ -166,6 +171,8 @@ std::vector<std::string> DonorReports::Take(const fleet::v1::ReportDonorsRequest
       }
       DonorState state;
       state.set_health(DonorState::ABSENT);
+      // A donor that was drained before it ended stays so.
+      state.set_draining(donor->status().draining() && donor->status().leases() == 0);
       state.set_controller(controller_);
       *state.mutable_report_time() = model::Now();
       Write(name, state);

@@ -22,8 +22,8 @@
 namespace rocegw::donors {
 
 // Why a report about a donor is not taken.
-enum class ReportRefusal { kForeignAddress, kTooMany };
-inline constexpr size_t kReportRefusals = 2;
+enum class ReportRefusal { kForeignAddress, kTooMany, kTooOften };
+inline constexpr size_t kReportRefusals = 3;
 
 class DonorReports {
  public:
@@ -41,6 +41,9 @@ class DonorReports {
   // answer. Returns the names of donors that are new: their objects must be created.
   std::vector<std::string> Take(const fleet::v1::ReportDonorsRequest& report,
                                 fleet::v1::ReportDonorsResponse& answer);
+
+  // Counts the donors of a report that comes too early.
+  void RefuseAll(const fleet::v1::ReportDonorsRequest& report);
 
   uint64_t reports() const { return reports_.load(); }
   uint64_t refused(ReportRefusal why) const { return refused_[static_cast<size_t>(why)].load(); }

@@ -50,7 +50,12 @@ grpc::ServerUnaryReactor* DonorsService::UndrainDonor(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* DonorsService::FindDonors(grpc::CallbackServerContext* context,
                                                     const admin::v1::FindDonorsRequest* request,
                                                     admin::v1::FindDonorsResponse* response) {
-  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const api::Admitted&) {
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const api::Admitted& admitted) {
+    if (!search_pace_.May(admitted.principal)) {
+      ++searches_.refused;
+      return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                              admitted.principal + " searches for donors too often"});
+    }
     reactor->Finish(AnswerSearch(backend_.follower,
                                  {.tenant = request->tenant(),
                                   .bytes = request->bytes(),

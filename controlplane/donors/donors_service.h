@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "controlplane/api/services/standard_service.h"
+#include "controlplane/donors/call_pace.h"
 #include "controlplane/donors/donor_choice.h"
 #include "rocegw/admin/v1/donors.grpc.pb.h"
 
@@ -90,6 +91,7 @@ class DonorsService final : public admin::v1::Donors::CallbackService {
 
   const api::Backend& backend_;
   SearchCounts& searches_;
+  CallPace search_pace_{10};  // by principal
   api::StandardService<types::v1::Donor> standard_;
 };
 

@@ -10,8 +10,6 @@
 namespace rocegw::donors {
 namespace {
 
-constexpr std::chrono::seconds kWindow(1);
-constexpr uint32_t kMostSearches = 10;  // a gateway, in a window
 constexpr char kDefaultTenant[] = "tenants/default";
 
 // Call of an agent that creates the object of a donor. It has no request id: a repetition finds the
@@ -32,6 +30,11 @@ grpc::ServerUnaryReactor* HostDonorsService::ReportDonors(
     grpc::CallbackServerContext* context, const fleet::v1::ReportDonorsRequest* request,
     fleet::v1::ReportDonorsResponse* response) {
   const auto serve = [&](grpc::ServerUnaryReactor* reactor, const api::Admitted& admitted) {
+    if (!report_pace_.May(request->gateway())) {
+      reports_.RefuseAll(*request);
+      return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                              request->gateway() + " reports its donors too often"});
+    }
     for (const std::string& name : reports_.Take(*request, *response)) {
       types::v1::Donor donor;
       donor.set_name(name);
@@ -55,19 +58,11 @@ grpc::ServerUnaryReactor* HostDonorsService::ReportDonors(
   return api::WhenAdmitted(*context, *request, backend_.follower, serve);
 }
 
-bool HostDonorsService::MaySearch(const std::string& gateway) {
-  const Clock::time_point now = Clock::now();
-  const std::lock_guard lock(mutex_);
-  std::erase_if(searched_, [&](const auto& one) { return now - one.second.begin > kWindow; });
-  Window& window = searched_.try_emplace(gateway, Window{.begin = now}).first->second;
-  return ++window.searches <= kMostSearches;
-}
-
 grpc::ServerUnaryReactor* HostDonorsService::FindHostDonors(
     grpc::CallbackServerContext* context, const fleet::v1::FindHostDonorsRequest* request,
     fleet::v1::FindHostDonorsResponse* response) {
   const auto serve = [&](grpc::ServerUnaryReactor* reactor, const api::Admitted&) {
-    if (!MaySearch(request->gateway())) {
+    if (!search_pace_.May(request->gateway())) {
       ++searches_.refused;
       return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
                               request->gateway() + " searches for donors too often"});

@@ -3,13 +3,8 @@
 // for programs on their hosts. gRPC's threads.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <string>
-
 #include "controlplane/api/services/standard_service.h"
+#include "controlplane/donors/call_pace.h"
 #include "controlplane/donors/donor_reports.h"
 #include "controlplane/donors/donors_service.h"
 #include "rocegw/fleet/v1/donors.grpc.pb.h"
@@ -30,21 +25,12 @@ class HostDonorsService final : public fleet::v1::DonorService::CallbackService 
                                            fleet::v1::FindHostDonorsResponse* response) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  struct Window {
-    Clock::time_point begin;
-    uint32_t searches = 0;
-  };
-
-  // Returns false if the gateway has searched too often: a search looks at all donors.
-  bool MaySearch(const std::string& gateway);
-
   const api::Backend& backend_;
   DonorReports& reports_;
   SearchCounts& searches_;
-  std::mutex mutex_;
-  std::map<std::string, Window> searched_;  // by gateway, of the last second
+  // By gateway. An agent reports once a second at most; a search looks at all donors.
+  CallPace report_pace_{5};
+  CallPace search_pace_{10};
 };
 
 }  // namespace rocegw::donors

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "controlplane/cli/documents/message_fields.h"
 #include "controlplane/cli/documents/quantity.h"
@@ -46,7 +47,7 @@ CallResult Order(Program& program, const std::string& method, const std::string&
                                  program.options.write, donor);
 }
 
-// Waits until the donor has no leases, or is not there to have any.
+// Waits until the donor has no leases.
 CallResult WaitUntilEmpty(Program& program, const std::string& name) {
   const auto end = std::chrono::steady_clock::now() + program.patience();
   Progress line;
@@ -55,8 +56,9 @@ CallResult WaitUntilEmpty(Program& program, const std::string& name) {
     if (auto result = program.objects().Get(*FindKind("donors"), name, object); !result.ok())
       return result;
     const auto& donor = static_cast<const Donor&>(*object);
+    if (IsDrained(donor)) return {};
+    if (std::string why = WhyNoWait(donor); !why.empty()) return {kFailed, std::move(why), {}};
     const std::string word = DonorWord(donor);
-    if (word == "drained" || word == "absent" || word == "unseen") return {};
     const std::string left = std::to_string(donor.status().leases()) + " leases, " +
                              QuantityText(donor.status().leased_bytes(), Unit::kBytes) + " left";
     if (std::chrono::steady_clock::now() >= end) {

@@ -263,8 +263,19 @@ std::string DonorWord(const types::v1::Donor& donor) {
     default:
       return "unseen";
   }
-  if (status.draining()) return status.leases() == 0 ? "drained" : "draining";
+  if (status.draining()) return IsDrained(donor) ? "drained" : "draining";
   return donor.spec().admin_state() == types::v1::DRAINING ? "draining" : "serving";
+}
+
+bool IsDrained(const types::v1::Donor& donor) {
+  return donor.status().draining() && donor.status().leases() == 0;
+}
+
+std::string WhyNoWait(const types::v1::Donor& donor) {
+  const std::string word = DonorWord(donor);
+  if (IsDrained(donor) || (word != "absent" && word != "unseen")) return {};
+  return donor.name() + " is " + word +
+         ": its agent does not report it, so that nobody knows its leases; the drain is ordered";
 }
 
 std::string GatewayWord(const types::v1::Gateway& gateway) {

@@ -24,6 +24,10 @@ void AddDeleted(const Kind& kind, const std::string& name, bool wide, Table& tab
 
 // Returns the state as one word: "serving", "draining", "drained", "silent", "absent", "unseen".
 std::string DonorWord(const types::v1::Donor& donor);
+// Whether the donor drains and has no leases, as its last report said.
+bool IsDrained(const types::v1::Donor& donor);
+// Returns why a wait for the donor to be drained has no sense; empty: it has.
+std::string WhyNoWait(const types::v1::Donor& donor);
 // Returns the state as one word: "ok", "disconnected", "no-daemon", "unadopted", "rejecting",
 // "behind", "draining", "drained".
 std::string GatewayWord(const types::v1::Gateway& gateway);

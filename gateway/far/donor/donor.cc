@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/donor/donor.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -94,6 +95,21 @@ Status Donor::Listen(const std::string& host, const std::string& port) {
   if (rdma_listen(listener_, kBacklog) != 0)
     return ErrnoStatus("cannot listen at " + host + ":" + port);
   return OkStatus();
+}
+
+std::string Donor::address() const {
+  const sockaddr* const bound = rdma_get_local_addr(listener_);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (bound->sa_family == AF_INET6) {
+    const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(bound)->sin6_addr;
+    if (IN6_IS_ADDR_UNSPECIFIED(&address)) return {};
+    inet_ntop(AF_INET6, &address, text.data(), text.size());
+  } else {
+    const in_addr address = reinterpret_cast<const sockaddr_in*>(bound)->sin_addr;
+    if (address.s_addr == INADDR_ANY) return {};
+    inet_ntop(AF_INET, &address, text.data(), text.size());
+  }
+  return text.data();
 }
 
 void Donor::Stop() {

@@ -4,6 +4,7 @@
 // are for any thread.
 #pragma once
 
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
@@ -44,6 +45,9 @@ class Donor {
 
   // Listens at the address. `host` empty: all addresses of RDMA devices.
   Status Listen(const std::string& host, const std::string& port);
+  // Numeric address that it listens at, after Listen; empty: all.
+  std::string address() const;
+  uint16_t port() const { return ntohs(rdma_get_src_port(listener_)); }
   // Serves until Stop.
   Status Run();
   void Stop();

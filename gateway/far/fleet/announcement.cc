@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/fleet/announcement.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -17,6 +19,22 @@ constexpr std::string_view kRefusalHead = "rocegw-donor-refusal 1";
 constexpr std::string_view kEnd = "end\n";
 constexpr size_t kLongestWord = 128;
 constexpr size_t kMostDonors = 64;
+// Limits of fleet.v1.DonorReport.
+constexpr size_t kLongestAddress = 45;
+constexpr size_t kLongestTenant = 31;
+constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+constexpr uint64_t kMostCount = 1 << 20;
+
+bool IsAddress(const std::string& text) {
+  in6_addr address{};
+  return text.size() <= kLongestAddress && (inet_pton(AF_INET, text.c_str(), &address) == 1 ||
+                                            inet_pton(AF_INET6, text.c_str(), &address) == 1);
+}
+
+// A message takes no other text; the controller shows it to people.
+bool IsPrintable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
 
 std::string Line(std::string_view key, std::string_view value) {
   return std::string(key) + " " + std::string(value) + "\n";
@@ -203,6 +221,20 @@ StatusOr<std::vector<NamedDonor>> ReadAnswer(std::string_view text) {
   auto read = ReadText<std::vector<NamedDonor>>(text, kAnswerHead, take);
   if (!read) return Status(EPROTO, "the agent's answer has no sense");
   return std::move(*read);
+}
+
+const char* ProblemOf(const Announcement& announcement) {
+  if (!announcement.address.empty() && !IsAddress(announcement.address))
+    return "its address is no IP address";
+  if (announcement.donated_bytes > kMostBytes || announcement.leased_bytes > kMostBytes)
+    return "it has more than 1 PiB";
+  if (announcement.leases > kMostCount || announcement.sessions > kMostCount)
+    return "it has more than 1048576 leases or sessions";
+  for (const auto& [tenant, bytes] : announcement.tenants) {
+    if (tenant.empty() || tenant.size() > kLongestTenant || !IsPrintable(tenant))
+      return "the name of a tenant has not 1 to 31 printable characters";
+  }
+  return IsPrintable(announcement.version) ? nullptr : "its version has unprintable characters";
 }
 
 bool IsComplete(std::string_view text) { return text.ends_with("\n" + std::string(kEnd)); }

@@ -79,6 +79,10 @@ std::optional<DonorQuestion> ReadQuestion(std::string_view text);
 // A refusal is ENOENT with its text. EPROTO: no answer.
 StatusOr<std::vector<NamedDonor>> ReadAnswer(std::string_view text);
 
+// Says what the controller would refuse in the announcement: the limits are those of
+// fleet.v1.DonorReport. nullptr: nothing.
+const char* ProblemOf(const Announcement& announcement);
+
 // Whether a question or an answer is complete.
 bool IsComplete(std::string_view text);
 // Whether the text can be the name of a donor: a DNS label of at most 30 characters.

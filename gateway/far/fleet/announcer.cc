@@ -64,18 +64,28 @@ void Announcer::Run() {
   }
 }
 
+void Announcer::Follow() {
+  const auto file = ReadFolderFile(orders_);
+  const auto orders = file.ok() ? ReadOrders(file.value().text) : std::nullopt;
+  std::string problem;
+  if (!file.ok() && file.status().error() != ENOENT) {
+    problem = file.status().text();
+  } else if (file.ok() && !orders) {
+    problem = orders_ + ": these are no orders";
+  }
+  if (!problem.empty() && problem != orders_problem_)
+    spdlog::error("cannot follow the fleet: {}", problem);
+  orders_problem_ = std::move(problem);
+  if (!orders || *orders == followed_) return;
+  followed_ = *orders;
+  calls_.follow(followed_);
+  spdlog::info("follows the spec of the fleet, generation {}{}", followed_.generation,
+               followed_.draining ? ": draining" : "");
+}
+
 // Follows new orders, then announces, so that the announcement is of them.
 void Announcer::Look() {
-  const auto file = ReadFolderFile(orders_);
-  if (file.ok()) {
-    const auto orders = ReadOrders(file.value().text);
-    if (orders && !(*orders == followed_)) {
-      followed_ = *orders;
-      calls_.follow(followed_);
-      spdlog::info("follows the spec of the fleet, generation {}{}", followed_.generation,
-                   followed_.draining ? ": draining" : "");
-    }
-  }
+  Follow();
   Announcement announcement = calls_.state();
   announcement.generation = followed_.generation;
   const Status written = ReplaceFolderFile(announcement_, ToText(announcement));

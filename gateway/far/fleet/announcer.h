@@ -37,13 +37,15 @@ class Announcer {
  private:
   void Run();
   void Look();
+  void Follow();
 
   std::string announcement_;
   std::string orders_;
   UniqueFd lock_;
   Calls calls_;
   DonorOrders followed_;
-  std::string last_problem_;  // logged once
+  std::string last_problem_;    // logged once
+  std::string orders_problem_;  // the same
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

@@ -41,7 +41,9 @@ Status ReplaceFolderFile(const std::string& path, std::string_view text) {
   unlink(other.c_str());
   UniqueFd file(open(other.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file.valid()) return ErrnoStatus(other);
+  // The process's umask must not keep the reader, another user, out.
   const bool written =
+      fchmod(file.get(), 0644) == 0 &&
       write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (!written || rename(other.c_str(), path.c_str()) != 0) {
     Status status = ErrnoStatus(path);

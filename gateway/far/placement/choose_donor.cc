@@ -31,25 +31,27 @@ std::optional<uint32_t> ChooseDonor(const std::vector<DonorOffer>& donors, const
   return best;
 }
 
-bool NeedsReplica(const std::vector<bool>& draining, const Slab& slab, uint32_t replicas) {
-  const std::vector<Replica>& all = slab.replicas();
-  const auto staying = std::count_if(
-      all.begin(), all.end(), [&](const Replica& replica) { return !draining[replica.donor]; });
-  return static_cast<size_t>(staying) < replicas && all.size() <= replicas;
+bool LacksReplica(const std::vector<DonorOffer>& donors, const Slab& slab, uint32_t wanted) {
+  const std::vector<Replica>& replicas = slab.replicas();
+  const auto staying =
+      std::count_if(replicas.begin(), replicas.end(),
+                    [&donors](const Replica& replica) { return !donors[replica.donor].draining; });
+  return static_cast<uint32_t>(staying) < wanted && replicas.size() <= wanted;
 }
 
-std::vector<Replica> ReplicasToDrop(const std::vector<bool>& draining, const Slab& slab,
-                                    uint32_t replicas) {
-  size_t live = slab.live();
-  std::vector<Replica> dropped;
-  for (const Replica& replica : slab.replicas()) {
-    if (!draining[replica.donor]) continue;
-    const bool is_live = replica.state == ReplicaState::kLive;
-    if (is_live ? live <= replicas : live == 0) continue;
-    live -= is_live ? 1 : 0;
-    dropped.push_back(replica);
+std::optional<uint32_t> ChooseDropped(const std::vector<DonorOffer>& donors, const Slab& slab,
+                                      uint32_t wanted) {
+  const std::vector<Replica>& replicas = slab.replicas();
+  const bool any_drains =
+      std::any_of(replicas.begin(), replicas.end(),
+                  [&donors](const Replica& replica) { return donors[replica.donor].draining; });
+  if (!any_drains && replicas.size() <= wanted) return std::nullopt;
+  for (auto replica = replicas.rbegin(); replica != replicas.rend(); ++replica) {
+    if (any_drains && !donors[replica->donor].draining) continue;
+    const size_t live = slab.live() - (replica->state == ReplicaState::kLive ? 1 : 0);
+    if (live >= wanted) return replica->donor;
   }
-  return dropped;
+  return std::nullopt;
 }
 
 }  // namespace rocegw::far

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choice of the donor for a new replica. Pure.
+// Choice of the donor for a new replica, and of replicas that go. Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct DonorOffer {
 std::optional<uint32_t> ChooseDonor(const std::vector<DonorOffer>& donors, const Slab& slab,
                                     uint64_t slab_bytes);
 
-// Moves of replicas away from draining donors go one after the other, so that a slab never has more
-// than one replica above `replicas`, nor fewer than it had. `draining`: by donor.
-// Whether the slab needs one more replica, because it lacks one or because one is to move.
-bool NeedsReplica(const std::vector<bool>& draining, const Slab& slab, uint32_t replicas);
-// Returns the replicas that can go: those of draining donors that have not all data yet while
-// another replica has, and those of draining donors without which enough are live.
-std::vector<Replica> ReplicasToDrop(const std::vector<bool>& draining, const Slab& slab,
-                                    uint32_t replicas);
+// Returns whether the slab should get another replica: at most one more than wanted, while
+// replicas leave draining donors.
+bool LacksReplica(const std::vector<DonorOffer>& donors, const Slab& slab, uint32_t wanted);
+// Returns the donor whose replica the slab can do without: one that drains, or, when none does and
+// the slab has more replicas than wanted, the newest. As many as wanted stay live without it.
+// nullopt: there is none.
+std::optional<uint32_t> ChooseDropped(const std::vector<DonorOffer>& donors, const Slab& slab,
+                                      uint32_t wanted);
 
 }  // namespace rocegw::far

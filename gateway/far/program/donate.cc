@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -26,11 +25,12 @@ namespace {
 
 Announcer::Calls CallsOf(Donor& donor, const DonateArguments& arguments) {
   Announcer::Calls calls;
-  calls.state = [&donor, &arguments] {
+  calls.state = [&donor, &arguments, address = donor.address(), port = donor.port()] {
     const DonorCounts counts = donor.counts();
     Announcement announcement;
-    announcement.address = arguments.address;
-    announcement.port = static_cast<uint32_t>(std::strtoul(arguments.port.c_str(), nullptr, 10));
+    // Numbers, also when the arguments are names of a host and a service.
+    announcement.address = address;
+    announcement.port = port;
     announcement.donated_bytes = counts.donated_bytes;
     announcement.leased_bytes = counts.leased_bytes;
     announcement.leases = counts.leases;

@@ -236,16 +236,10 @@ void Caretaker::LeaseForSlabs() {
   bool stuck = false;
   {
     const std::lock_guard lock(dispatcher_.mutex());
-    const std::vector<bool> draining = dispatcher_.DrainingLocked();
-    std::vector<DonorOffer> offers;
-    for (uint32_t donor = 0; donor < dispatcher_.links().size(); donor++) {
-      const DonorLink& link = dispatcher_.links()[donor];
-      offers.push_back({link.state == DonorLink::State::kUp, link.free_bytes,
-                        dispatcher_.domains()[donor], link.draining});
-    }
+    std::vector<DonorOffer> offers = dispatcher_.OffersLocked();
     const std::vector<Slab>& slabs = dispatcher_.slabs();
     for (uint32_t number = 0; number < slabs.size(); number++) {
-      if (!NeedsReplica(draining, slabs[number], settings_.replicas)) continue;
+      if (!LacksReplica(offers, slabs[number], settings_.replicas)) continue;
       const bool lacks = slabs[number].replicas().size() < settings_.replicas;
       placed = placed && !lacks;
       if (leases_.contains(number) || leases_.size() + wanted.size() >= kLeasesAtOnce) continue;
@@ -273,9 +267,9 @@ void Caretaker::LeaseForSlabs() {
   if (placed_ || stuck_) changed_.notify_all();
 }
 
-// Returns the leases of replicas that have moved away from draining donors.
+// Returns the leases of replicas that have moved away from draining donors, and of surplus ones.
 void Caretaker::ReturnDropped() {
-  for (const Dispatcher::Dropped& dropped : dispatcher_.DropDraining()) dropped_.push_back(dropped);
+  for (const Dispatcher::Dropped& dropped : dispatcher_.DropReplicas()) dropped_.push_back(dropped);
   std::erase_if(dropped_, [this](const Dispatcher::Dropped& dropped) {
     if (!IsUp(dropped.donor)) return true;  // its leases have ended
     {

@@ -78,16 +78,18 @@ class Dispatcher {
   // Slabs, by the caretaker.
   std::vector<Slab>& slabs() { return slabs_; }
   void AddReplica(uint32_t slab, const Replica& replica);
-  // Removes the replicas of draining donors from slabs that have enough others. Their leases can be
-  // returned when the slab has no transfer in flight at the donor any more.
+  // Returns what the donors offer. With the lock.
+  std::vector<DonorOffer> OffersLocked() const;
+  // Removes replicas of draining donors, and those beyond the wanted number, from slabs that have
+  // enough live ones without. Their leases can be returned when the slab has no transfer in flight
+  // at the donor any more.
   struct Dropped {
     uint32_t slab = 0;
     uint32_t donor = 0;
     uint64_t lease = 0;
   };
-  std::vector<Dropped> DropDraining();
-  // By donor. With the lock, as the next one.
-  std::vector<bool> DrainingLocked() const;
+  std::vector<Dropped> DropReplicas();
+  // With the lock.
   bool IsBusyLocked(uint32_t slab, uint32_t donor) const;
   enum class CopyStart : uint8_t {
     kNothingLeft,

@@ -119,26 +119,30 @@ bool Dispatcher::IsBusyLocked(uint32_t slab, uint32_t donor) const {
   return false;
 }
 
-std::vector<bool> Dispatcher::DrainingLocked() const {
-  std::vector<bool> draining;
-  for (const DonorLink& link : links_) draining.push_back(link.draining);
-  return draining;
+std::vector<DonorOffer> Dispatcher::OffersLocked() const {
+  std::vector<DonorOffer> offers;
+  for (uint32_t donor = 0; donor < links_.size(); donor++) {
+    const DonorLink& link = links_[donor];
+    offers.push_back(
+        {link.state == DonorLink::State::kUp, link.free_bytes, domains_[donor], link.draining});
+  }
+  return offers;
 }
 
-std::vector<Dispatcher::Dropped> Dispatcher::DropDraining() {
+std::vector<Dispatcher::Dropped> Dispatcher::DropReplicas() {
   std::vector<Dropped> dropped;
   const std::lock_guard lock(mutex_);
-  const std::vector<bool> draining = DrainingLocked();
-  if (std::find(draining.begin(), draining.end(), true) == draining.end()) return dropped;
+  const std::vector<DonorOffer> offers = OffersLocked();
   for (uint32_t number = 0; number < slabs_.size(); number++) {
     Slab& slab = slabs_[number];
-    const std::vector<Replica> leaving = ReplicasToDrop(draining, slab, settings_.replicas);
-    for (const Replica& replica : leaving) {
-      slab.Drop(replica.donor);
-      dropped.push_back({number, replica.donor, replica.lease});
+    while (const auto donor = ChooseDropped(offers, slab, settings_.replicas)) {
+      for (const Replica& replica : slab.replicas()) {
+        if (replica.donor == *donor) dropped.push_back({number, *donor, replica.lease});
+      }
+      slab.Drop(*donor);
     }
-    counts_.leases_returned += leaving.size();
   }
+  counts_.leases_returned += dropped.size();
   return dropped;
 }
 

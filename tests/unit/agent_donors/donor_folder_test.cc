@@ -69,6 +69,28 @@ TEST_F(DonorFolderTest, NonsenseIsCountedAndLeftOut) {
   EXPECT_EQ(counters_.refused_files, 4u);
 }
 
+TEST_F(DonorFolderTest, WhatTheControllerWouldRefuseKeepsNoOtherDonorOut) {
+  Announce("good");
+  const std::vector<std::string> lines = {"address host-a",
+                                          "address 10.0.0",
+                                          "donated 1125899906842625",
+                                          "leased 1125899906842625",
+                                          "leases 1048577",
+                                          "sessions 1048577",
+                                          "tenant  5",
+                                          "tenant \xff 5",
+                                          "version \xff",
+                                          "tenant " + std::string(32, 't') + " 5"};
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string text = "rocegw-donor 1\nport 1\n" + lines[i] + "\nend\n";
+    ASSERT_TRUE(far::ReplaceFolderFile(File("bad" + std::to_string(i) + ".donor"), text).ok());
+  }
+  const auto donors = ReadAt(0);
+  EXPECT_EQ(donors.size(), 1u);
+  EXPECT_TRUE(donors.contains("good"));
+  EXPECT_EQ(counters_.refused_files, lines.size());
+}
+
 TEST_F(DonorFolderTest, TheirNumberIsBounded) {
   for (int i = 0; i < 40; ++i) Announce("d" + std::to_string(i));
   EXPECT_EQ(folder_.Read(TimePoint{}, 0).size(), DonorFolder::kMostDonors);
@@ -87,6 +109,30 @@ TEST_F(DonorFolderTest, OrdersReplaceTheFileWhenTheyDiffer) {
   orders.draining = true;
   ASSERT_TRUE(folder_.Order("a", orders).ok());
   EXPECT_EQ(far::ReadOrders(far::ReadFolderFile(File("a.order")).value().text), orders);
+}
+
+TEST_F(DonorFolderTest, OrdersThatVanishedAreWrittenAgain) {
+  far::DonorOrders orders;
+  orders.generation = 2;
+  ASSERT_TRUE(folder_.Order("a", orders).ok());
+  ASSERT_EQ(unlink(File("a.order").c_str()), 0);
+  ASSERT_TRUE(folder_.Order("a", orders).ok());
+  EXPECT_TRUE(far::ReadFolderFile(File("a.order")).ok());
+}
+
+TEST_F(DonorFolderTest, KnowsThatThereWereDonors) {
+  ReadAt(0);
+  EXPECT_FALSE(folder_.had_donors());
+  Announce("a");
+  ReadAt(0);
+  unlink(File("a.donor").c_str());
+  ReadAt(1);
+  EXPECT_TRUE(folder_.had_donors());
+  // Also an agent that has started since.
+  ASSERT_TRUE(folder_.Order("a", {}).ok());
+  DonorFolder later{folder_.path(), counters_};
+  later.Read(TimePoint{}, 0);
+  EXPECT_TRUE(later.had_donors());
 }
 
 TEST_F(DonorFolderTest, AFolderOfEverybodyIsRefused) {

@@ -8,7 +8,9 @@
 #include <grpcpp/security/server_credentials.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -141,6 +143,23 @@ TEST_F(DonorOfficeTest, DonorsAreReported_AndGetTheirOrders) {
   EXPECT_TRUE(orders->draining);
   EXPECT_EQ(orders->quotas, (far::BytesByTenant{{"red", 5}}));
   EXPECT_EQ(counters_.donors, 1u);
+}
+
+TEST_F(DonorOfficeTest, AHostThatHadDonorsGoesOnSayingThatItHasNone) {
+  far::Announcement announcement;
+  announcement.port = 7475;
+  ASSERT_TRUE(far::ReplaceFolderFile(folder_ + "/d.donor", far::ToText(announcement)).ok());
+  ASSERT_TRUE(RunUntil([&] { return controller_.last().donors_size() == 1; }));
+  ASSERT_EQ(unlink((folder_ + "/d.donor").c_str()), 0);
+  ASSERT_TRUE(RunUntil([&] { return controller_.last().donors_size() == 0; }));
+  const int reports = controller_.reports;
+  EXPECT_TRUE(RunUntil([&] { return controller_.reports > reports; }));
+}
+
+TEST_F(DonorOfficeTest, TheSocketIsForTheUserAndItsGroup) {
+  struct stat state {};
+  ASSERT_EQ(lstat((folder_ + "/agent.sock").c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0660u);
 }
 
 TEST_F(DonorOfficeTest, ProgramsGetTheControllersAnswer) {

@@ -147,6 +147,24 @@ TEST_F(DonorReportsTest, ADonorThatIsNotReportedAnyMoreIsAbsent) {
   EXPECT_EQ(Stored("gateways/a/donors/d").health(), DonorState::SERVING);
 }
 
+TEST_F(DonorReportsTest, ADonorThatWasDrainedWhenItEndedStaysKnownAsDrained) {
+  for (const char* id : {"drained", "used"}) Put(DonorWith("a", id, 0), false);
+  auto report = Report("a", {"drained", "used"});
+  for (auto& donor : *report.mutable_donors()) donor.set_draining(true);
+  report.mutable_donors(1)->set_leases(1);
+  (void)Take(report);
+  (void)Take(Report("a", {}));
+  EXPECT_EQ(Stored("gateways/a/donors/drained").health(), DonorState::ABSENT);
+  EXPECT_TRUE(Stored("gateways/a/donors/drained").draining());
+  EXPECT_EQ(Stored("gateways/a/donors/used").health(), DonorState::ABSENT);
+  EXPECT_FALSE(Stored("gateways/a/donors/used").draining());
+}
+
+TEST_F(DonorReportsTest, DonorsOfEarlyReportsAreCounted) {
+  reports_.RefuseAll(Report("a", {"d", "e"}));
+  EXPECT_EQ(reports_.refused(ReportRefusal::kTooOften), 2u);
+}
+
 TEST_F(DonorReportsTest, ADonorWithoutReportsIsSilent) {
   Put(DonorWith("a", "d", 0), false);
   (void)Take(Report("a", {"d"}));

@@ -60,6 +60,12 @@ class DonorsServiceTest : public ::testing::Test {
     follower_->WhenReached(written.value().revision, [&seen] { seen.set_value(); });
     seen.get_future().wait();
   }
+  // Waits until the follower knows what is stored; an answer does not wait for that.
+  void AwaitNewest() {
+    std::promise<void> seen;
+    follower_->WhenNewest([&seen](const auto&) { seen.set_value(); });
+    seen.get_future().wait();
+  }
   grpc::Status Create(const types::v1::Donor& donor) {
     admin::v1::CreateDonorRequest request;
     *request.mutable_donor() = donor;
@@ -115,6 +121,7 @@ TEST_F(DonorsServiceTest, QuotasNameTenants_EachOnce) {
   EXPECT_EQ(Create(donor).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   donor.mutable_spec()->mutable_quotas()->RemoveLast();
   EXPECT_TRUE(Create(donor).ok());
+  AwaitNewest();
   const auto holders = follower_->Read([](const sync::Fleet& fleet) {
     return std::pair(api::HoldersOf(fleet, model::NameOf("tenants/red")).names,
                      api::HoldersOf(fleet, model::NameOf("gateways/a")).names);
@@ -164,6 +171,31 @@ TEST_F(DonorsServiceTest, FindsRoomOrSaysWhatIsThere) {
   EXPECT_NE(status.error_message().find("6144 MiB"), std::string::npos) << status.error_message();
   EXPECT_EQ(searches_.found, 1u);
   EXPECT_EQ(searches_.no_room, 1u);
+}
+
+TEST_F(DonorsServiceTest, NobodySearchesAllTheTime) {
+  admin::v1::FindDonorsRequest request;
+  request.set_tenant("tenants/red");
+  request.set_bytes(1);
+  admin::v1::FindDonorsResponse response;
+  int refused = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto status = donors_->FindDonors(Context().get(), request, &response);
+    refused += status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? 1 : 0;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(searches_.refused, static_cast<uint64_t>(refused));
+}
+
+TEST(CallPace, EachCallerHasItsOwnSecond) {
+  CallPace pace(2);
+  const CallPace::Clock::time_point now{};
+  EXPECT_TRUE(pace.May("a", now));
+  EXPECT_TRUE(pace.May("a", now));
+  EXPECT_FALSE(pace.May("a", now));
+  EXPECT_TRUE(pace.May("b", now));
+  EXPECT_FALSE(pace.May("a", now + std::chrono::milliseconds(999)));
+  EXPECT_TRUE(pace.May("a", now + std::chrono::milliseconds(1001)));
 }
 
 TEST_F(DonorsServiceTest, OnlyANodeReports) {

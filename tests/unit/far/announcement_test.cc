@@ -136,6 +136,17 @@ TEST_F(FolderFileTest, IsReplacedAsAWhole) {
   EXPECT_EQ(ReadFolderFile(folder_ + "/b.donor").status().error(), ENOENT);
 }
 
+TEST_F(FolderFileTest, OthersCanReadItWhateverTheUmask) {
+  const std::string path = folder_ + "/a.order";
+  const mode_t old_mask = umask(0077);
+  const Status written = ReplaceFolderFile(path, "orders");
+  umask(old_mask);
+  ASSERT_TRUE(written.ok());
+  struct stat state {};
+  ASSERT_EQ(stat(path.c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0644u);
+}
+
 TEST_F(FolderFileTest, NothingHostileIsRead) {
   const std::string path = folder_ + "/a.donor";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

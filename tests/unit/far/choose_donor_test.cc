@@ -49,54 +49,53 @@ TEST(ChooseDonor, AReplicaThatLeavesDoesNotCountForItsDomain) {
   EXPECT_EQ(ChooseDonor(offers, SlabAt({0}), kSlab), 1u);
 }
 
-std::vector<uint32_t> DonorsOf(const std::vector<Replica>& replicas) {
-  std::vector<uint32_t> donors;
-  for (const Replica& replica : replicas) donors.push_back(replica.donor);
-  return donors;
+Slab WrittenSlabAt(std::initializer_list<uint32_t> donors) {
+  Slab slab = SlabAt(donors);
+  slab.WriteSent(0, kSlab);
+  return slab;
 }
 
-using Draining = std::vector<bool>;
-using Donors = std::vector<uint32_t>;
+void AddTo(Slab& slab, uint32_t donor) {
+  Replica replica;
+  replica.donor = donor;
+  slab.Add(replica);
+}
 
-TEST(Moves, OneReplicaAfterTheOtherLeavesDrainingDonors) {
-  const Draining draining{true, true, false, false};
-  Slab slab = SlabAt({0, 1});
-  slab.WriteSent(0, kSlab);
-  EXPECT_TRUE(NeedsReplica(draining, slab, 2));
-  EXPECT_EQ(DonorsOf(ReplicasToDrop(draining, slab, 2)), Donors{});
-  Replica next;
-  next.donor = 2;
-  slab.Add(next);
-  EXPECT_FALSE(NeedsReplica(draining, slab, 2)) << "a move is under way";
-  EXPECT_EQ(DonorsOf(ReplicasToDrop(draining, slab, 2)), Donors{}) << "the new one lacks data";
+TEST(ChooseDropped, TwoDrainsAtOnceEnd) {
+  std::vector<DonorOffer> offers(4, Offer(kSlab, 0));
+  Slab slab = WrittenSlabAt({0, 1});
+  offers[0].draining = offers[1].draining = true;
+  // Both replicas move, one after the other, and two are always live.
+  for (const uint32_t next : {2u, 3u}) {
+    ASSERT_TRUE(LacksReplica(offers, slab, 2));
+    EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
+    AddTo(slab, next);
+    EXPECT_FALSE(LacksReplica(offers, slab, 2));
+    EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt) << "the new replica is not live yet";
+    slab.Restored(next);
+    const auto dropped = ChooseDropped(offers, slab, 2);
+    ASSERT_TRUE(dropped);
+    EXPECT_LT(*dropped, 2u);
+    slab.Drop(*dropped);
+    EXPECT_EQ(slab.live(), 2u);
+  }
+  EXPECT_TRUE(slab.Has(2) && slab.Has(3));
+  EXPECT_FALSE(LacksReplica(offers, slab, 2));
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
+}
+
+TEST(ChooseDropped, ADrainThatIsTakenBackLeavesNoReplicaTooMany) {
+  std::vector<DonorOffer> offers(3, Offer(kSlab, 0));
+  Slab slab = WrittenSlabAt({0, 1});
+  offers[0].draining = true;
+  AddTo(slab, 2);
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
+  offers[0].draining = false;
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), 2u) << "the copy has not ended";
   slab.Restored(2);
-  EXPECT_EQ(DonorsOf(ReplicasToDrop(draining, slab, 2)), Donors{0});
-  slab.Drop(0);
-  EXPECT_TRUE(NeedsReplica(draining, slab, 2));
-  next.donor = 3;
-  slab.Add(next);
-  slab.Restored(3);
-  EXPECT_EQ(DonorsOf(ReplicasToDrop(draining, slab, 2)), Donors{1});
-  slab.Drop(1);
-  EXPECT_FALSE(NeedsReplica(draining, slab, 2));
-  EXPECT_EQ(DonorsOf(ReplicasToDrop(draining, slab, 2)), Donors{});
-}
-
-TEST(Moves, AReplicaThatIsBeingRestoredLeavesAtOnce) {
-  Slab slab = SlabAt({0});
-  slab.WriteSent(0, kSlab);
-  Replica next;
-  next.donor = 1;
-  slab.Add(next);
-  EXPECT_EQ(DonorsOf(ReplicasToDrop({false, true}, slab, 2)), Donors{1});
-  EXPECT_EQ(DonorsOf(ReplicasToDrop({true, false}, slab, 2)), Donors{}) << "it alone has the data";
-}
-
-TEST(Moves, TheLastReplicaStaysWhileNoOtherDonorHasRoom) {
-  const Slab slab = SlabAt({0, 1});
-  EXPECT_EQ(DonorsOf(ReplicasToDrop({true, true}, slab, 2)), Donors{});
-  EXPECT_FALSE(NeedsReplica({false, false}, slab, 2));
-  EXPECT_TRUE(NeedsReplica({false, false}, SlabAt({0}), 2));
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), 2u);
+  slab.Drop(2);
+  EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
 }
 
 }  // namespace
