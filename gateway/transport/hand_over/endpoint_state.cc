@@ -115,7 +115,7 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
                   "receive is not open");
   });
   if (state.reading() && record.version() < 2)
-    std::erase_if(spare, [&](uint32_t number) { return !receives.IsOpen(number); });
+    std::erase_if(spare, [&queue = receives](uint32_t number) { return !queue.IsOpen(number); });
   // All memory operations are done.
   if (!state.reading() && state.ok()) DropSilentReplies();
   state.Ring(replies, kMost, [&](Reply& reply) {

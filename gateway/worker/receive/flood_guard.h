@@ -42,11 +42,11 @@ class FloodGuard {
   // watching().
   void OnPeer(const wire::Gid& peer, TimePoint now);
   bool watching() const { return watching_; }
+  // Returns true if Look may have something to judge.
+  bool active() const { return strays_ != 0 || watching_; }
 
   // Judges the last window if it is over. Returns true if the ports need filter() now.
-  bool Look(TimePoint now) {
-    return now >= next_look_ && (strays_ != 0 || watching_) && Judge(now);
-  }
+  bool Look(TimePoint now) { return now >= next_look_ && active() && Judge(now); }
   // Returns true if the caller is to name all peers that it knows now (OnPeer).
   bool PeersWanted(TimePoint now);
   // Returns when Look has something to do although no datagram comes; kNever: not.

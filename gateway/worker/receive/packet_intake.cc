@@ -66,7 +66,7 @@ size_t PacketIntake::KeepPassing(std::span<wire::RxDatagram> burst) {
 }
 
 bool PacketIntake::ReceiveAll(TimePoint now) {
-  FollowFlood(now);
+  if (uses_.flood.active() || !filter_applied_) FollowFlood(now);
   bool busy = !waiting_.empty() && TakeWaiting(now, !uses_.scheduler.contended());
   for (uint32_t device = 0; device < uses_.ports.size(); ++device) {
     if (!uses_.scheduler.contended()) {

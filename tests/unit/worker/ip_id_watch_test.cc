@@ -196,7 +196,7 @@ uint64_t JumpsCounted(const wire::Path& path, bool id_visible) {
   worker::Worker receiver(options);
   TimePoint now{1000000000};
   for (int i = 0; i < 30000; ++i) {
-    now = now + Microseconds(100);
+    now = now + Microseconds(200);
     port.Arrive(path, static_cast<uint16_t>(i % 10000 == 5000 ? 20000 + i : i % 64), id_visible);
     receiver.RunOnce(now);
   }

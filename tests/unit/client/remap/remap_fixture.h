@@ -22,15 +22,15 @@ constexpr size_t kPage = 4096;
 constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-// Private anonymous memory that the kernel cannot merge with its neighbours: a gap without access
-// is on either side, into which no other thread (ThreadSanitizer has one of its own) can map
-// anything.
+// Private anonymous memory that the kernel cannot merge with its neighbours: a gap is on either
+// side, into which no other thread (ThreadSanitizer has one of its own) can map anything. It is
+// read-only: without access it would look like the guard of a stack.
 class Memory {
  public:
   explicit Memory(size_t size, int protection = PROT_READ | PROT_WRITE)
       : size_(size), whole_(static_cast<uint8_t*>(Map(nullptr, size + 4 * kGap))) {
-    mprotect(whole_, 2 * kGap, PROT_NONE);
-    mprotect(data() + size, 2 * kGap, PROT_NONE);
+    mprotect(whole_, 2 * kGap, PROT_READ);
+    mprotect(data() + size, 2 * kGap, PROT_READ);
     if (protection != (PROT_READ | PROT_WRITE)) mprotect(data(), size, protection);
   }
   ~Memory() {
