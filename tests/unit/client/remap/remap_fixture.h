@@ -22,20 +22,28 @@ constexpr size_t kPage = 4096;
 constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-// Private anonymous memory that the kernel cannot merge with its neighbours: a gap is on either
-// side, into which no other thread (ThreadSanitizer has one of its own) can map anything. It is
-// read-only: without access it would look like the guard of a stack.
+// Private anonymous memory that the kernel cannot merge with its neighbours.
 class Memory {
  public:
-  explicit Memory(size_t size, int protection = PROT_READ | PROT_WRITE)
+  // The room behind the memory.
+  enum class Behind : uint8_t {
+    kFree,
+    // No other thread (ThreadSanitizer has one of its own) can map anything there before
+    // FreeBehind. It is read-only: without access it would look like the guard of a stack.
+    kReserved,
+  };
+
+  explicit Memory(size_t size, int protection = PROT_READ | PROT_WRITE,
+                  Behind behind = Behind::kFree)
       : size_(size), whole_(static_cast<uint8_t*>(Map(nullptr, size + 4 * kGap))) {
-    mprotect(whole_, 2 * kGap, PROT_READ);
-    mprotect(data() + size, 2 * kGap, PROT_READ);
+    munmap(whole_, 2 * kGap);
+    if (behind == Behind::kFree) FreeBehind(2 * kGap);
+    mprotect(data() + size_ + freed_, 2 * kGap - freed_, PROT_READ);
     if (protection != (PROT_READ | PROT_WRITE)) mprotect(data(), size, protection);
   }
   ~Memory() {
-    munmap(whole_, 2 * kGap + size_);
-    munmap(data() + size_ + freed_, 2 * kGap - freed_);
+    munmap(data(), size_);
+    if (freed_ != 2 * kGap) munmap(data() + size_ + freed_, 2 * kGap - freed_);
   }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

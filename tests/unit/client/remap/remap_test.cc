@@ -444,7 +444,7 @@ TEST_F(RemapTest, Madvise_DontNeedAndFree_GiveZeros) {
 }
 
 TEST_F(RemapTest, Mremap_GrowsInPlaceOrSaysNo) {
-  Memory memory(2 * kMiB);
+  Memory memory(2 * kMiB, PROT_READ | PROT_WRITE, Memory::Behind::kReserved);
   memset(memory.data(), 9, memory.size());
   ibv_mr* mr = Register(memory.data(), memory.size());
   const FakeRegion region = OnlyRegion();
