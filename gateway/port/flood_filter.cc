@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gateway/port/steering.h"
+#include "gateway/wire/byte_order.h"
 #include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::port {
@@ -20,16 +21,15 @@ bool AllPass(std::span<const PassShare> shares) {
 FloodKind KindOf(std::span<const uint8_t> datagram) {
   if (DestinationQpn(datagram) != kGsiQpn) return FloodKind::kOther;
   if (datagram.size() <= kMadClassAt) return FloodKind::kConnection;
-  const uint8_t management_class = datagram[kMadClassAt];
-  const bool vendor =
-      management_class >= wire::kFirstVendorClass && management_class <= wire::kLastVendorClass;
-  return vendor ? FloodKind::kDiscovery : FloodKind::kConnection;
+  return wire::IsVendorClass(datagram[kMadClassAt]) ? FloodKind::kDiscovery
+                                                    : FloodKind::kConnection;
 }
 
 void FloodFilter::Know(const wire::Gid& source) {
-  size_t used = source.IsV4() ? 1 : 4;
-  for (const wire::Gid& gid : known) used += gid.IsV4() ? 1 : 4;
-  if (used <= kMostKnown) known.push_back(source);
+  const size_t size = source.IsV4() ? 1 : 4;
+  if (size > room_) return;
+  room_ -= size;
+  known_.insert(std::ranges::upper_bound(known_, source), source);
 }
 
 size_t FloodFilter::BucketOf(const wire::Gid& source) const {
@@ -38,15 +38,13 @@ size_t FloodFilter::BucketOf(const wire::Gid& source) const {
     word = source.V4();
   } else {
     for (size_t i = 0; i < source.bytes.size(); i += 4)
-      word ^= static_cast<uint32_t>(source.bytes[i]) << 24 |
-              static_cast<uint32_t>(source.bytes[i + 1]) << 16 |
-              static_cast<uint32_t>(source.bytes[i + 2]) << 8 | source.bytes[i + 3];
+      word ^= wire::LoadBe32(source.bytes.data() + i);
   }
   return word * multiplier >> kBucketShift;
 }
 
 bool FloodFilter::IsKnown(const wire::Gid& source) const {
-  return std::ranges::find(known, source) != known.end();
+  return std::ranges::binary_search(known_, source);
 }
 
 bool FloodFilter::empty() const {

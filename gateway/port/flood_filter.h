@@ -43,8 +43,6 @@ struct FloodFilter {
 
   // Odd and secret, so that a stranger cannot choose an address of another one's bucket.
   uint32_t multiplier = 1;
-  // Sources of which only MADs are limited.
-  std::vector<wire::Gid> known;
   std::array<PassShare, kFloodKinds> of_known{kAllPass, kAllPass, kAllPass};
   // Shares of all other sources, by the bucket of their address.
   std::array<std::array<PassShare, kBuckets>, kFloodKinds> of_strangers;
@@ -52,10 +50,10 @@ struct FloodFilter {
   FloodFilter() {
     for (auto& shares : of_strangers) shares.fill(kAllPass);
   }
-  bool operator==(const FloodFilter&) const = default;
 
-  // Adds a known source, if there is room.
+  // Adds a source of which only MADs are limited, if there is room.
   void Know(const wire::Gid& source);
+  std::span<const wire::Gid> known() const { return known_; }
   size_t BucketOf(const wire::Gid& source) const;
   bool IsKnown(const wire::Gid& source) const;
   // Returns true if every datagram passes.
@@ -65,6 +63,10 @@ struct FloodFilter {
   bool Passes(const wire::Gid& source, std::span<const uint8_t> datagram, uint32_t random) const {
     return random <= ShareOf(source, KindOf(datagram));
   }
+
+ private:
+  std::vector<wire::Gid> known_;  // sorted: a port without a kernel filter looks for each datagram
+  size_t room_ = kMostKnown;
 };
 
 }  // namespace rocegw::port

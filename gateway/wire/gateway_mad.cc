@@ -121,8 +121,7 @@ const char* OptionName(uint32_t bit) {
 }
 
 bool IsVendorMad(std::span<const uint8_t> bytes) {
-  return bytes.size() == kMadLength && bytes[1] >= kFirstVendorClass &&
-         bytes[1] <= kLastVendorClass;
+  return bytes.size() == kMadLength && IsVendorClass(bytes[1]);
 }
 
 DropReason DecodeGatewayMad(std::span<const uint8_t> bytes, uint32_t oui, GatewayMad& out) {

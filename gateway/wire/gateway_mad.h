@@ -24,6 +24,9 @@ inline constexpr uint32_t kVendorIdMask = 0xFFFFFF;
 
 inline constexpr uint8_t kFirstVendorClass = 0x30;
 inline constexpr uint8_t kLastVendorClass = 0x4F;
+constexpr bool IsVendorClass(uint8_t management_class) {
+  return management_class >= kFirstVendorClass && management_class <= kLastVendorClass;
+}
 inline constexpr uint8_t kMadClassGateway = 0x3C;
 inline constexpr uint16_t kAttributeGatewayInfo = 0x0010;
 // MAD status "method or attribute not supported": Linux's answer to classes without a handler.

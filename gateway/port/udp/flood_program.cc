@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "gateway/wire/byte_order.h"
 #include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::port {
@@ -24,12 +25,6 @@ constexpr uint32_t kIpv6SourceAt = kIpAt + 8;
 constexpr auto kRandom = static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_RANDOM);
 constexpr uint32_t kBucketCell = 0;  // scratch memory
 constexpr size_t kWordsOfIpv6 = 4;
-
-uint32_t WordOf(const wire::Gid& gid, size_t index) {
-  const uint8_t* const at = gid.bytes.data() + 4 * index;
-  return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 |
-         static_cast<uint32_t>(at[2]) << 8 | at[3];
-}
 
 // Writes the program. Conditional jumps reach 255 instructions only, so they skip at most the
 // unconditional one behind them, whose target is set when it is known.
@@ -114,7 +109,7 @@ void Ipv6Source(Writer& writer, std::span<const wire::Gid> known, std::vector<si
     std::vector<size_t> others;
     for (size_t i = 0; i < kWordsOfIpv6; ++i) {
       writer.Load(kIpv6SourceAt + static_cast<uint32_t>(4 * i));
-      others.push_back(writer.JumpUnless(BPF_JEQ, WordOf(gid, i)));
+      others.push_back(writer.JumpUnless(BPF_JEQ, wire::LoadBe32(gid.bytes.data() + 4 * i)));
     }
     found.push_back(writer.Jump());
     for (const size_t other : others) writer.To(other);
@@ -133,10 +128,10 @@ std::vector<sock_filter> FloodProgram(const FloodFilter& filter) {
   writer.LoadByte(kIpAt);
   writer.Compute(BPF_RSH, 4);
   const size_t ipv6 = writer.JumpUnless(BPF_JEQ, 4);
-  Ipv4Source(writer, filter.known, known);
+  Ipv4Source(writer, filter.known(), known);
   const size_t stranger = writer.Jump();
   writer.To(ipv6);
-  Ipv6Source(writer, filter.known, known);
+  Ipv6Source(writer, filter.known(), known);
   writer.To(stranger);
   writer.Compute(BPF_MUL, filter.multiplier);
   writer.Compute(BPF_RSH, FloodFilter::kBucketShift);

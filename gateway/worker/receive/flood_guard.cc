@@ -120,7 +120,7 @@ FloodFilter FloodGuard::MakeFilter(TimePoint now) const {
 }
 
 bool FloodGuard::Differs(const FloodFilter& wanted) const {
-  if (wanted.known != filter_.known) return true;
+  if (!std::ranges::equal(wanted.known(), filter_.known())) return true;
   for (size_t kind = 0; kind < kFloodKinds; ++kind) {
     if (Differ(wanted.of_known[kind], filter_.of_known[kind])) return true;
     for (size_t bucket = 0; bucket < FloodFilter::kBuckets; ++bucket)

@@ -64,7 +64,7 @@ TEST(FloodFilter_ShareOf, KnownSourcesHaveTheirOwnShares) {
   FloodFilter filter;
   EXPECT_TRUE(filter.empty());
   filter.of_strangers[2].fill(kNothing);
-  filter.known = {V4(7)};
+  filter.Know(V4(7));
   filter.of_known[0] = kNothing;
   EXPECT_FALSE(filter.empty());
   EXPECT_EQ(filter.ShareOf(V4(7), FloodKind::kOther), kAllPass);
@@ -139,8 +139,8 @@ TEST_F(FloodProgramTest, SameAsTheFilter) {
     for (PassShare& share : filter.of_known)
       if (random() % 2 == 0) share = kNothing;
     for (uint32_t i = 1; i <= 20; ++i)
-      if (random() % 2 == 0) filter.known.push_back(V4(i));
-    if (random() % 2 == 0) filter.known.push_back(v6);
+      if (random() % 2 == 0) filter.Know(V4(i));
+    if (random() % 2 == 0) filter.Know(v6);
     Apply(filter);
     for (const auto& datagram : datagrams) {
       for (uint32_t i = 1; i <= 40; ++i)
@@ -157,7 +157,7 @@ TEST_F(FloodProgramTest, LongestProgram_IsTaken) {
   for (uint32_t i = 0; i < FloodFilter::kMostKnown; ++i) {
     wire::Gid known = rocegw::testing::Loopback(false);
     known.bytes[0] = static_cast<uint8_t>(1 + i);
-    filter.known.push_back(known);
+    filter.Know(known);
   }
   Apply(filter);
   Apply(filter);
