@@ -10,6 +10,8 @@ from netlab.job import run
 
 _MIB = 1 << 20
 DONOR_PORT, MOUNT_PORT, COPIED_PORT, PASSING_PORT = 7476, 7477, 7478, 7479
+# An address of no host.
+_NOBODY = "10.77.0.99"
 
 
 class RemoteMemory:
@@ -20,7 +22,7 @@ class RemoteMemory:
         self._small = os.path.join(self._folder, "disk")
         os.makedirs(self._small)
         run(["mount", "-t", "tmpfs", "-o", f"size={2 * _MIB}", "tmpfs", self._small])
-        self.donor = self._donate()
+        self.donor = self._donate(self._right)
         self.plain = self._mount("plain", MOUNT_PORT)
         self.copied = self._mount("copied", COPIED_PORT, "--disk-copy", os.path.join(self._small, "copy"))
 
@@ -28,9 +30,9 @@ class RemoteMemory:
         return start_daemon(self._fleet.lab, ["env", f"ROCEGW_SOCKET={host.attach_socket}", *host.launcher, host.program("rocegw-memory"),
                                               *words], host.directory, title, host.namespace)
 
-    def _donate(self):
-        return self._start(self._right, "donor", "donate", "--size", "26MiB", "--quota", "nobody=0", "--metrics", f"0.0.0.0:{DONOR_PORT}",
-                           "--address", self._right.address4, "--announce", self._fleet.donors_dir(self._right))
+    def _donate(self, host):
+        return self._start(host, "donor", "donate", "--size", "26MiB", "--quota", "nobody=0", "--metrics", f"0.0.0.0:{DONOR_PORT}",
+                           "--address", host.address4, "--announce", self._fleet.donors_dir(host))
 
     def _mount(self, name, port, *options):
         directory = os.path.join(self._folder, name)
@@ -92,10 +94,28 @@ class RemoteMemory:
         self._fleet.kill(self.donor)
 
     def bring_donor_back(self):
-        self.donor = self._donate()
+        self.donor = self._donate(self._right)
+
+    def announce_address_of_nobody(self):
+        """The agent of the right host reports one more donor, whose address is none of its gateway's."""
+        folder = self._fleet.donors_dir(self._right)
+        with open(os.path.join(folder, "donor.donor"), encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(folder, "other.donor"), "w", encoding="utf-8") as file:
+            file.write(text.replace(self._right.address4, _NOBODY))
+
+    def drain(self):
+        """A mount whose data lie at the right host's donor; that one drains once the left host has a donor as well."""
+        self.plain.stop()
+        self.plain = self._mount("plain", MOUNT_PORT, "--donor", self._left.address4)
+        with open(self.plain.path, "wb", buffering=0) as file:
+            file.write(os.urandom(2 * _MIB))
+            os.fsync(file.fileno())
+        self.other_donor = self._donate(self._left)
+        self._fleet.controller.ctl("drain", "donor", f"{self._right.name}/donor")
 
     def end(self):
-        for job in (self.plain, self.copied, self.donor):
+        for job in (self.plain, self.copied, self.donor, self.other_donor):
             job.signal(signal.SIGTERM)
             job.wait(60)
         run(["umount", self._small])

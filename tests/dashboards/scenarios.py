@@ -491,7 +491,7 @@ def steps(fleet, prometheus):
         until_fires("RocegwUnadopted", "RocegwControllerBehind")
 
     def remote_memory():
-        """A donor of remote memory ends, the disk of a disk copy is full"""
+        """A donor of remote memory ends, another one drains, the disk of a disk copy is full"""
         memory = RemoteMemory(fleet)
         until_shows(rising("rocegw_memory_files_written_bytes_total"), rising("rocegw_memory_files_read_bytes_total"),
                     rising("rocegw_memory_files_no_room_total"), rising("rocegw_memory_session_disk_written_bytes_total"),
@@ -517,6 +517,9 @@ def steps(fleet, prometheus):
         until_shows(rising("rocegw_memory_session_disk_read_bytes_total"), doing=lambda: memory.read(memory.copied))
         memory.bring_donor_back()
         until_shows(rising("rocegw_memory_session_restored_bytes_total"))
+        until_shows(rising('rocegw_refused_donors_total{reason="foreign_address"}'), doing=memory.announce_address_of_nobody)
+        memory.drain()
+        until_shows("max(rocegw_memory_draining)", rising("rocegw_memory_session_returned_leases_total"))
         memory.end()
         fleet.end()
 
@@ -525,6 +528,6 @@ def steps(fleet, prometheus):
         prometheus.forget_targets()
         until_fires("RocegwGatewaysAbsent", "RocegwAgentsAbsent", "RocegwControllersAbsent")
 
-    order = (migration, upgrade, channels, remote_memory, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, flooded, starved,
-             stuck_stop, locked_store, killed, store_away, lost_store, forgotten)
+    order = (migration, upgrade, channels, remote_memory, no_way, nobody_there, native, late_receiver, misuse, quotas, denied,
+             rejected, drain, held_up, flooded, starved, stuck_stop, locked_store, killed, store_away, lost_store, forgotten)
     return [(step.__name__, step) for step in order]

@@ -14,26 +14,27 @@ static_assert(int{ROCEGWDV_DISPATCH_HASH} == int{ROCEGW_DISPATCH_HASH} &&
               int{ROCEGWDV_DISPATCH_ROUND_ROBIN} == int{ROCEGW_DISPATCH_ROUND_ROBIN} &&
               int{ROCEGWDV_DISPATCH_DEPTH} == int{ROCEGW_DISPATCH_DEPTH});
 
-}  // namespace
-
 using rocegw::client::IsOurs;
 using rocegw::client::SessionOf;
+
+// Takes what is known of the attributes. Returns an errno value.
+int CheckGroup(const ibv_pd* pd, const rocegwdv_group_init_attr* attr, size_t size,
+               rocegwdv_group_init_attr* known) {
+  if (pd == nullptr || attr == nullptr) return EINVAL;
+  if (!IsOurs(pd->context) || !rocegw::client::TakeKnown(attr, size, known)) return EOPNOTSUPP;
+  if (known->dispatch > ROCEGWDV_DISPATCH_DEPTH) return EINVAL;
+  if (known->srq == nullptr) return 0;
+  if (known->srq->context != pd->context) return EINVAL;
+  return rocegw::client::DaemonKnowsEndpointStates(SessionOf(pd->context)) ? 0 : EOPNOTSUPP;
+}
+
+}  // namespace
 
 ROCEGW_EXPORT rocegwdv_group* rocegwdv_create_group(ibv_pd* pd,
                                                     const rocegwdv_group_init_attr* attr,
                                                     size_t size) {
-  rocegwdv_group_init_attr known;
-  int error = 0;
-  const bool given = pd != nullptr && attr != nullptr;
-  if (given && (!IsOurs(pd->context) || !rocegw::client::TakeKnown(attr, size, &known))) {
-    error = EOPNOTSUPP;
-  } else if (!given || known.dispatch > ROCEGWDV_DISPATCH_DEPTH ||
-             (known.srq != nullptr && known.srq->context != pd->context)) {
-    error = EINVAL;
-  } else if (known.srq != nullptr &&
-             !rocegw::client::DaemonKnowsEndpointStates(SessionOf(pd->context))) {
-    error = EOPNOTSUPP;
-  }
+  rocegwdv_group_init_attr known = {};
+  int error = CheckGroup(pd, attr, size, &known);
   rocegwdv_group* group = nullptr;
   if (error == 0) {
     group = rocegw::client::MakeObject<rocegwdv_group>();

@@ -9,7 +9,7 @@ import sys
 from netlab.job import LabError
 from netlab.lab import Lab
 
-from . import failed_cases, runner
+from . import case_turns, failed_cases, runner
 
 
 def parser_for(description):
@@ -21,6 +21,7 @@ def parser_for(description):
     parser.add_argument("--channels", choices=("enabled", "disabled"), default="enabled",
                         help="channels between gateways")
     parser.add_argument("--binaries", type=os.path.abspath, default=default_binaries(), help="bin folder of the build to test")
+    parser.add_argument("--share", type=int, choices=(0, 1), help="of two command lines that take turns with cases ($ROCEGW_TURN)")
     parser.add_argument("--list", action="store_true", help="print the ids and exit")
     parser.add_argument("--keep", action="store_true", help="keep the run's files")
     parser.add_argument("--verbose", action="store_true", help="print the gateways' logs after a failure")
@@ -53,6 +54,7 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
     if left_is_gateway and os.environ.get("ROCEGW_GPU") == "1":
         offered.add("gpu")
     cases = runner.select([case for case in cases if case.needs in offered], arguments.case, arguments.without)
+    cases = case_turns.of_share(cases, arguments.share)
     if arguments.list:
         print("\n".join(case.id for case in cases))
         return 0
