@@ -3,7 +3,6 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "gateway/base/errno_status.h"
+#include "gateway/disk/scoped_umask.h"
 #include "gateway/process/socket/unix_socket.h"
 
 namespace rocegw::agent {
@@ -48,10 +48,11 @@ Status DonorDesk::Open(const std::string& folder) {
   if (!listener.valid()) return ErrnoStatus(path_);
   // The socket has its mode from the start: the path may be another file afterwards. The owner
   // stays: a service has no right to change it.
-  const mode_t old_mask = umask(kSocketMask);
-  const bool bound = bind(listener.get(), name, sizeof address) == 0;
-  umask(old_mask);
-  if (!bound || listen(listener.get(), kMostConnections) != 0) return ErrnoStatus(path_);
+  const auto bind_with_mode = [&] {
+    const ScopedUmask mask(kSocketMask);
+    return bind(listener.get(), name, sizeof address) == 0;
+  };
+  if (!bind_with_mode() || listen(listener.get(), kMostConnections) != 0) return ErrnoStatus(path_);
   listener_ = std::move(listener);
   watch_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
   return watch_ != 0 ? OkStatus() : Status(ENOMEM, path_ + ": cannot be watched");

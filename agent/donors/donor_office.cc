@@ -43,12 +43,6 @@ DonorOffice::DonorOffice(ControlLoop& loop, const std::string& folder, std::stri
 DonorOffice::~DonorOffice() { *alive_ = false; }
 
 void DonorOffice::Find(const far::DonorQuestion& question, DonorDesk::Answer answer) {
-  struct Keep {
-    std::unique_ptr<fleet::v1::DonorService::Stub> stub;
-  };
-  auto keep = std::make_shared<Keep>();
-  keep->stub = fleet::v1::DonorService::NewStub(channel_());
-  auto* const stub = keep->stub.get();
   fleet::v1::FindHostDonorsRequest request;
   request.set_gateway(gateway_);
   request.set_tenant("tenants/" + question.tenant);
@@ -56,9 +50,9 @@ void DonorOffice::Find(const far::DonorQuestion& question, DonorDesk::Answer ans
   request.set_replicas(question.replicas);
   request.set_donors(question.donors);
   StartUnary<fleet::v1::FindHostDonorsResponse>(
-      loop_, keep, std::move(request), In(kFindDeadline),
-      [stub](auto* context, auto* wanted, auto* response, auto done) {
-        stub->async()->FindHostDonors(context, wanted, response, std::move(done));
+      loop_, fleet::v1::DonorService::NewStub(channel_()), std::move(request), In(kFindDeadline),
+      [](auto& stub, auto* context, auto* wanted, auto* response, auto done) {
+        stub.async()->FindHostDonors(context, wanted, response, std::move(done));
       },
       [alive = alive_, answer = std::move(answer)](
           const grpc::Status& answered, const fleet::v1::FindHostDonorsResponse& response) {

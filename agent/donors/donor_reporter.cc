@@ -94,20 +94,15 @@ void DonorReporter::Look() {
 }
 
 void DonorReporter::Report(const std::map<std::string, far::Announcement>& donors) {
-  struct Keep {
-    std::unique_ptr<fleet::v1::DonorService::Stub> stub;
-  };
-  auto keep = std::make_shared<Keep>();
-  keep->stub = fleet::v1::DonorService::NewStub(channel_());
-  auto* const stub = keep->stub.get();
   asking_ = true;
   report_at_ = ControlLoop::Now() + (donors.empty() ? kReportNone : kReport);
   reported_ = NotableIn(donors);
   ++counters_.reports;
   StartUnary<fleet::v1::ReportDonorsResponse>(
-      loop_, keep, ReportOf(gateway_, donors), In(kDeadline),
-      [stub](auto* context, auto* wanted, auto* response, auto done) {
-        stub->async()->ReportDonors(context, wanted, response, std::move(done));
+      loop_, fleet::v1::DonorService::NewStub(channel_()), ReportOf(gateway_, donors),
+      In(kDeadline),
+      [](auto& stub, auto* context, auto* wanted, auto* response, auto done) {
+        stub.async()->ReportDonors(context, wanted, response, std::move(done));
       },
       [this, alive = alive_, none = donors.empty()](
           const grpc::Status& answered, const fleet::v1::ReportDonorsResponse& response) {

@@ -41,4 +41,18 @@ void StartUnary(ControlLoop& loop, std::shared_ptr<Keep> keep, Request request,
         });
 }
 
+// The same for a call that alone uses the stub, and with it the channel: start(stub, context,
+// request, response, callback).
+template <typename Response, typename Stub, typename Request, typename Start, typename Done>
+void StartUnary(ControlLoop& loop, std::unique_ptr<Stub> stub, Request request,
+                std::chrono::system_clock::time_point deadline, const Start& start, Done done) {
+  const std::shared_ptr<Stub> keep = std::move(stub);
+  StartUnary<Response>(
+      loop, keep, std::move(request), deadline,
+      [&](auto* context, auto* wanted, auto* response, auto callback) {
+        start(*keep, context, wanted, response, std::move(callback));
+      },
+      std::move(done));
+}
+
 }  // namespace rocegw::agent

@@ -61,18 +61,12 @@ void FleetKeyFile::AskAfter(Duration pause) {
 }
 
 void FleetKeyFile::Ask() {
-  struct Keep {
-    std::unique_ptr<fleet::v1::NodeService::Stub> stub;
-  };
-  auto keep = std::make_shared<Keep>();
-  keep->stub = fleet::v1::NodeService::NewStub(channel_());
-  auto* const stub = keep->stub.get();
   fleet::v1::GetFleetKeysRequest request;
   request.set_gateway(gateway_);
   StartUnary<fleet::v1::GetFleetKeysResponse>(
-      loop_, keep, std::move(request), In(kDeadline),
-      [stub](auto* context, auto* wanted, auto* response, auto done) {
-        stub->async()->GetFleetKeys(context, wanted, response, std::move(done));
+      loop_, fleet::v1::NodeService::NewStub(channel_()), std::move(request), In(kDeadline),
+      [](auto& stub, auto* context, auto* wanted, auto* response, auto done) {
+        stub.async()->GetFleetKeys(context, wanted, response, std::move(done));
       },
       [this, alive = alive_](const grpc::Status& answered,
                              const fleet::v1::GetFleetKeysResponse& answer) {

@@ -6,7 +6,6 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include "controlplane/server/front/connection_guard.h"
 #include "controlplane/server/front/member_notice.h"
 #include "controlplane/server/keepalive.h"
+#include "gateway/disk/scoped_umask.h"
 #include "gateway/process/socket/unix_socket.h"
 
 namespace rocegw::server {
@@ -78,9 +78,10 @@ Status ApiListener::Start() {
   for (grpc::Service* const service : services_.services()) builder.RegisterService(service);
   Bound(builder);
   // Only this user may open the socket from the start.
-  const mode_t old_mask = umask(0177);
-  server_ = builder.BuildAndStart();
-  umask(old_mask);
+  {
+    const ScopedUmask mask(0177);
+    server_ = builder.BuildAndStart();
+  }
   if (server_ == nullptr) {
     front_.reset();
     return {EIO, "admin socket " + socket + ": gRPC could not start there"};

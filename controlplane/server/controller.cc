@@ -2,7 +2,6 @@
 #include "controlplane/server/controller.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,6 +28,7 @@
 #include "controlplane/upgrades/upgrade_driver.h"
 #include "gateway/base/timing/heartbeat.h"
 #include "gateway/disk/durable_file.h"
+#include "gateway/disk/scoped_umask.h"
 #include "gateway/process/http/metrics_server.h"
 #include "gateway/process/lifecycle.h"
 #include "gateway/process/readiness.h"
@@ -95,9 +95,8 @@ Status Controller::Parts::OpenStore() {
     store::SqliteFileOptions options;
     options.path = config.state_dir + "/fleet.db";
     // The umask protects the file: it contains token hashes and role bindings.
-    const mode_t old_mask = umask(0077);
+    const ScopedUmask mask(0077);
     opened = store::OpenSqliteStore(options);
-    umask(old_mask);
   }
   if (!opened.ok()) return opened.status();
   store = std::make_unique<MeasuredStore>(std::move(*opened));

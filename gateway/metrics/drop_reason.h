@@ -9,7 +9,7 @@ namespace rocegw::metrics {
 
 enum class DropReason : uint8_t {
   kNone = 0,
-#define ROCEGW_DROP(name, side, help) k_##name,
+#define ROCEGW_DROP(name, side, sender, page, help) k_##name,
 #include "gateway/metrics/drop_reasons.def"
 #undef ROCEGW_DROP
   kCount,
@@ -21,9 +21,10 @@ inline constexpr size_t kDropReasonCount = static_cast<size_t>(DropReason::kCoun
 const char* DropReasonName(DropReason reason);
 // Returns the side at fault: "peer" or "local"; "" for kNone.
 const char* DropReasonSide(DropReason reason);
-// Returns the reason under which the metrics page counts packets of that reason. The page is
-// readable by all, so reasons that would tell a sender how far a guess of addresses, numbers or
-// epochs has come are combined.
+// Returns true if no connection was found that the packet belongs to: anybody could have sent it.
+// False for kNone. `reason` is below kCount.
+bool FromAnybody(DropReason reason);
+// Returns the reason under which the metrics page counts packets of that reason.
 DropReason DropReasonOnPage(DropReason reason);
 // Returns one line for display.
 const char* DropReasonHelp(DropReason reason);

@@ -7,15 +7,20 @@
 namespace rocegw::metrics {
 namespace {
 
+enum class Sender { connection, anybody };
+
 struct DropInfo {
   const char* name;
   const char* side;
+  bool from_anybody;
+  DropReason page;
   const char* help;
 };
 
 constexpr DropInfo kDrops[] = {
-    {"none", "", "the packet was used"},
-#define ROCEGW_DROP(name, side, help) {#name, #side, help},
+    {"none", "", false, DropReason::kNone, "the packet was used"},
+#define ROCEGW_DROP(name, side, sender, page, help) \
+  {#name, #side, Sender::sender == Sender::anybody, DropReason::k_##page, help},
 #include "gateway/metrics/drop_reasons.def"
 #undef ROCEGW_DROP
 };
@@ -37,37 +42,10 @@ const char* DropReasonSide(DropReason reason) {
   return reason < DropReason::kCount ? kDrops[static_cast<size_t>(reason)].side : "";
 }
 
+bool FromAnybody(DropReason reason) { return kDrops[static_cast<size_t>(reason)].from_anybody; }
+
 DropReason DropReasonOnPage(DropReason reason) {
-  switch (reason) {
-    case DropReason::k_unknown_qpn:
-    case DropReason::k_wrong_service:
-    case DropReason::k_wrong_address:
-    case DropReason::k_peer_not_allowed:
-    case DropReason::k_wrong_qkey:
-    case DropReason::k_qp_state:
-    case DropReason::k_sequence_gap:
-    case DropReason::k_duplicate_request:
-    case DropReason::k_duplicate_invalid:
-    case DropReason::k_stale_response:
-    case DropReason::k_response_gap:
-    case DropReason::k_unknown_channel:
-    case DropReason::k_channel_epoch:
-    case DropReason::k_channel_state:
-    case DropReason::k_channel_window:
-    case DropReason::k_channel_duplicate:
-    case DropReason::k_endpoint_not_ready:
-    case DropReason::k_wrong_tenant:
-    case DropReason::k_channel_no_tag:
-    case DropReason::k_channel_replayed:
-    case DropReason::k_channel_no_seal:
-    case DropReason::k_channel_key:
-    case DropReason::k_channel_old:
-      return DropReason::k_unexpected;
-    case DropReason::k_cm_state:
-      return DropReason::k_cm_unmatched;
-    default:
-      return reason;
-  }
+  return reason < DropReason::kCount ? kDrops[static_cast<size_t>(reason)].page : reason;
 }
 
 const char* DropReasonHelp(DropReason reason) {

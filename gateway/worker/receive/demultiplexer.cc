@@ -12,36 +12,7 @@
 namespace rocegw::worker {
 
 using metrics::DropReason;
-
-namespace {
-
-// Returns true for a datagram that anybody could have sent: no connection was found that it belongs
-// to.
-bool IsStray(DropReason reason) {
-  switch (reason) {
-    case DropReason::kNone:
-    case DropReason::k_sequence_gap:
-    case DropReason::k_duplicate_request:
-    case DropReason::k_duplicate_invalid:
-    case DropReason::k_stale_response:
-    case DropReason::k_response_gap:
-    case DropReason::k_rnr_wait:
-    case DropReason::k_invalid_request:
-    case DropReason::k_access_error:
-    case DropReason::k_operation_error:
-    case DropReason::k_malformed_response:
-    case DropReason::k_ud_no_receive:
-    case DropReason::k_ud_too_long:
-    case DropReason::k_write_pending:
-    case DropReason::k_handoff_full:
-    case DropReason::k_no_buffer:
-      return false;
-    default:
-      return true;
-  }
-}
-
-}  // namespace
+using metrics::FromAnybody;
 
 void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
   wire::RxPacket packet;
@@ -56,7 +27,8 @@ void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram
   }
   if (reason != DropReason::kNone) {
     uses_.counters.Drop(reason);
-    if (IsStray(reason)) uses_.flood.OnStray(datagram.meta.source, port::KindOf(datagram.bytes));
+    if (FromAnybody(reason))
+      uses_.flood.OnStray(datagram.meta.source, port::KindOf(datagram.bytes));
   }
 }
 
@@ -100,7 +72,8 @@ DropReason Demultiplexer::ToQueuePair(uint32_t device, const wire::RxPacket& pac
   const DropReason reason = slot->qp->OnPacket(uses_.outbox, packet, now);
   uses_.activity.AfterEvent(*slot, handle);
   // Anybody can send datagrams to a UD queue pair.
-  if (uses_.flood.watching() && packet.traits->service != wire::Service::kUd && !IsStray(reason))
+  if (uses_.flood.watching() && packet.traits->service != wire::Service::kUd &&
+      !FromAnybody(reason))
     uses_.flood.OnPeer(packet.meta.source, now);
   return reason;
 }
@@ -185,7 +158,7 @@ DropReason Demultiplexer::ToChannelEach(uint32_t device, const wire::RxPacket& p
     const DropReason reason = ToChannel(device, alone, now);
     if (reason == DropReason::kNone) continue;
     uses_.counters.Drop(reason);
-    if (IsStray(reason)) uses_.flood.OnStray(packet.meta.source, port::FloodKind::kOther);
+    if (FromAnybody(reason)) uses_.flood.OnStray(packet.meta.source, port::FloodKind::kOther);
   }
   return DropReason::kNone;
 }
@@ -237,7 +210,7 @@ DropReason Demultiplexer::Deliver(const channel::Delivery& delivery, TimePoint n
       slot->qp->OnFrame(uses_.outbox, uses_.bindings.CarrierFor(qp, by), frame, delivery.payload,
                         slot->session->backlogged, now);
   uses_.activity.AfterEvent(*slot, handle);
-  if (uses_.flood.watching() && !IsStray(reason)) uses_.flood.OnPeer(by.peer(), now);
+  if (uses_.flood.watching() && !FromAnybody(reason)) uses_.flood.OnPeer(by.peer(), now);
   return reason;
 }
 

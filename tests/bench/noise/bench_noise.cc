@@ -24,8 +24,8 @@ struct Figures {
   double p99 = 0;
 };
 
-Figures Run(const NoiseKind* kind, double slowdown) {
-  Lab lab(slowdown);
+Figures Run(const NoiseKind* kind, double slowdown, bool channels) {
+  Lab lab(slowdown, channels);
   Victim victim(lab);
   const std::unique_ptr<Noise> noise = kind == nullptr ? nullptr : kind->make(lab);
   int64_t from = 0;
@@ -54,9 +54,9 @@ int Main(int argc, char** argv) {
   for (int round = 0; round < arguments.rounds; ++round) {
     for (size_t i = 0; i < count; ++i) {
       // In turns: the machine is not the same from one minute to the next.
-      const Figures fair = Run(&kTwin, 1);
-      const Figures with = Run(&kNoises[i], 1);
-      const Figures half = Run(nullptr, 2);
+      const Figures fair = Run(&kTwin, 1, kNoises[i].channels);
+      const Figures with = Run(&kNoises[i], 1, kNoises[i].channels);
+      const Figures half = Run(nullptr, 2, kNoises[i].channels);
       alone_rate.push_back(2 * half.rate);
       half_p99.push_back(half.p99);
       share[i].push_back(with.rate / fair.rate);

@@ -14,8 +14,9 @@ constexpr int kPeerTurns = 64;
 
 }  // namespace
 
-Lab::Lab(double slowdown) : slowdown_(slowdown) {
+Lab::Lab(double slowdown, bool channels) : slowdown_(slowdown) {
   GatewayPairOptions options;
+  options.channels = channels;
   options.reach = Reach::kDirect;
   options.memory_bytes = 16 << 20;
   options.congestion.window_bytes = 256 << 10;

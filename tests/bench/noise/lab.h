@@ -29,8 +29,8 @@ struct Pair {
 class Lab {
  public:
   // `slowdown`: factor for the time of each iteration, as if the worker had only that part of a
-  // core.
-  explicit Lab(double slowdown);
+  // core. `channels`: the queue pairs share channels.
+  Lab(double slowdown, bool channels);
 
   GatewayPair& gateways() { return *gateways_; }
   Pair Connect(uint32_t session, uint32_t sq_entries, uint8_t min_rnr_timer = 1);
@@ -98,6 +98,7 @@ struct NoiseKind {
   const char* what;
   bool gated;
   std::unique_ptr<Noise> (*make)(Lab& lab);
+  bool channels = false;  // of the victim as well
 };
 // No noise: measures the fair share.
 extern const NoiseKind kTwin;

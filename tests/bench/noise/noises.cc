@@ -179,6 +179,10 @@ const std::vector<NoiseKind> kNoises = {
     {"control_storm", "queue pairs made and destroyed all the time", true, Make<ControlStorm>},
     {"inbound_writes", "peers' WRITEs of 64 bytes to here, 32 queue pairs", false,
      MakeFlood<kPeer, 32, 64, 64, ROCEGW_WR_RDMA_WRITE>},
+    {"inbound_frames", "the same over the victim's channel", false,
+     MakeFlood<kPeer, 32, 64, 64, ROCEGW_WR_RDMA_WRITE>, true},
+    {"inbound_blocks", "peers' WRITEs of 64 KiB to here over the victim's channel, 32 queue pairs",
+     false, MakeFlood<kPeer, 32, 8, 64 << 10, ROCEGW_WR_RDMA_WRITE>, true},
 };
 
 }  // namespace rocegw::testing

@@ -24,8 +24,8 @@ SLACK_THREADS = {"gateway": 0, "controller": 4}
 
 @dataclass
 class Trial:
-    """Medians over rounds. share, p99, set_up: of the victim, divided by those of beside_polite; None where they were not
-    measured."""
+    """Medians over the rounds, of which there are `rounds`. share, p99, set_up: of the victim, divided by those of
+    beside_polite; None where they were not measured."""
 
     attack: str
     share: float | None = None
@@ -38,6 +38,7 @@ class Trial:
     livez_failures: int = 0
     problems: list = field(default_factory=list)
     tries: int = 1
+    rounds: int = 0
 
     @property
     def verdict(self):
@@ -153,29 +154,39 @@ def _attack_once(scene, attack, seconds, trial):
     return figures
 
 
+def _judge(trial, polite, attacked):
+    """What the figures miss, by medians over the rounds."""
+    medians = [[statistics.median(column) for column in zip(*figures)] for figures in (polite, attacked)]
+    trial.share, trial.p99, trial.set_up = (there / here for here, there in zip(*medians))
+    if trial.share < LEAST_SHARE:
+        yield f"share {trial.share:.2f}"
+    if trial.p99 > MOST_P99:
+        yield f"p99 {trial.p99:.1f}x"
+    if trial.set_up > MOST_SET_UP:
+        yield f"set-up {trial.set_up:.1f}x"
+
+
 def run(scene, attack, rounds, seconds, short):
-    """Tries the attack. A short trial has one round and judges safety only; a long one alternates with polite rounds."""
+    """Tries the attack. A short trial has one round and judges safety only; a long one alternates with polite rounds. Where
+    only its figures miss, more rounds are added once, and all are judged: another program of the machine may have been it."""
     trial = Trial(attack.name)
     seconds = max(seconds, attack.least_s)
-    polite, attacked = [], []
-    for _ in range(1 if short else rounds):
-        if not short:
-            scene.begin(attack)
-            polite.append(beside_polite(scene, attack, seconds))
-        figures = _attack_once(scene, attack, seconds, trial)
-        if trial.problems:
-            scene.restart_target(attack)
-        if figures is None:
+    polite, attacked, missed = [], [], []
+    for more in (1,) if short else (rounds, rounds + 2):
+        for _ in range(more):
+            if not short:
+                scene.begin(attack)
+                polite.append(beside_polite(scene, attack, seconds))
+            figures = _attack_once(scene, attack, seconds, trial)
+            if trial.problems:
+                scene.restart_target(attack)
+            if figures is None:
+                trial.problems = list(dict.fromkeys(trial.problems))
+                return trial
+            attacked.append(figures)
+        missed = [] if short else list(_judge(trial, polite, attacked))
+        if trial.problems or not missed:
             break
-        attacked.append(figures)
-    if not short and len(attacked) == rounds:
-        medians = [[statistics.median(column) for column in zip(*figures)] for figures in (polite, attacked)]
-        trial.share, trial.p99, trial.set_up = (there / here for here, there in zip(*medians))
-        if trial.share < LEAST_SHARE:
-            trial.problems.append(f"share {trial.share:.2f}")
-        if trial.p99 > MOST_P99:
-            trial.problems.append(f"p99 {trial.p99:.1f}x")
-        if trial.set_up > MOST_SET_UP:
-            trial.problems.append(f"set-up {trial.set_up:.1f}x")
-    trial.problems = list(dict.fromkeys(trial.problems))
+    trial.rounds = len(attacked)
+    trial.problems = list(dict.fromkeys(trial.problems + missed))
     return trial
