@@ -34,7 +34,7 @@ void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
   const uint64_t key_secret = random_.Next();
   const uint64_t peer_secret = random_.Next();
   table_.Use(options.numbers, key_secret, peer_secret);
-  limits_.SetBounds({.half_open = options.half_open_limit, .idle = options.idle_limit});
+  limits_.Use({.half_open = options.half_open_limit, .idle = options.idle_limit}, options.secret);
   const uint64_t cookie_low = random_.Next();
   const uint64_t cookie_high = random_.Next();
   answers_.Use(options.acceptor, options.reset_rate, OpenCookies({cookie_low, cookie_high}));
@@ -560,7 +560,7 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
     const bool asked = answers_.SendRetry(device, packet, control, now);
     return asked ? DropReason::kNone : DropReason::k_channel_refused;
   }
-  if (channel == nullptr && limits_.TakesNew(key.peer, control.tagged)) {
+  if (channel == nullptr && limits_.TakesNew(key.peer, control.tagged, now)) {
     const size_t reserve = ReserveAgainst(key.peer, control.tagged);
     MakeRoom(reserve, now);
     Security security = control.tagged ? Security::kTagged : Security::kNone;

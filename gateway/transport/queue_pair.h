@@ -71,9 +71,11 @@ class alignas(64) QueuePair {
   virtual bool OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame);
   // Handles its turn in the channel's wait queue: it may send now.
   virtual void OnTurn(const flow::Carrier&) { qp_.wait_entry.waiting = false; }
-  // Handles the loss of a channel. If the peer cannot have received anything by it, the queue pair
-  // goes on as plain RoCEv2; otherwise its requests in flight are lost. `opened`: frames may have
-  // left by it.
+  // Returns true if requests or answers of the queue pair use the channel.
+  virtual bool Uses(const flow::Carrier&) const { return false; }
+  // Handles the loss of a channel that it uses. If the peer cannot have received anything by it,
+  // the queue pair goes on as plain RoCEv2; otherwise its requests in flight are lost. `opened`:
+  // frames may have left by it.
   virtual void OnCarrierLost(Outbox&, const flow::Carrier&, bool /*opened*/, wire::ChannelReason,
                              TimePoint) {}
   // Handles the report that every ticket up to this one is done.

@@ -156,6 +156,9 @@ class RcQueuePair final : public QueuePair {
   }
 
   void OnTurn(const flow::Carrier& carrier) override { qp_.WaitEntryAt(carrier).waiting = false; }
+  bool Uses(const flow::Carrier& carrier) const override {
+    return qp_.carrier == &carrier || qp_.IsBeside(carrier) || message_responder_.LeavesBy(carrier);
+  }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool opened,
                      wire::ChannelReason why, TimePoint now) override {
     const bool mine = qp_.carrier == &carrier;

@@ -10,7 +10,19 @@ namespace {
 // Grace time of a stranger's channel that no queue pair here uses, before it may be closed for
 // others.
 constexpr Duration kIdleGrace = Seconds(5);
+// New channels that an address may open on a worker, each second and at once: more than a peer with
+// the most workers and paths has after a restart.
+constexpr uint32_t kOpeningRate = 128;
+constexpr uint32_t kOpeningBurst = 2048;
 }  // namespace
+
+OpeningLimits::OpeningLimits(const ChannelTable& table)
+    : table_(table), openings_({}, kOpeningRate, kOpeningBurst) {}
+
+void OpeningLimits::Use(const Bounds& bounds, const SecretKey& secret) {
+  bounds_ = bounds;
+  openings_ = SourceLimits(secret, kOpeningRate, kOpeningBurst);
+}
 
 void OpeningLimits::SetMember(const wire::Gid& peer, bool member) {
   if (member)
@@ -34,8 +46,9 @@ bool OpeningLimits::DemandsCookie(const wire::Gid& peer) {
   return all >= table_.number_count() / 4;
 }
 
-bool OpeningLimits::TakesNew(const wire::Gid& peer, bool authentic) {
-  return authentic || members_.contains(peer) || IdleOf(peer) < bounds_.idle;
+bool OpeningLimits::TakesNew(const wire::Gid& peer, bool authentic, TimePoint now) {
+  const bool has_share = authentic || members_.contains(peer) || IdleOf(peer) < bounds_.idle;
+  return has_share && openings_.Take(peer.bytes, now);
 }
 
 void OpeningLimits::AddHalfOpen(Channel& channel) {

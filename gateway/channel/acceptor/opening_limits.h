@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds for channels that peers open: half-open ones, and those of strangers (not members of the
-// fleet) that no queue pair here uses. Belongs to its ChannelSet.
+// Bounds for channels that peers open: half-open ones, those of strangers (not members of the
+// fleet) that no queue pair here uses, and openings per second of any address. Belongs to its
+// ChannelSet.
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <set>
 
 #include "gateway/base/containers/growing_ring.h"
+#include "gateway/base/source_limits.h"
 #include "gateway/base/time.h"
 #include "gateway/channel/channel_table.h"
 #include "gateway/wire/gid.h"
@@ -22,8 +24,9 @@ class OpeningLimits {
     uint32_t idle = 64;        // confirmed channels per stranger that no queue pair here uses
   };
 
-  explicit OpeningLimits(const ChannelTable& table) : table_(table) {}
-  void SetBounds(const Bounds& bounds) { bounds_ = bounds; }
+  explicit OpeningLimits(const ChannelTable& table);
+  // secret: key of the limits by address.
+  void Use(const Bounds& bounds, const SecretKey& secret);
 
   void SetMember(const wire::Gid& peer, bool member);
   bool IsMember(const wire::Gid& peer) const { return members_.contains(peer); }
@@ -35,8 +38,8 @@ class OpeningLimits {
   // address and together, and end soon. Whoever opens a channel beyond the bounds must first repeat
   // a cookie that was sent to its address.
   bool DemandsCookie(const wire::Gid& peer);
-  // Returns true if the peer may have another channel. `authentic`: it has a key of the fleet.
-  bool TakesNew(const wire::Gid& peer, bool authentic);
+  // Returns true if the peer may have another channel now. `authentic`: it has a key of the fleet.
+  bool TakesNew(const wire::Gid& peer, bool authentic, TimePoint now);
 
   // Counts a half-open channel, and ends its counting.
   void AddHalfOpen(Channel& channel);
@@ -64,6 +67,9 @@ class OpeningLimits {
   uint32_t PlaceOf(const wire::Gid& peer) const;
 
   const ChannelTable& table_;
+  // The end of each channel costs a look at all queue pairs of the worker, so no peer, whoever it
+  // is, may open and end channels as fast as it can send.
+  SourceLimits openings_;
   Bounds bounds_;
   std::set<wire::Gid> members_;
   // Half-open channels, oldest first. Entries may be stale: closed, confirmed, or another channel

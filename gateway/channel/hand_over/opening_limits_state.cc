@@ -16,8 +16,8 @@ constexpr uint32_t kMostOpened = 1u << 20;
 }  // namespace
 
 void OpeningLimits::HandOver(StateStream& state) {
-  auto& [table, bounds, members, half_open, idle, half_open_of, idle_of] = *this;
-  (void)bounds, (void)members, (void)half_open_of, (void)idle_of;
+  auto& [table, openings, bounds, members, half_open, idle, half_open_of, idle_of] = *this;
+  (void)openings, (void)bounds, (void)members, (void)half_open_of, (void)idle_of;
   state.Ring(half_open, kMostOpened, [&](Opened& opened) {
     auto& [slot, epoch] = opened;
     state(slot, epoch);

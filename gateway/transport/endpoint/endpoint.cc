@@ -66,6 +66,7 @@ class Endpoint final : public EndpointQueuePair {
     return channels_.OnArrived(carrier, frame.length);
   }
   void OnTurn(const flow::Carrier& carrier) override { channels_.OnTurn(carrier); }
+  bool Uses(const flow::Carrier&) const override { return true; }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool, wire::ChannelReason,
                      TimePoint) override {
     initiator_.OnCarrierLost(qp_, outbox, carrier);

@@ -34,13 +34,13 @@ void MessageResponder::QueueAckAlone(QpContext& qp, Outbox& outbox, uint32_t num
 }
 
 // Sets the channel that answers leave by. If the peer sends requests on several channels, answers
-// use all of these.
+// use all of these, up to a bound that no gateway reaches; beyond it they keep the one before.
 void MessageResponder::LeaveBy(QpContext& qp, flow::Carrier& carrier) {
   if (carrier_ != nullptr) {
     for (flow::Carrier* const used : {carrier_, &carrier}) {
-      if (used == qp.carrier || qp.IsBeside(*used)) continue;
+      if (used == qp.carrier) continue;
       if (qp.multipath == nullptr) qp.multipath = std::make_unique<Multipath>();
-      qp.multipath->Add(*used);
+      if (!qp.multipath->AddForAnswers(*used)) return;
     }
     carrier_->Release();
   }

@@ -163,7 +163,7 @@ void MessageRequester::OpenPaths(QpContext& qp, Outbox& outbox) {
     flow::Carrier* const beside = outbox.Beside(qp, *qp.carrier, paths);
     if (beside == nullptr) return;
     if (qp.multipath == nullptr) qp.multipath = std::make_unique<Multipath>();
-    if (!qp.IsBeside(*beside)) qp.multipath->Add(*beside);
+    qp.multipath->AddForRequests(*beside);
   }
 }
 

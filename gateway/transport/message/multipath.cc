@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/transport/message/multipath.h"
 
-#include "gateway/wire/channel_header.h"
-
 namespace rocegw::transport {
 
 std::vector<Qpn> Multipath::Numbers() const {
   std::vector<Qpn> numbers;
   for (size_t i = 0; i < channels_.size(); ++i) numbers.push_back(channels_.At(i).number());
   return numbers;
+}
+
+void Multipath::AddForRequests(flow::Carrier& carrier) {
+  if (ForRequests(carrier)) return;
+  for (uint32_t use = 0; use < kRequests; ++use) channels_.Use(carrier);
+}
+
+bool Multipath::AddForAnswers(flow::Carrier& carrier) {
+  if ((channels_.UsesOf(carrier) & kAnswers) != 0) return true;
+  if (!Has(carrier) && channels_.size() >= wire::kMostPaths) return false;
+  channels_.Use(carrier);
+  return true;
 }
 
 flow::Carrier* Multipath::Choose(const flow::WindowWaiter& waiter, flow::Carrier& own,

@@ -9,14 +9,21 @@
 #include <vector>
 
 #include "gateway/transport/message/peer_channels.h"
+#include "gateway/wire/channel_header.h"
 
 namespace rocegw::transport {
 
 class Multipath {
  public:
   bool Has(const flow::Carrier& carrier) const { return channels_.Has(carrier); }
-  // Adds a path, until it is dropped.
-  void Add(flow::Carrier& carrier) { channels_.Use(carrier); }
+  // Add a path, until it is dropped. Requests have as many as a gateway has paths. Answers take
+  // those that the peer has chosen, up to the same number: false if they have no place left.
+  void AddForRequests(flow::Carrier& carrier);
+  bool AddForAnswers(flow::Carrier& carrier);
+  // Returns true if requests use the path, so that the pool has a reference to its channel.
+  bool ForRequests(const flow::Carrier& carrier) const {
+    return (channels_.UsesOf(carrier) & kRequests) != 0;
+  }
   void Drop(const flow::Carrier& carrier) { channels_.Drop(carrier); }
   size_t size() const { return channels_.size(); }
   const flow::Carrier& At(size_t index) const { return channels_.At(index); }
@@ -37,6 +44,9 @@ class Multipath {
   // Bytes that leave by one path before the next is tried; equal to the quantum of a channel's wait
   // queue.
   static constexpr int32_t kQuantum = 16 * 1024;
+  // Numbers of uses of an entry, which is handed over with them: one for answers, two for requests.
+  static constexpr uint32_t kAnswers = 1;
+  static constexpr uint32_t kRequests = 2;
 
   PeerChannels channels_;
   size_t path_ = 0;  // 0 is the queue pair's own

@@ -72,7 +72,7 @@ flow::Carrier* ChannelBindings::BeginUse(transport::QpContext& qp, channel::Chan
   flow::Carrier& carrier = CarrierFor(qp, *channel);
   if (qp.config.type == verbs::QpType::kEndpoint) {
     references_.BeginForEndpoints(pool, channel->slot());
-  } else if (!qp.IsBeside(carrier)) {
+  } else if (qp.multipath == nullptr || !qp.multipath->ForRequests(carrier)) {
     references_.Begin(pool, channel->slot());
   }
   return &carrier;
@@ -94,11 +94,13 @@ const flow::Carrier& ChannelBindings::SeenBy(SessionId id, const channel::Channe
 ChannelBindings::Slots ChannelBindings::SlotsOf(const transport::QpContext& qp) const {
   Slots slots;
   const auto add = [&](const flow::Carrier& carrier) {
-    slots.slots[slots.count++] = uses_.channels.SlotOf(carrier.number());
+    if (slots.count < slots.slots.size())
+      slots.slots[slots.count++] = uses_.channels.SlotOf(carrier.number());
   };
   if (qp.carrier != nullptr) add(*qp.carrier);
-  for (size_t i = 0; qp.multipath != nullptr && i < qp.multipath->size(); ++i)
-    add(qp.multipath->At(i));
+  for (size_t i = 0; qp.multipath != nullptr && i < qp.multipath->size(); ++i) {
+    if (qp.multipath->ForRequests(qp.multipath->At(i))) add(qp.multipath->At(i));
+  }
   return slots;
 }
 

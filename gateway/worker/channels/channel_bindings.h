@@ -30,7 +30,7 @@ class ChannelBindings {
   };
   explicit ChannelBindings(const Uses& uses) : uses_(uses) {}
 
-  // Slots of a queue pair's own channel and of one for each further path.
+  // Slots of a queue pair's own channel and of one for each further path of its requests.
   struct Slots {
     std::array<uint32_t, wire::kMostPaths> slots{};
     size_t count = 0;

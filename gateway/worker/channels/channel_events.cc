@@ -33,10 +33,11 @@ void ChannelEvents::OnChannelGone(const flow::Carrier& carrier, bool opened,
   for (QpSlot& slot : uses_.qps.slots()) {
     if (slot.session == nullptr) continue;
     const flow::Carrier* const staged = StagedFrames::On(*slot.session, carrier);
+    const flow::Carrier& used = staged != nullptr ? *staged : carrier;
+    if (!slot.qp->Uses(used)) continue;
     const transport::QpContext& qp = slot.qp->context();
     const ChannelBindings::Slots before = uses_.bindings.SlotsOf(qp);
-    slot.qp->OnCarrierLost(uses_.outbox, staged != nullptr ? *staged : carrier, opened, why,
-                           uses_.round.now);
+    slot.qp->OnCarrierLost(uses_.outbox, used, opened, why, uses_.round.now);
     uses_.bindings.EndUnused(slot, before);
     // A queue pair that falls back to plain RoCEv2 has something to send.
     if (qp.declined != wire::ChannelReason::kNone) uses_.activity.MakeRunnable(slot, qp.handle);

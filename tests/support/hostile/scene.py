@@ -5,7 +5,7 @@ have the egress guard."""
 import fcntl
 import os
 
-from netlab.daemon import start_daemon
+from netlab.daemon import start_daemon, start_gateway_daemon
 from netlab.fleet import Controller
 from netlab.footprint import Footprint, GrowthPoller, LivenessPoller
 from netlab.fuse_connections import end_file_systems
@@ -73,7 +73,8 @@ class Scene:
             fcntl.fcntl(self._log, fcntl.F_SETPIPE_SZ, 4096)
             redirection = f" 2>{path}"
         command = f"ulimit -n {_DESCRIPTORS}; exec {host.binaries}/rocegwd --config {host.config}{redirection}"
-        host.daemon = start_daemon(self.lab, ["sh", "-c", command], host.directory, f"rocegwd of {host.name}", host.namespace)
+        host.daemon = start_gateway_daemon(self.lab, ["sh", "-c", command], host.directory, f"rocegwd of {host.name}",
+                                           host.namespace)
         # What a gateway keeps once it has had programs of both pools is no leak.
         if host is self.left and self.right.daemon is not None and self.right.daemon.running:
             self._warm_up()

@@ -26,3 +26,15 @@ def start_daemon(lab, command, directory, title, namespace, timeout=60):
             if not job.running:
                 break
     raise LabError(f"{title} is not ready (status {job.returncode}):\n{job.output}")
+
+
+def start_gateway_daemon(lab, command, directory, title, namespace, timeout=60):
+    """The same for rocegwd, with a processor share ten times that of other sessions, as CPUWeight of its service has it: else
+    the scheduler lets a runnable worker wait for most of a second beside busy programs (docs/develop/threading.md)."""
+    job = start_daemon(lab, command, directory, title, namespace, timeout)
+    try:
+        with open(f"/proc/{job.pid}/autogroup", "w", encoding="ascii") as file:
+            file.write("-10")
+    except OSError:
+        pass  # a kernel without autogroups divides time among threads
+    return job

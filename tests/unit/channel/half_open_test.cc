@@ -3,6 +3,7 @@
 // them, and they must not use up others' resources.
 #include <gtest/gtest.h>
 
+#include "gateway/channel/acceptor/opening_limits.h"
 #include "tests/support/channel/channel_pair.h"
 
 namespace rocegw::testing::half_open {
@@ -388,6 +389,22 @@ TEST_F(HalfOpenTest, Refusals_NoMoreThanTheirRate) {
   for (uint32_t i = 0; i < 1000; ++i)
     EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900 + i, i), DropReason::k_channel_refused);
   EXPECT_EQ(pair.b().sent.size(), 64u);
+}
+
+// The end of each channel costs its worker a look at all queue pairs.
+TEST(OpeningLimits, PeerThatOpensAgainAndAgain_HasItsRate) {
+  channel::ChannelTable table;
+  channel::OpeningLimits limits(table);
+  const wire::Gid peer = ChannelPair::GidOf(7);
+  const auto taken = [&](TimePoint now) {
+    int count = 0;
+    for (int i = 0; i < 5000; ++i) count += limits.TakesNew(peer, /*authentic=*/true, now);
+    return count;
+  };
+  const TimePoint begin = TimePoint() + Seconds(100);
+  EXPECT_EQ(taken(begin), 2048);
+  EXPECT_EQ(taken(begin + Seconds(1)), 128);
+  EXPECT_TRUE(limits.TakesNew(ChannelPair::GidOf(8), true, begin + Seconds(1)));
 }
 
 }  // namespace

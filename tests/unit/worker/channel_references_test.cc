@@ -105,17 +105,17 @@ class ChannelReferencesTest : public ::testing::Test {
     return gateways_->Call(0, 0, {0, query}).qps.at(0);
   }
   bool OnChannel(const RingEnd& end) { return Snapshot(end).on_channel; }
-  // Writes a message and expects it to complete, by any path.
-  void Write(RingEnd& from) {
+  // Writes a message and expects it to complete, by any path. side: of the sender.
+  void Write(RingEnd& from, int side = 0) {
     rocegw_send_wqe wqe{};
     wqe.opcode = ROCEGW_WR_RDMA_WRITE;
     wqe.flags = ROCEGW_WQE_SIGNALED;
     wqe.u.rdma.remote_address = GatewayPair::kBase;
-    wqe.u.rdma.rkey = GatewayPair::kKey[1];
+    wqe.u.rdma.rkey = GatewayPair::kKey[1 - side];
     const uint32_t session = from.options().session;
     ASSERT_TRUE(
-        from.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::KeyOf(0, session).value}}));
-    gateways_->Ring(0, from);
+        from.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::KeyOf(side, session).value}}));
+    gateways_->Ring(side, from);
     std::vector<rocegw_cqe> done;
     for (int i = 0; i < 100000 && done.empty(); ++i) {
       gateways_->Step();
@@ -299,6 +299,43 @@ TEST_F(ChannelReferencesTest, PathsBeside_CountAsWell) {
   EXPECT_GE(Refused(), 1u);
   Reset(end);
   EXPECT_EQ(used(), 0u);
+}
+
+// The peer's pool answers by the paths that the other side opened. That counts for nothing, neither
+// while they are used nor afterwards.
+TEST_F(ChannelReferencesTest, PathsOfAnswers_AreNoReferences) {
+  Set(kPool, 4);
+  GatewayPairOptions options;
+  options.channels = true;
+  options.channel_paths = 2;
+  options.shares[0] = {&pool_->share()};
+  options.shares[1] = {&other_->share()};
+  gateways_.emplace(options);
+  const auto unordered = [&](int side, uint32_t qpn) -> RingEnd& {
+    RingOptions ring;
+    ring.service_mode = verbs::ServiceMode::kUnordered;
+    ring.handle = ++made_;
+    ring.qpn = qpn;
+    return gateways_->AddQp(side, ring);
+  };
+  RingEnd& here = unordered(0, 101);
+  RingEnd& there = unordered(1, 102);
+  gateways_->Connect(here, there);
+  for (int i = 0; i < 4; ++i) Write(here);
+  EXPECT_EQ(used(), 2u);
+  EXPECT_EQ(other_->used(Resource::kChannels), 1u) << "its own channel";
+  gateways_->Remove(1, there);
+  gateways_->Remove(0, here);
+  EXPECT_EQ(used(), 0u);
+  EXPECT_EQ(other_->used(Resource::kChannels), 0u);
+  // What the pool begins later on the same channels is counted.
+  RingEnd& from = unordered(1, 104);
+  RingEnd& to = unordered(0, 103);
+  gateways_->Connect(to, from);
+  for (int i = 0; i < 4; ++i) Write(from, 1);
+  EXPECT_EQ(other_->used(Resource::kChannels), 2u);
+  gateways_->Remove(1, from);
+  gateways_->Remove(0, to);
 }
 
 class EndpointChannelReferences : public ChannelReferencesTest {

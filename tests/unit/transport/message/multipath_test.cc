@@ -9,6 +9,7 @@ namespace rocegw::testing::multipath {
 namespace {
 
 using metrics::DropReason;
+using transport::Multipath;
 using verbs::QpState;
 using wire::FrameKind;
 
@@ -153,6 +154,27 @@ TEST(Multipath, FramesByTwoWays_AreOneMessage_AndAreAnsweredOnce) {
   EXPECT_EQ(peer.OutOne().frame.message, 1u);
   EXPECT_EQ(other.refs.size(), 1u);
   EXPECT_EQ(peer.Lose(0), flow::Resend::kDone);
+}
+
+// A peer chooses the channels of its frames. Each channel is held and searched for, and no pool has
+// asked for it.
+TEST(Multipath, PeerWithMoreChannelsThanAGatewayHas_IsAnsweredByAsManyAsThat) {
+  constexpr size_t kChannels = 40;
+  std::vector<ScriptedCarrier> others(kChannels);  // outlive the queue pair, which holds them
+  FramePeer peer;
+  for (uint32_t i = 0; i < kChannels; ++i) {
+    others[i].to = peer.carrier.to;
+    others[i].to.epoch = static_cast<uint16_t>(kOtherEpoch + i);
+    EXPECT_EQ(peer.DeliverBy(others[i], peer.Write(i, kTarget, 4), ScriptedPeer::Bytes(4)),
+              DropReason::kNone);
+    EXPECT_EQ(peer.OutOne().frame.message, i);
+  }
+  const Multipath& paths = *peer.host().context().multipath;
+  EXPECT_EQ(paths.size(), size_t{wire::kMostPaths});
+  for (size_t i = 0; i < paths.size(); ++i) EXPECT_FALSE(paths.ForRequests(paths.At(i)));
+  EXPECT_FALSE(peer.host().qp().Uses(others[kChannels - 1]));
+  EXPECT_TRUE(peer.host().qp().Uses(others[0]));
+  EXPECT_TRUE(peer.host().qp().Uses(peer.carrier));
 }
 
 // A reply to a single message is a sign of life like any other: its sender must not get the message
