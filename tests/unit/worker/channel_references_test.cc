@@ -328,7 +328,7 @@ TEST_F(ChannelReferencesTest, PathsOfAnswers_AreNoReferences) {
   gateways_->Remove(0, here);
   EXPECT_EQ(used(), 0u);
   EXPECT_EQ(other_->used(Resource::kChannels), 0u);
-  // What the pool begins later on the same channels is counted.
+  // Requests of the pool that use the same channels later are counted.
   RingEnd& from = unordered(1, 104);
   RingEnd& to = unordered(0, 103);
   gateways_->Connect(to, from);
