@@ -529,6 +529,7 @@ void EndpointTarget::Block(const Reply& reply) {
 
 bool EndpointTarget::MayAnswer(const flow::Carrier& carrier) const {
   if (replies_.size() >= kMostReplies) return false;
+  if (blocked_.empty()) return true;
   const size_t share = kMostBlocked / std::max<size_t>(4, blocked_.size());
   for (const Blocked& one : blocked_)
     if (one.carrier == &carrier) return one.replies.size() < share;
