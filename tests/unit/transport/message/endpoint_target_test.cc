@@ -121,6 +121,22 @@ TEST(EndpointTarget, RepliesWithoutAPump_AreBounded) {
   EXPECT_EQ(end.Deliver(wrong, data), DropReason::k_replies_full);
 }
 
+// Frames that find no receive must not make the endpoint look at all its messages each.
+TEST(EndpointTarget, SearchForIdleReceives_AtMostOnceInAWhile) {
+  using transport::EndpointTarget;
+  EndpointHost end;
+  PostReceive(end, 1);
+  const auto data = ScriptedPeer::Bytes(500);
+  end.DeliverPart(1, data, 0, 300);
+  end.Out();
+  end.Advance(EndpointTarget::kIdle - EndpointTarget::kSearch / 2);
+  EXPECT_EQ(end.DeliverWhole(2, data), DropReason::k_rnr_wait);
+  end.Advance(EndpointTarget::kSearch - Microseconds(1));
+  EXPECT_EQ(end.DeliverWhole(2, data), DropReason::k_rnr_wait) << "idle, and nobody looked";
+  end.Advance(Microseconds(1));
+  EXPECT_EQ(end.DeliverWhole(2, data), DropReason::kNone);
+}
+
 // A gateway begins as many messages as an endpoint takes.
 TEST(EndpointTarget, PlacesAreTakenFromTheGatewayWithMost) {
   EndpointHost end;
