@@ -49,13 +49,14 @@ void StagedCarrier::KeepChannel() {
 }
 
 bool StagedCarrier::HasRoom(size_t bytes) const {
-  return channel_ != nullptr && all_ != nullptr && used_ + bytes <= kMostHere &&
-         all_->bytes + bytes <= kMostOfSession;
+  if (channel_ == nullptr || all_ == nullptr || used_ + bytes > kMostHere) return false;
+  const size_t most = used_ < kLittle ? kMostOfSession : kMostOfSession / 2;
+  return all_->bytes + bytes <= most;
 }
 
 bool StagedCarrier::MaySend(const flow::WindowWaiter& waiter, flow::WaitEntry& entry,
                             uint32_t bytes, TimePoint) {
-  if (HasRoom(RoomFor(bytes))) return true;
+  if (HasRoom(StagedFrame::CostOf(RoomFor(bytes)))) return true;
   if (!entry.waiting) {
     entry.waiting = true;
     waiting_.push_back(waiter.object);
@@ -64,7 +65,7 @@ bool StagedCarrier::MaySend(const flow::WindowWaiter& waiter, flow::WaitEntry& e
   return false;
 }
 
-bool StagedCarrier::MaySendLast(TimePoint) { return HasRoom(RoomFor(0)); }
+bool StagedCarrier::MaySendLast(TimePoint) { return HasRoom(StagedFrame::CostOf(RoomFor(0))); }
 
 void StagedCarrier::BeBusy() {
   if (listed_ || all_ == nullptr) return;
@@ -84,8 +85,8 @@ StagedFrame& StagedCarrier::NewFrame(uint32_t payload) {
 Psn StagedCarrier::OnSent(const flow::WindowWaiter&, flow::WaitEntry&, const flow::FrameRef& frame,
                           uint32_t, TimePoint) {
   fresh_->ref = frame;
-  used_ += fresh_->room;
-  all_->bytes += fresh_->room;
+  used_ += fresh_->cost();
+  all_->bytes += fresh_->cost();
   frames_.push_back(std::move(fresh_));
   KeepChannel();
   BeBusy();
@@ -122,8 +123,8 @@ void StagedCarrier::DropNext() {
 // Releases the frame's bytes, possibly before those of older frames.
 void StagedCarrier::Drop(StagedFrame& frame) {
   frame.state = State::kDropped;
-  used_ -= frame.room;
-  if (all_ != nullptr) all_->bytes -= frame.room;
+  used_ -= frame.cost();
+  if (all_ != nullptr) all_->bytes -= frame.cost();
   frame.room = 0;
   frame.bytes.reset();
 }
@@ -185,7 +186,8 @@ bool StagedCarrier::Forget() {
 }
 
 bool StagedCarrier::HasTurn(int given) const {
-  return !waiting_.empty() && HasRoom(RoomFor(wire::kMaxPayload) + given * kQuantum);
+  return !waiting_.empty() &&
+         HasRoom(StagedFrame::CostOf(RoomFor(wire::kMaxPayload)) + given * kQuantum);
 }
 
 WorkerObject StagedCarrier::NextTurn() {

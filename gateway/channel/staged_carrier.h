@@ -41,22 +41,34 @@ struct StagedFrame final : port::TxPacket {
   Psn psn;  // PSN on the channel, once sent
   State state = State::kReading;
 
+  // Returns the heap of a frame whose buffer has so many bytes: that of a short frame is mostly its
+  // own.
+  static constexpr size_t CostOf(size_t room);
+  size_t cost() const { return room == 0 ? 0 : CostOf(room); }
   // Writes the frame, or reads it into a new one of at most so many bytes (gateway/hand_over).
   void HandOver(hand_over::StateStream& stream, uint32_t most);
 };
 
+constexpr size_t StagedFrame::CostOf(size_t room) {
+  constexpr size_t kOfAllocations = 32;
+  return room + sizeof(StagedFrame) + kOfAllocations;
+}
+
 // State that all staged carriers of a session share.
 struct StagedOfSession {
-  size_t bytes = 0;                             // bytes of their buffers
+  size_t bytes = 0;                             // heap of their frames
   std::vector<StagedCarrier*>* busy = nullptr;  // list to which busy carriers add themselves
 };
 
 class StagedCarrier final : public flow::Carrier {
  public:
-  // Limits in bytes per channel and per session, in flight or waiting. The first exceeds the usual
-  // window of a channel.
+  // Limits in bytes of heap per channel and per session, in flight or waiting. The first exceeds
+  // the usual window of a channel. The second is part of what a session is charged
+  // (session/objects/session_costs.h); half of it is for channels that have little, so that peers
+  // that take nothing do not stop the session's traffic to others.
   static constexpr size_t kMostHere = size_t{1} << 20;
-  static constexpr size_t kMostOfSession = size_t{16} << 20;
+  static constexpr size_t kMostOfSession = size_t{2} << 20;
+  static constexpr size_t kLittle = size_t{128} << 10;
 
   // `me`: owner of the frames and member of the channel's wait queue. `all` lives until
   // OnSessionGone.
@@ -166,7 +178,7 @@ class StagedCarrier final : public flow::Carrier {
   bool keeps_ = false;   // holds the channel
   bool listed_ = false;  // in the busy list
   Psn next_;
-  size_t used_ = 0;     // bytes
+  size_t used_ = 0;     // bytes of heap
   size_t leaving_ = 0;  // number of oldest frames that were sent or dropped
   size_t reading_ = 0;
   std::unique_ptr<StagedFrame> fresh_;                // filled but not entered yet

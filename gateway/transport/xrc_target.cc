@@ -24,6 +24,9 @@ namespace {
 constexpr Duration kOwnerBusy = Microseconds(100);
 // Limit of the shared receive queues that a queue pair's messages have named.
 constexpr uint32_t kMostSrqs = 1u << 20;
+// Limit of memory operations that are not done. An owner whose memory takes one operation for ever
+// keeps those of all others from being settled, and each may have a reply.
+constexpr uint32_t kMostTickets = 4096;
 
 // Part of a QpContext that belongs to the owner of a shared receive queue.
 struct OwnerValues {
@@ -168,6 +171,8 @@ class XrcTarget final : public QueuePair, private SrqSelector, private XrcMember
     // A killed process stops taking operations first; its requests are refused once its session
     // closed.
     if (named != nullptr && !outbox.MayAccess(qp_)) return metrics::DropReason::k_write_pending;
+    if (qp_.tickets_issued - qp_.tickets_done >= kMostTickets)
+      return metrics::DropReason::k_write_pending;
     const metrics::DropReason reason = responder_.OnRequest(qp_, outbox, packet);
     if (named != nullptr) List(*named);
     return reason;

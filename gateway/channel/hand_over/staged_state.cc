@@ -65,12 +65,14 @@ void StagedCarrier::HandOver(StateStream& state) {
   state(next);
   leaving = state.Carry(static_cast<uint32_t>(leaving), kMostFrames);
   size_t total = 0;
+  size_t heap = 0;
   size_t place = 0;
   state.Ring(frames, kMostFrames, [&, this](std::unique_ptr<StagedFrame>& frame) {
     if (state.reading()) frame = std::make_unique<StagedFrame>();
     frame->carrier = this;
     frame->HandOver(state, most);
     total += frame->room;
+    heap += frame->cost();
     const bool left = place++ < leaving_;
     state.Require(left ? frame->state != StagedFrame::State::kReady
                        : frame->state != StagedFrame::State::kSent,
@@ -84,11 +86,11 @@ void StagedCarrier::HandOver(StateStream& state) {
     frames.clear();
     return;
   }
-  used = total;
+  used = heap;
   // Frames of a closed session are released by the same list.
   if (busy()) BeBusy();
   if (has_session) {
-    session->bytes += total;
+    session->bytes += heap;
   } else {
     session = nullptr;
   }

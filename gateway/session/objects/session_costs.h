@@ -16,9 +16,9 @@ constexpr uint64_t DescriptorsOfSession(size_t workers) { return 8 + 2 * uint64_
 // and the duplicate that waits to be sent.
 inline constexpr uint64_t kDescriptorsOfPart = 2;
 
-// Heap of a copier per worker: bytes in progress, bytes that wait, and one burst
-// (worker/memory/memory_executor.cc).
-constexpr uint64_t HeapOfCopier(size_t workers) { return uint64_t{workers} * (uint64_t{5} << 19); }
+// Heap of a copier per worker: operations in progress, operations that wait, and one burst
+// (worker/memory/memory_executor.cc), and frames on channels (channel/staged_carrier.h).
+constexpr uint64_t HeapOfCopier(size_t workers) { return uint64_t{workers} * (uint64_t{11} << 19); }
 // Heap of a remapped region: mappings and rows.
 inline constexpr uint64_t kHeapOfRegion = 2048;
 // Cost of a GPU for a session that has registered memory of it: files of the driver for its

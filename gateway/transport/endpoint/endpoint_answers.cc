@@ -18,12 +18,17 @@ void EndpointAnswers::Reset() {
   waiting_.clear();
   sent_.clear();
   waiting_of_.clear();
+  waiting_at_.clear();
   failed_.clear();
   look_at_ = kNever;
 }
 
 bool EndpointAnswers::HasRoomFor(const flow::Carrier& carrier, Qpn source) const {
   if (waiting_.size() >= kMost) return false;
+  if (waiting_.size() >= kMost / 2 &&
+      waiting_at_.Of(carrier.peer()) >= kMost / 2 / (waiting_at_.size() + 1)) {
+    return false;
+  }
   const auto found = waiting_of_.find(SenderOf(carrier, source));
   return found == waiting_of_.end() || found->second < kMostOfOne;
 }
@@ -49,7 +54,7 @@ std::optional<NakCode> EndpointAnswers::Take(QpContext& qp, Outbox& outbox, flow
   channels_.Use(carrier);
   answers_.emplace(serial, answer);
   waiting_.push_back(serial);
-  ++waiting_of_[SenderOf(carrier, frame.source)];
+  BeginWait(answer);
   return std::nullopt;
 }
 
@@ -172,9 +177,15 @@ void EndpointAnswers::Leave(EndpointTombstone& tombstone) const {
   }
 }
 
+void EndpointAnswers::BeginWait(const Answer& answer) {
+  ++waiting_of_[SenderOf(*answer.carrier, answer.to)];
+  waiting_at_.Add(answer.carrier->peer());
+}
+
 void EndpointAnswers::EndWait(const Answer& answer) {
   const auto of = waiting_of_.find(SenderOf(*answer.carrier, answer.to));
   if (of != waiting_of_.end() && --of->second == 0) waiting_of_.erase(of);
+  waiting_at_.Remove(answer.carrier->peer());
 }
 
 void EndpointAnswers::Fail(Answers::iterator at) {

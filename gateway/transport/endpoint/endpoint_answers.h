@@ -12,6 +12,7 @@
 
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/transport/endpoint/endpoint_tombstone.h"
+#include "gateway/transport/endpoint/peer_counts.h"
 #include "gateway/transport/in_flight.h"
 #include "gateway/transport/message/peer_channels.h"
 #include "gateway/transport/outbox.h"
@@ -22,7 +23,7 @@ namespace rocegw::transport {
 class EndpointAnswers {
  public:
   // Limits of unanswered requests: in total, and per sender. An initiator respects the second by
-  // itself.
+  // itself. Half of the total is shared among the peer gateways, so that none can take all.
   static constexpr size_t kMost = 1024;
   static constexpr uint32_t kMostOfOne = 128;
   // Longest time for which a fully acknowledged response is kept; any activity here frees it
@@ -91,6 +92,7 @@ class EndpointAnswers {
   void ForgetAll();
   // Ends the request's wait: its response is completely sent, or never will be.
   void EndWait(const Answer& answer);
+  void BeginWait(const Answer& answer);
   void Fail(Answers::iterator at);
   void Forget(Answers::iterator at);
   void ForgetArrived();
@@ -101,6 +103,7 @@ class EndpointAnswers {
       waiting_;                 // serials of unanswered requests; the next to be served is in front
   GrowingRing<uint32_t> sent_;  // serials of responses that may not have arrived, oldest in front
   std::unordered_map<uint64_t, uint32_t> waiting_of_;  // number of unanswered requests by sender
+  PeerCounts waiting_at_;                              // the same by peer gateway
   std::vector<Failed> failed_;
   TimePoint look_at_ = kNever;
 };

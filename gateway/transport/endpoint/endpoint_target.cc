@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "gateway/transport/message/frame_packet.h"
 #include "gateway/transport/queues/shared_receives.h"
@@ -37,8 +38,10 @@ bool WantsReply(const ChannelFrame& frame) {
 
 void EndpointTarget::Reset() {
   in_flight_.clear();
+  places_.clear();
   spare_.clear();
   replies_.clear();
+  blocked_.clear();
   answers_.Reset();
   idle_at_ = kNever;
   drains_ = reports_ = false;
@@ -70,7 +73,7 @@ bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) 
   const bool none = spare_.empty() && (qp.shares_receives ? qp.srq->Check() : qp.rq().Check()) ==
                                           shm::WorkQueue::Look::kEmpty;
   // Messages that will never be whole may hold receives.
-  if (none) TakeFromIdle(qp, outbox.now());
+  if (none && MaySearch(idle_search_at_, outbox.now())) TakeFromIdle(qp, outbox.now());
   if (!spare_.empty()) {
     record.message.receive = spare_.back();
     spare_.pop_back();
@@ -130,18 +133,61 @@ void EndpointTarget::ForgetOld(QpContext& qp, TimePoint now) {
   for (auto at = in_flight_.begin(); at != in_flight_.end();) {
     const bool old = at->second.touched + kOld <= now;
     if (old) GiveBack(qp, at->second);
-    at = old ? in_flight_.erase(at) : std::next(at);
+    at = old ? Erase(at) : std::next(at);
   }
 }
 
-bool EndpointTarget::MakeRoom(QpContext& qp, TimePoint now) {
-  if (in_flight_.size() >= kMostUnderWay) ForgetOld(qp, now);
+// A search visits all messages, so frames that find nothing must not cause one each.
+bool EndpointTarget::MaySearch(TimePoint& next, TimePoint now) {
+  if (now < next) return false;
+  next = now + kSearch;
+  return true;
+}
+
+EndpointTarget::Records::iterator EndpointTarget::Erase(Records::iterator at) {
+  places_.Remove(at->first.carrier->peer());
+  return in_flight_.erase(at);
+}
+
+bool EndpointTarget::MakeRoom(QpContext& qp, const flow::Carrier& carrier, TimePoint now) {
+  if (in_flight_.size() < kMostUnderWay) return true;
+  if (MaySearch(old_search_at_, now)) ForgetOld(qp, now);
+  if (in_flight_.size() >= kMostUnderWay) {
+    const PeerCounts::Count most = places_.Most();
+    if (most.count > places_.Of(carrier.peer()) + 2 * kEvicted) Evict(qp, most.peer);
+  }
   return in_flight_.size() < kMostUnderWay;
+}
+
+// Takes places from a peer gateway that has more than kEvicted. Its messages that rested longest
+// are refused, so that they come again.
+void EndpointTarget::Evict(QpContext& qp, const wire::Gid& peer) {
+  std::vector<std::pair<TimePoint, Key>> its;
+  for (const auto& [key, record] : in_flight_)
+    if (key.carrier->peer() == peer) its.emplace_back(record.touched, key);
+  std::partial_sort(its.begin(), its.begin() + kEvicted, its.end(),
+                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < kEvicted; ++i) {
+    const Key& key = its[i].second;
+    const auto found = in_flight_.find(key);
+    Record& record = found->second;
+    GiveBack(qp, record);
+    if (MayAnswer(*key.carrier)) {
+      RefuseForNow(qp, *key.carrier,
+                   {.kind = record.message.kind,
+                    .destination = record.for_group ? qp.rare.group : qp.config.qpn,
+                    .source = Qpn{key.source},
+                    .attempt = record.attempt,
+                    .message = key.message});
+    }
+    Erase(found);
+  }
 }
 
 DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                    const ChannelFrame& frame, std::span<const uint8_t> payload,
                                    bool refuse) {
+  if (WantsReply(frame) && !MayAnswer(carrier)) return DropReason::k_replies_full;
   const bool for_group = IsForGroup(qp, frame);
   if (frame.receive != (for_group ? qp.rare.group_key : qp.attributes.qkey)) {
     Answer(qp, carrier, frame, SyndromeOf(NakCode::kRemoteAccess), {});
@@ -159,11 +205,12 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   if (!single) {
     auto found = in_flight_.find(key);
     if (found == in_flight_.end()) {
-      if (refuse || !MakeRoom(qp, outbox.now())) {
+      if (refuse || !MakeRoom(qp, carrier, outbox.now())) {
         RefuseForNow(qp, carrier, frame);
         return DropReason::k_rnr_wait;
       }
       found = in_flight_.try_emplace(key).first;
+      places_.Add(carrier.peer());
     } else if (const auto newer = static_cast<int8_t>(frame.attempt - found->second.attempt);
                newer < 0) {
       return DropReason::k_rnr_wait;
@@ -194,12 +241,12 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   if (message.refused) {
     GiveBack(qp, *record);
     RefuseForNow(qp, carrier, frame);
-    if (!single) in_flight_.erase(key);
+    if (!single) Erase(in_flight_.find(key));
     return DropReason::k_rnr_wait;
   }
   if (message.whole() || message.nak != 0) {
     Finish(qp, outbox, *record, carrier, frame);
-    if (!single) in_flight_.erase(key);
+    if (!single) Erase(in_flight_.find(key));
   } else {
     idle_at_ = Earlier(idle_at_, IdleAt(qp, *record));
   }
@@ -405,39 +452,100 @@ bool EndpointTarget::MayReply(QpContext& qp, flow::Carrier& carrier, TimePoint n
   return budget.last ? carrier.MaySendLast(now) : channels_.MaySend(qp, carrier, 0, now);
 }
 
+bool EndpointTarget::SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now) {
+  port::TxPacket* packet = outbox.NewFrame(qp, *reply.carrier, 0);
+  if (packet == nullptr) return false;
+  flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
+  ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
+  ref.length = reply.for_group ? 1 : 0;
+  const Psn psn = channels_.OnSent(qp, *reply.carrier, ref, 0, now);
+  ChannelFrame frame = ReplyOf(ref, qp.config.qpn, qp.rare.group);
+  BuildFrame(qp, reply.carrier->address(), frame, psn, 0, *packet);
+  outbox.SendFrame(qp, *reply.carrier, packet);
+  qp.worker->counters.ack_tx_packets.Add();
+  channels_.Leave(*reply.carrier);
+  return true;
+}
+
 PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now,
                                        PumpBudget& budget) {
+  if (!blocked_.empty() && !PumpBlocked(qp, outbox, now, budget)) return PumpResult::kMore;
   bool waits = false;
   for (size_t left = replies_.size(); left != 0; --left) {
     const Reply reply = replies_.front();
-    const bool due = qp.IsDone(reply.ticket);
-    if (due && reply.carrier == nullptr) {
-      replies_.pop_front();
-      continue;
-    }
-    if (due && !budget.left()) return PumpResult::kMore;
-    if (!due || !MayReply(qp, *reply.carrier, now, budget)) {
-      // Replies to other gateways need not wait for this channel.
+    if (!qp.IsDone(reply.ticket)) {
       waits = true;
       replies_.pop_front();
       replies_.push_back(reply);
       continue;
     }
-    port::TxPacket* packet = outbox.NewFrame(qp, *reply.carrier, 0);
-    if (packet == nullptr) return PumpResult::kMore;
-    flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
-    ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
-    ref.length = reply.for_group ? 1 : 0;
-    const Psn psn = channels_.OnSent(qp, *reply.carrier, ref, 0, now);
-    ChannelFrame frame = ReplyOf(ref, qp.config.qpn, qp.rare.group);
-    BuildFrame(qp, reply.carrier->address(), frame, psn, 0, *packet);
-    outbox.SendFrame(qp, *reply.carrier, packet);
-    qp.worker->counters.ack_tx_packets.Add();
-    budget.Take(0);
+    if (reply.carrier != nullptr) {
+      if (!budget.left()) return PumpResult::kMore;
+      if (!MayReply(qp, *reply.carrier, now, budget)) {
+        // Replies to other gateways need not wait for this channel.
+        Block(reply);
+      } else if (SendReply(qp, outbox, reply, now)) {
+        budget.Take(0);
+      } else {
+        return PumpResult::kMore;
+      }
+    }
     replies_.pop_front();
-    channels_.Leave(*reply.carrier);
   }
-  return waits ? PumpResult::kBlocked : PumpResult::kIdle;
+  return waits || !blocked_.empty() ? PumpResult::kBlocked : PumpResult::kIdle;
+}
+
+// A channel without window costs one look, however many replies wait for it.
+bool EndpointTarget::PumpBlocked(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
+  for (size_t i = 0; i < blocked_.size();) {
+    Blocked& one = blocked_[i];
+    while (!one.replies.empty()) {
+      if (!budget.left()) {
+        // The other channels come first next time.
+        std::swap(one, blocked_.back());
+        return false;
+      }
+      if (!MayReply(qp, *one.carrier, now, budget)) break;
+      if (!SendReply(qp, outbox, one.replies.front(), now)) return false;
+      one.replies.pop_front();
+      budget.Take(0);
+    }
+    if (!one.replies.empty()) {
+      ++i;
+      continue;
+    }
+    std::swap(one, blocked_.back());
+    blocked_.pop_back();
+  }
+  return true;
+}
+
+void EndpointTarget::Block(const Reply& reply) {
+  auto of = std::find_if(blocked_.begin(), blocked_.end(),
+                         [&](const Blocked& one) { return one.carrier == reply.carrier; });
+  if (of == blocked_.end()) of = blocked_.insert(of, Blocked{.carrier = reply.carrier});
+  of->replies.push_back(reply);
+}
+
+bool EndpointTarget::MayAnswer(const flow::Carrier& carrier) const {
+  if (replies_.size() >= kMostReplies) return false;
+  if (blocked_.empty()) return true;
+  const size_t share = kMostBlocked / std::max<size_t>(4, blocked_.size());
+  for (const Blocked& one : blocked_)
+    if (one.carrier == &carrier) return one.replies.size() < share;
+  return true;
+}
+
+size_t EndpointTarget::blocked_replies() const {
+  size_t count = 0;
+  for (const Blocked& one : blocked_) count += one.replies.size();
+  return count;
+}
+
+void EndpointTarget::UnblockAll() {
+  for (Blocked& one : blocked_)
+    for (; !one.replies.empty(); one.replies.pop_front()) replies_.push_back(one.replies.front());
+  blocked_.clear();
 }
 
 void EndpointTarget::DropSilentReplies() {
@@ -487,13 +595,14 @@ void EndpointTarget::OnCarrierLost(QpContext& qp, const flow::Carrier& carrier) 
   for (auto at = in_flight_.begin(); at != in_flight_.end();) {
     const bool gone = at->first.carrier == &carrier;
     if (gone) GiveBack(qp, at->second);
-    at = gone ? in_flight_.erase(at) : std::next(at);
+    at = gone ? Erase(at) : std::next(at);
   }
   for (size_t left = replies_.size(); left != 0; --left) {
     const Reply reply = replies_.front();
     replies_.pop_front();
     if (reply.carrier != &carrier) replies_.push_back(reply);
   }
+  std::erase_if(blocked_, [&](const Blocked& one) { return one.carrier == &carrier; });
 }
 
 }  // namespace rocegw::transport

@@ -16,6 +16,7 @@
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/transport/endpoint/endpoint_answers.h"
 #include "gateway/transport/endpoint/message_name.h"
+#include "gateway/transport/endpoint/peer_counts.h"
 #include "gateway/transport/message/incoming_message.h"
 #include "gateway/transport/message/peer_channels.h"
 #include "gateway/transport/pump.h"
@@ -28,10 +29,20 @@ class EndpointTarget {
  public:
   // Limit of multi-frame messages that an endpoint receives at once.
   static constexpr size_t kMostUnderWay = 1024;
+  // Number of messages of the peer gateway that has most of them that lose their places at once to
+  // a gateway that has fewer by more than twice as many.
+  static constexpr size_t kEvicted = 16;
+  // Limit of replies that have not been tried to send; some wait for memory.
+  static constexpr size_t kMostReplies = 16384;
+  // Limit of replies that wait for window, shared among the channels that have none. A channel gets
+  // at most a quarter. A message whose reply would not fit is dropped: its sender takes no replies.
+  static constexpr size_t kMostBlocked = 16384;
   static constexpr Duration kOld = Seconds(10);
   // Idle time after which a message loses its receive to a message that has none, or in any case
   // if the receive is of a shared receive queue.
   static constexpr Duration kIdle = Milliseconds(20);
+  // Shortest time between two searches of all messages for one to give up.
+  static constexpr Duration kSearch = Milliseconds(1);
 
   // `receives` and `channels` must outlive this object.
   EndpointTarget(ReceiveQueue& receives, PeerChannels& channels)
@@ -47,6 +58,8 @@ class EndpointTarget {
   void Flush();
   // Drops the records of messages that want no reply, once their bytes are placed.
   void DropSilentReplies();
+  // Puts replies that wait for window behind the others.
+  void UnblockAll();
   // Sends the replies only, not READ responses and atomic results.
   PumpResult PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
@@ -65,7 +78,8 @@ class EndpointTarget {
   // Returns the number of receives that are free for new messages.
   uint32_t receives_left(const QpContext& qp) const;
   std::optional<uint8_t> Begun(const MessageName& message) const {
-    const auto found = in_flight_.find({message.carrier, message.source, message.message});
+    const auto found = in_flight_.find(
+        {const_cast<flow::Carrier*>(message.carrier), message.source, message.message});
     return found == in_flight_.end() ? std::nullopt : std::optional(found->second.attempt);
   }
   void ListBegun(std::vector<MessageName>& begun) const;
@@ -78,8 +92,11 @@ class EndpointTarget {
   // Returns the number of messages that have begun and are not answered, and of answers that may
   // not have arrived.
   uint32_t under_way() const {
-    return static_cast<uint32_t>(in_flight_.size() + replies_.size() + answers_.size());
+    return static_cast<uint32_t>(in_flight_.size() + replies_.size() + blocked_replies() +
+                                 answers_.size());
   }
+  // Returns the number of replies that wait for window.
+  size_t blocked_replies() const;
   // With `drains`, messages that have not begun are refused for now.
   void SetDrains(bool drains, TimePoint now);
   bool drains() const { return drains_; }
@@ -91,7 +108,7 @@ class EndpointTarget {
 
  private:
   struct Key {
-    const flow::Carrier* carrier = nullptr;
+    flow::Carrier* carrier = nullptr;
     uint32_t source = 0;
     uint32_t message = 0;
     bool operator==(const Key&) const = default;
@@ -126,6 +143,12 @@ class EndpointTarget {
     bool has_receive = false;
   };
 
+  // Replies whose channel has no window.
+  struct Blocked {
+    flow::Carrier* carrier = nullptr;
+    GrowingRing<Reply> replies;
+  };
+
   // Opens the next receive of the queue for the record. Returns false if there is none.
   bool TakeReceive(QpContext& qp, Outbox& outbox, Record& record);
   void GiveBack(QpContext& qp, Record& record);
@@ -133,7 +156,14 @@ class EndpointTarget {
   void ForgetOld(QpContext& qp, TimePoint now);
   // Returns the time when the record is to be looked at.
   TimePoint IdleAt(const QpContext& qp, const Record& record) const;
-  bool MakeRoom(QpContext& qp, TimePoint now);
+  // Makes a place for a message of the carrier. Returns false if there is none.
+  bool MakeRoom(QpContext& qp, const flow::Carrier& carrier, TimePoint now);
+  void Evict(QpContext& qp, const wire::Gid& peer);
+  static bool MaySearch(TimePoint& next, TimePoint now);
+  using Records = std::unordered_map<Key, Record, KeyHash>;
+  Records::iterator Erase(Records::iterator at);
+  // Returns false if too many replies wait.
+  bool MayAnswer(const flow::Carrier& carrier) const;
   void Take(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
             std::span<const uint8_t> payload);
   void TakeSend(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
@@ -147,23 +177,34 @@ class EndpointTarget {
   void Answer(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame,
               uint8_t syndrome, const Record& record);
   bool MayReply(QpContext& qp, flow::Carrier& carrier, TimePoint now, const PumpBudget& budget);
+  // Sends a reply that may leave. Returns false if the port is full.
+  bool SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now);
+  // Sends replies whose channels have window again. Returns false if the budget or the port ended
+  // that.
+  bool PumpBlocked(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  void Block(const Reply& reply);
   void RefuseForNow(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame);
   metrics::DropReason TakeRead(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                const wire::ChannelFrame& frame, bool refuse);
 
   ReceiveQueue& receives_;
   PeerChannels& channels_;
-  std::unordered_map<Key, Record, KeyHash> in_flight_;
+  Records in_flight_;
+  PeerCounts places_;  // messages in `in_flight_` by peer gateway
   // Open receives that belong to no message. Those of a shared receive queue wait here for memory
   // operations only: other queue pairs need them.
   std::vector<uint32_t> spare_;
   GrowingRing<Reply> replies_;
+  std::vector<Blocked> blocked_;
   EndpointAnswers answers_;
   uint32_t serial_ = 0;
   // Time to look for idle messages: those of a shared receive queue lose their receives, since
   // messages whose senders died would starve other queue pairs; while the endpoint drains, old ones
   // are forgotten, since it would wait for them for ever. kNever: there are none.
   TimePoint idle_at_ = kNever;
+  // Times of the next searches (kSearch) for messages that lose their receives, or are forgotten.
+  TimePoint idle_search_at_;
+  TimePoint old_search_at_;
   bool drains_ = false;
   bool reports_ = false;
 };

@@ -15,8 +15,9 @@ using hand_over::StateStream;
 
 namespace {
 
-// Limit of lists that EndpointTarget and EndpointAnswers bound otherwise.
+// Limits of lists that EndpointTarget and EndpointAnswers bound otherwise.
 constexpr uint32_t kMost = 1u << 16;
+constexpr uint32_t kMostReplies = 1u << 17;
 
 // Hands over a map entry by entry; `each` hands over key and value.
 template <typename Map, typename F>
@@ -65,7 +66,7 @@ void EndpointInitiator::HandOver(StateStream& state, flow::CarrierNames& names) 
 
 void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointAnswers);
-  auto& [channels, answers, waiting, sent, waiting_of, failed, look_at] = *this;
+  auto& [channels, answers, waiting, sent, waiting_of, waiting_at, failed, look_at] = *this;
   (void)channels;  // handed over by the endpoint
   HandOverMap(state, answers, kMost, [&](uint32_t& serial, Answer& answer) {
     auto& [executed, carrier, to, as, last] = answer;
@@ -81,6 +82,11 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
   state.Ring(sent, kMost, number);
   HandOverMap(state, waiting_of, kMost,
               [&](uint64_t& sender, uint32_t& count) { state(sender, count); });
+  if (state.reading() && state.ok()) {
+    waiting_at.clear();
+    for (const auto& [serial, answer] : answers)
+      if (!answer.executed.answered) waiting_at.Add(answer.carrier->peer());
+  }
   state.Vector(failed, kMost, [&](Failed& one) {
     auto& [carrier, to, as, message] = one;
     flow::HandOver(state, names, carrier);
@@ -91,15 +97,22 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
 
 void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointTarget);
-  auto& [receives, channels, in_flight, spare, replies, answers, serial, idle_at, drains, reports] =
-      *this;
+  auto& [receives, channels, in_flight, places, spare, replies, blocked, answers, serial, idle_at,
+         idle_search_at, old_search_at, drains, reports] = *this;
   (void)channels;  // handed over by the endpoint
+  // A search may happen at once.
+  (void)idle_search_at;
+  (void)old_search_at;
+  if (state.reading()) {
+    places.clear();
+    blocked.clear();
+  }
   HandOverMap(state, in_flight, kMost, [&, &queue = receives](Key& key, Record& one) {
-    auto& [key_carrier, source, number] = key;
-    auto* carrier = const_cast<flow::Carrier*>(key_carrier);
+    auto& [carrier, source, number] = key;
     flow::HandOver(state, names, carrier);
-    key_carrier = carrier;
     state(source, number);
+    state.Require(carrier != nullptr, "message has no channel");
+    if (state.reading() && carrier != nullptr) places.Add(carrier->peer());
     auto& [message, message_serial, ticket, attempt, has_receive, for_group, touched] = one;
     transport::HandOver(state, message);
     state(message_serial, ticket, attempt, has_receive, for_group, touched);
@@ -118,7 +131,8 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
     std::erase_if(spare, [&queue = receives](uint32_t number) { return !queue.IsOpen(number); });
   // All memory operations are done.
   if (!state.reading() && state.ok()) DropSilentReplies();
-  state.Ring(replies, kMost, [&](Reply& reply) {
+  if (!state.reading()) UnblockAll();
+  state.Ring(replies, kMostReplies, [&](Reply& reply) {
     auto& [carrier, to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot,
            has_receive] = reply;
     flow::HandOver(state, names, carrier);

@@ -18,7 +18,9 @@ namespace {
 
 // Limits of lists that windows, attributes and memory bound otherwise.
 constexpr uint32_t kMostMessages = 1u << 16;
-constexpr uint32_t kMostIslands = 1u << 16;
+// Earlier gateways had this limit and wrote the ranges of one message beside each other.
+constexpr uint32_t kMostPlaced = 1u << 16;
+static_assert(PlacedRanges::kMost < kMostPlaced);
 constexpr uint32_t kMostPaths = 256;
 
 }  // namespace
@@ -36,21 +38,30 @@ void HandOver(StateStream& state, ExecutedMessage& executed) {
 }
 
 void HandOver(StateStream& state, IncomingMessage& message) {
+  std::vector<ByteRange> none;
+  HandOver(state, message, none);
+}
+
+void HandOver(StateStream& state, IncomingMessage& message, std::vector<ByteRange>& placed) {
   auto& [kind, flags, refused, done, in_ring, nak, receive_status, length, arrived, receive, taken,
-         has_taken, immediate, rkey, address, local, swap_or_add, compare, tail_length, tail,
-         prefix, islands] = message;
+         has_taken, immediate, rkey, address, local, swap_or_add, compare, tail_length, tail] =
+      message;
   state.Enum(kind, static_cast<wire::FrameKind>(static_cast<uint8_t>(wire::FrameKind::kCount) - 1));
   state(flags, refused, done, in_ring, nak);
   state.Enum(receive_status, verbs::WcStatus::kGeneral);
   state(length, arrived, receive, taken, has_taken, immediate, rkey, address, local, swap_or_add,
-        compare, tail_length, tail, prefix);
+        compare, tail_length, tail);
+  // Earlier gateways kept a range from offset 0 apart.
+  const uint32_t prefix = state.Carry(uint32_t{0});
   state.Require(tail_length <= IncomingMessage::kTail && arrived <= length && prefix <= length,
                 "message is impossible");
-  state.Vector(islands, kMostIslands, [&](ByteRange& range) {
-    auto& [begin, end] = range;
-    state(begin, end);
-    state.Require(begin <= end, "range is impossible");
+  state.Vector(placed, kMostPlaced, [&](ByteRange& range) {
+    const uint64_t begin = state.Carry(range.begin - local);
+    const uint64_t end = state.Carry(range.end - local);
+    state.Require(begin <= end && end <= length, "range is impossible");
+    range = {local + begin, local + end};
   });
+  if (state.reading() && prefix != 0) placed.push_back({local, local + prefix});
 }
 
 void HandOver(StateStream& state, MessagesInFlight& work) {
@@ -58,7 +69,9 @@ void HandOver(StateStream& state, MessagesInFlight& work) {
   state(ordered);
   state.Ring(replies, kMostMessages, [&](MessageReply& reply) { HandOver(state, reply); });
   messages.HandOver(state, kMostMessages,
-                    [&](IncomingMessage& message) { HandOver(state, message); });
+                    [&](IncomingMessage& message, std::vector<ByteRange>& placed) {
+                      HandOver(state, message, placed);
+                    });
   state.Vector(spare_receives, kMostMessages, [&](uint32_t& receive) { state(receive); });
   state.Vector(executed, kMostMessages, [&](ExecutedMessage& one) { HandOver(state, one); });
   HandOver(state, answering, static_cast<uint32_t>(executed.size()));

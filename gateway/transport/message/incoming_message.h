@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A message that arrives on a channel, frame by frame in any order. The state lives until the
-// message is whole and all earlier messages took effect. It records exactly which bytes of a WRITE
-// are placed, because late frames of an earlier WRITE must not overwrite bytes of a later one.
-// Belongs to its responder.
+// message is whole and all earlier messages took effect. Belongs to its responder.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "gateway/verbs/types.h"
 #include "gateway/wire/channel_header.h"
 
 namespace rocegw::transport {
-
-// Address or offset range [begin, end).
-struct ByteRange {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-  bool empty() const { return begin >= end; }
-};
 
 struct IncomingMessage {
   // Number of last bytes of a WRITE that are written when the message takes effect: programs poll
@@ -49,9 +39,6 @@ struct IncomingMessage {
   // WRITE: number of bytes in `tail`, held back until the message takes effect.
   uint8_t tail_length = 0;
   uint64_t tail = 0;
-  uint32_t prefix = 0;  // WRITE: offsets [0, prefix) are placed
-  // WRITE: further placed ranges, disjoint from each other and from the prefix.
-  std::vector<ByteRange> islands;
 
   bool seen() const { return kind != wire::FrameKind::kVoid; }
   wire::MessageOrder order() const { return wire::OrderOf(flags); }
@@ -74,10 +61,6 @@ struct IncomingMessage {
   void Begin(const wire::ChannelFrame& frame);
   // Returns true if the headers of a later frame agree with the message.
   bool Fits(const wire::ChannelFrame& frame) const;
-  // Records that offsets [begin, end) of a WRITE are placed.
-  void AddPlaced(uint32_t begin, uint32_t end);
-  // Removes from `pieces` (client addresses) the bytes that this WRITE has placed.
-  void Subtract(std::vector<ByteRange>& pieces) const;
 };
 
 }  // namespace rocegw::transport

@@ -15,10 +15,9 @@ using wire::FrameKind;
 using wire::NakCode;
 using wire::SyndromeOf;
 
-bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& message,
-                               size_t first_later) {
+bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& message) {
   const uint32_t number = expected_;
-  if (!message.refused && message.nak == 0) Act(qp, outbox, message, number, first_later);
+  if (!message.refused && message.nak == 0) Act(qp, outbox, message, number);
   if (message.refused) {
     RefuseForNow(qp, outbox);
     return false;
@@ -40,21 +39,21 @@ bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& m
   return true;
 }
 
-void MessageResponder::Act(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
-                           size_t first_later) {
+void MessageResponder::Act(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                           uint32_t number) {
   switch (message.kind) {
     case FrameKind::kSend:
       ActSend(qp, outbox, message, number);
       break;
     case FrameKind::kWrite:
-      ActWrite(qp, outbox, message, number, first_later);
+      ActWrite(qp, outbox, message, number);
       break;
     case FrameKind::kReadRequest:
       ActRead(qp, outbox, message, number);
       break;
     case FrameKind::kFlush:
     case FrameKind::kAtomicWrite:
-      ActPlacement(qp, outbox, message, number, first_later);
+      ActPlacement(qp, outbox, message, number);
       break;
     default:
       ActAtomic(qp, outbox, message, number);
@@ -101,7 +100,7 @@ void MessageResponder::ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& m
 }
 
 void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message,
-                                uint32_t number, size_t first_later) {
+                                uint32_t number) {
   if (message.takes_receive()) {
     if (!HasReceive(qp, message, number)) {
       message.nak = SyndromeOf(NakCode::kInvalidRequest);
@@ -122,16 +121,17 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
   }
   if (message.tail_length != 0) {
     PlaceWrite(qp, outbox, message, number, message.length - message.tail_length,
-               {reinterpret_cast<const uint8_t*>(&message.tail), message.tail_length}, first_later,
+               {reinterpret_cast<const uint8_t*>(&message.tail), message.tail_length},
                Placing::kHeldTail);
   }
-  if (message.nak == 0 && message.takes_receive()) CompleteReceive(qp, outbox, message);
+  if (message.nak != 0 || message.refused) return;
+  if (message.takes_receive()) CompleteReceive(qp, outbox, message);
 }
 
 // Performs FLUSH or ATOMIC WRITE. The reply waits for everything placed before, and for an ATOMIC
 // WRITE itself.
 void MessageResponder::ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessage& message,
-                                    uint32_t number, size_t first_later) {
+                                    uint32_t number) {
   const PlacementRequest request{message.address, message.rkey, message.length, message.immediate};
   if (message.kind == FrameKind::kFlush) {
     if (const auto refused = CheckFlush(qp, request)) message.nak = SyndromeOf(*refused);
@@ -143,10 +143,10 @@ void MessageResponder::ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessa
     return;
   }
   message.local = place.address;
-  if (PlacedLater(message, first_later)) {
+  if (PlacedLater(message, number)) {
     PlaceWrite(qp, outbox, message, number, 0,
                {reinterpret_cast<const uint8_t*>(&message.swap_or_add), message.length},
-               first_later, Placing::kHeldTail);
+               Placing::kHeldTail);
     return;
   }
   StoreAtomically(qp, outbox, place, message.swap_or_add,

@@ -16,6 +16,8 @@ using wire::FrameKind;
 using wire::NakCode;
 using wire::SyndromeOf;
 
+static_assert(MessageResponder::kMostReplies > kMaxAhead && PlacedRanges::kMost > kMaxAhead);
+
 void MessageResponder::Reset() {
   if (carrier_ != nullptr) carrier_->Release();
   carrier_ = nullptr;
@@ -67,6 +69,7 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
     placement_ticket_ = qp.tickets_issued;
     if (qp.state() == verbs::QpState::kRtr) outbox.Event(qp, verbs::AsyncEvent::kCommEstablished);
   }
+  if (work_ != nullptr && work_->replies.size() >= kMostReplies) return DropReason::k_replies_full;
   const auto newer = static_cast<int8_t>(frame.attempt - attempt_);
   if (newer < 0 && !TakenAnyway(frame)) return DropReason::k_rnr_wait;
   if (newer > 0) {
@@ -85,7 +88,7 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
     IncomingMessage message;
     message.refused = refuse;
     reason = Take(qp, outbox, message, 0, frame, payload);
-    if (qp.state() != verbs::QpState::kError && Execute(qp, outbox, message, 0)) ++expected_;
+    if (qp.state() != verbs::QpState::kError && Execute(qp, outbox, message)) ++expected_;
     return reason;
   }
   IncomingMessage& message = Working(outbox).messages.At(ahead);
@@ -117,7 +120,7 @@ void MessageResponder::Advance(QpContext& qp, Outbox& outbox) {
     if (!first->done) {
       // A refused message need not be whole: its refusal leaves now.
       if (!first->whole() && !first->refused && first->nak == 0) break;
-      if (!Execute(qp, outbox, *first, 1)) return;
+      if (!Execute(qp, outbox, *first)) return;
     }
     work.messages.Advance();
     ++expected_;
@@ -153,7 +156,7 @@ bool MessageResponder::ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahea
   if (!message.whole() || message.refused || message.nak != 0 || !MayAct(qp, message, ahead))
     return false;
   const uint32_t number = expected_ + ahead;
-  Act(qp, outbox, message, number, size_t{ahead} + 1);
+  Act(qp, outbox, message, number);
   if (message.refused || message.nak != 0) return false;
   message.done = true;
   if (message.has_reply()) QueueAckAlone(qp, outbox, number);
@@ -166,7 +169,10 @@ DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage
   if (!message.seen()) {
     message.Begin(frame);
     if (message.kind == FrameKind::kWrite) BeginWrite(qp, message);
-  } else if (!message.Fits(frame)) {
+  } else if (!message.Fits(frame) ||
+             (!message.refused && payload.size() > message.length - message.arrived)) {
+    // Also frames that overlap: more bytes have arrived than the message has. A refused message is
+    // offered again beside frames of it that were on their way.
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
   }
   if (message.nak == 0 && !message.refused) {
@@ -177,7 +183,8 @@ DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage
     if (message.kind == FrameKind::kAtomicWrite)
       std::memcpy(&message.swap_or_add, payload.data(), sizeof message.swap_or_add);
   }
-  message.arrived += static_cast<uint32_t>(payload.size());
+  message.arrived +=
+      std::min(static_cast<uint32_t>(payload.size()), message.length - message.arrived);
   if (message.refused) return DropReason::k_rnr_wait;
   if (message.nak == 0) qp.CountBytesReceived(payload.size());
   return DropReason::kNone;
@@ -278,35 +285,30 @@ void MessageResponder::TakeWrite(QpContext& qp, Outbox& outbox, IncomingMessage&
   }
   if (now == 0) return;
   PlaceWrite(qp, outbox, message, expected_ + ahead, frame.offset, payload.first(now),
-             size_t{ahead} + 1, last && completes ? Placing::kLastOfPacket : Placing::kPacket);
-  message.AddPlaced(frame.offset, frame.offset + now);
+             last && completes ? Placing::kLastOfPacket : Placing::kPacket);
 }
 
-bool MessageResponder::PlacedLater(const IncomingMessage& message, size_t first_later) const {
-  const ByteRange whole{message.local, message.local + message.length};
-  if (!messages_ahead()) return false;
-  std::vector<ByteRange> left;
-  bool placed = false;
-  work_->messages.ForEachFrom(first_later, [&](const IncomingMessage& later) {
-    left.assign(1, whole);
-    later.Subtract(left);
-    placed |= left.size() != 1 || left[0].begin != whole.begin || left[0].end != whole.end;
-  });
-  return placed;
+bool MessageResponder::PlacedLater(const IncomingMessage& message, uint32_t number) const {
+  return messages_ahead() &&
+         work_->messages.PlacedAfter(number - expected_,
+                                     {message.local, message.local + message.length});
 }
 
-// Places bytes of a WRITE, except where a later WRITE has already placed bytes: those are newer.
+// Places bytes of a WRITE, except where a later WRITE has already placed bytes: those are newer. If
+// the record of what is placed is full, the message is refused.
 void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                   uint32_t number, uint32_t offset, std::span<const uint8_t> bytes,
-                                  size_t first_later, Placing placing) {
+                                  Placing placing) {
   const uint64_t from = message.local + offset;
   const ByteRange whole{from, from + bytes.size()};
   std::span<const ByteRange> left(&whole, 1);
   std::vector<ByteRange> pieces;
-  if (messages_ahead() && first_later < work_->messages.reach()) {
-    pieces.push_back(whole);
-    work_->messages.ForEachFrom(first_later,
-                                [&](const IncomingMessage& later) { later.Subtract(pieces); });
+  const uint32_t ahead = number - expected_;
+  if (ahead != 0 || (messages_ahead() && work_->messages.has_placed())) {
+    if (!work_->messages.Place(ahead, whole, pieces)) {
+      message.refused = true;
+      return;
+    }
     left = pieces;
   }
   for (const ByteRange& piece : left) {

@@ -28,6 +28,10 @@ namespace rocegw::transport {
 
 class MessageResponder {
  public:
+  // Limit of replies that have not left: one for each message that a peer may have ahead, and some
+  // refusals. A peer that waits for refusals before it sends again never exceeds it.
+  static constexpr size_t kMostReplies = 8192 + 256;
+
   // `receives` must outlive the responder.
   explicit MessageResponder(ReceiveQueue& receives) : receives_(receives) {}
 
@@ -95,29 +99,24 @@ class MessageResponder {
   // - kLastOfPacket: a packet, with the last bytes, because the message takes effect;
   // - kHeldTail: the last bytes that were held back in the message.
   enum class Placing : uint8_t { kPacket, kLastOfPacket, kHeldTail };
-  // first_later: index of the first message after this one.
   void PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
-                  uint32_t offset, std::span<const uint8_t> bytes, size_t first_later,
-                  Placing placing);
+                  uint32_t offset, std::span<const uint8_t> bytes, Placing placing);
   // Returns true if a later message has placed bytes where this one writes.
-  bool PlacedLater(const IncomingMessage& message, size_t first_later) const;
+  bool PlacedLater(const IncomingMessage& message, uint32_t number) const;
   bool OpenReceiveOf(QpContext& qp, Outbox& outbox, IncomingMessage& message);
 
   // message_execution.cc
-  // Makes the next message take effect; `first_later` as above. Returns false if the queue pair
-  // failed or the message was refused.
-  bool Execute(QpContext& qp, Outbox& outbox, IncomingMessage& message, size_t first_later);
+  // Makes the next message take effect. Returns false if the queue pair failed or the message was
+  // refused.
+  bool Execute(QpContext& qp, Outbox& outbox, IncomingMessage& message);
   // Performs the message's operation, which may end in a refusal or a NAK.
-  void Act(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
-           size_t first_later);
+  void Act(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   bool HasReceive(const QpContext& qp, const IncomingMessage& message, uint32_t number) const;
   void ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
-  void ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
-                size_t first_later);
+  void ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   void ActRead(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   void ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
-  void ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
-                    size_t first_later);
+  void ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   void CompleteReceive(QpContext& qp, Outbox& outbox, const IncomingMessage& message);
   Executed* Remember(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   void RefuseForNow(QpContext& qp, Outbox& outbox);

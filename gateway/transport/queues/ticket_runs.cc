@@ -7,21 +7,39 @@ void TicketRuns::Add(SessionId session, uint32_t srq, uint32_t upto) {
   if (upto == known_) return;
   if (!runs_.empty() && runs_.back().srq == srq) {
     runs_.back().last = upto;
+    runs_.back().reported = false;
   } else {
-    runs_.push_back({session, srq, upto, known_});
+    runs_.push_back({.session = session, .srq = srq, .last = upto, .done = known_});
   }
   known_ = upto;
 }
 
+size_t TicketRuns::IndexOf(uint32_t ticket) const {
+  size_t begin = 0;
+  for (size_t end = runs_.size(); begin < end;) {
+    const size_t middle = begin + (end - begin) / 2;
+    if (Before(runs_[middle].last, ticket)) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin;
+}
+
 uint32_t TicketRuns::Done(uint32_t ticket) {
-  size_t i = 0;
-  while (i < runs_.size() && Before(runs_[i].last, ticket)) ++i;
+  size_t i = IndexOf(ticket);
   // The ticket belongs to an abandoned SRQ.
   if (i == runs_.size() || !Before(runs_[i].done, ticket)) return done_;
   runs_[i].done = ticket;
+  runs_[i].reported = ticket == runs_[i].last;
   const SessionId session = runs_[i].session;
-  while (i-- != 0)
-    if (runs_[i].session == session) runs_[i].done = runs_[i].last;
+  while (i-- != 0) {
+    if (runs_[i].session != session) continue;
+    if (runs_[i].reported) break;
+    runs_[i].done = runs_[i].last;
+    runs_[i].reported = true;
+  }
   return Settle();
 }
 
@@ -32,9 +50,8 @@ uint32_t TicketRuns::Abandon(uint32_t srq) {
 }
 
 uint32_t TicketRuns::SrqOf(uint32_t ticket) const {
-  for (size_t i = 0; i < runs_.size(); ++i)
-    if (!Before(runs_[i].last, ticket)) return runs_[i].srq;
-  return 0;
+  const size_t i = IndexOf(ticket);
+  return i == runs_.size() ? 0 : runs_[i].srq;
 }
 
 uint32_t TicketRuns::Settle() {

@@ -35,8 +35,12 @@ class TicketRuns {
     uint32_t srq = 0;
     uint32_t last = 0;
     uint32_t done = 0;  // newest ticket that is done
+    // The session reported the last ticket, so all its earlier runs are done.
+    bool reported = false;
   };
   static bool Before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+  // Returns the index of the run with that ticket; the number of runs if it is newer than all.
+  size_t IndexOf(uint32_t ticket) const;
   uint32_t Settle();
 
   GrowingRing<Run> runs_;

@@ -167,7 +167,7 @@ void HandOver(StateStream& state, Account& account) {
 void HandOver(StateStream& state, WorkerSession& session, CompletionEvents& events) {
   const StateRecord record(state, StateKind::kWorkerSession);
   auto& [link, index, account, pages, peers, cqs, srqs, domain, failed, active, last_active, pace,
-         operations, ops, notes, done_ahead, counts, listed, engine, staging, staging_in_hand,
+         operations, ops, notes, done_ahead, counts, listed, engine, staging, heap_in_hand,
          backlogged, held, packets_held, reading, staged, staged_shared, submitted,
          batches_submitted, batches_collected, late_replies] = session;
   // Links, what the control thread sends, and staged carriers, which are handed over apart.
@@ -178,7 +178,7 @@ void HandOver(StateStream& state, WorkerSession& session, CompletionEvents& even
   // A session begins active, and its times were reported.
   (void)active, (void)last_active, (void)pace, (void)operations;
   // All memory operations are done (Worker::Rest).
-  (void)notes, (void)done_ahead, (void)counts, (void)listed, (void)staging, (void)staging_in_hand;
+  (void)notes, (void)done_ahead, (void)counts, (void)listed, (void)staging, (void)heap_in_hand;
   (void)backlogged, (void)packets_held, (void)batches_submitted, (void)batches_collected;
   state.Require(ops.empty() && engine.ops.empty() && held.empty() && reading.empty() &&
                     submitted.empty() && late_replies.empty(),

@@ -11,13 +11,22 @@ namespace {
 
 // A full burst is executed at once, so that one system call moves many pieces.
 constexpr size_t kFlushAt = 1024;
-// Limit of staged bytes of a session whose copier is busy; beyond it, nothing new is accepted from
-// or for the session. Without the limit, single packets per round would fill the copier's ring at
-// once, and a channel message that is refused in its middle must start afresh.
+// Limit of the heap of operations of a session whose copier is busy; beyond it, nothing new is
+// accepted from or for the session. Without the limit, single packets per round would fill the
+// copier's ring at once, and a channel message that is refused in its middle must start afresh.
 constexpr size_t kMostStaging = size_t{1} << 20;
-// Limit of bytes in submitted batches of one session. Both limits together bound the heap that a
+// Limit of the heap of submitted batches of one session. Both limits together bound the heap that a
 // session with blocked memory keeps (session/objects/session_costs.h).
 constexpr size_t kMostInHand = size_t{1} << 20;
+// A copier that has less than this takes a batch of any size, so that it does not run dry.
+constexpr size_t kLittleInHand = kMostInHand / 4;
+
+// Returns the heap of a number of operations: staged bytes, the operations, their notes, and
+// replies and completions that wait for them.
+size_t CostOf(size_t operations, size_t staged_bytes) {
+  constexpr size_t kOfReply = 64;
+  return staged_bytes + operations * (sizeof(memory::MemoryOp) + sizeof(AccessNote) + kOfReply);
+}
 
 }  // namespace
 
@@ -45,6 +54,7 @@ void MemoryExecutor::RemoveSession(WorkerSession& session) {
   for (const CopierBatch& batch : session.submitted)
     for (const Outgoing& out : batch.packets) uses_.transmit.Release(out);
   for (const Outgoing& out : session.held) uses_.transmit.Release(out);
+  held_.Remove(*session.account->of_pool, session.packets_held);
   for (const auto& late : session.late_replies) uses_.control.Reply(late.cookie, {});
 }
 
@@ -84,6 +94,7 @@ void MemoryExecutor::Send(WorkerSession& session, const Outgoing& out) {
   if (session.link.copier == nullptr || !session.MustWait()) return uses_.transmit.Add(out);
   session.held.push_back(out);
   ++session.packets_held;
+  held_.Add(*session.account->of_pool);
   List(session);
 }
 
@@ -211,15 +222,15 @@ void MemoryExecutor::ReportFault(WorkerSession& session, AccessNote& note) {
 
 void MemoryExecutor::SubmitToCopier(WorkerSession& session) {
   if (session.ops.empty() && session.held.empty() && session.reading.empty()) return;
-  if (session.staging_in_hand >= kMostInHand) {
-    session.backlogged = session.staging.size() >= kMostStaging;
+  const size_t cost = CostOf(session.ops.size(), session.staging.size());
+  if (session.heap_in_hand >= kLittleInHand && session.heap_in_hand + cost > kMostInHand) {
+    session.backlogged = cost >= kMostStaging;
     session.listed = true;
     return;
   }
   auto batch = std::make_unique<memory::Batch>();
   batch->staging.swap(session.staging);
   batch->ops.swap(session.ops);
-  const size_t bytes = batch->staging.size();
   CopierBatch mine;
   mine.notes.swap(session.notes);
   mine.packets.swap(session.held);
@@ -229,7 +240,7 @@ void MemoryExecutor::SubmitToCopier(WorkerSession& session) {
   if (session.link.copier->Submit(uses_.worker, batch)) {
     session.submitted.push_back(std::move(mine));
     ++session.batches_submitted;
-    session.staging_in_hand += bytes;
+    session.heap_in_hand += cost;
     session.backlogged = false;
     return;
   }
@@ -239,7 +250,7 @@ void MemoryExecutor::SubmitToCopier(WorkerSession& session) {
   mine.notes.swap(session.notes);
   mine.packets.swap(session.held);
   mine.frames.swap(session.reading);
-  session.backlogged = session.staging.size() >= kMostStaging;
+  session.backlogged = cost >= kMostStaging;
   session.listed = true;
 }
 
@@ -275,7 +286,7 @@ void MemoryExecutor::CollectBatch(WorkerSession& session, memory::Batch& batch) 
   CopierBatch mine = std::move(session.submitted.front());
   session.submitted.pop_front();
   ++session.batches_collected;
-  session.staging_in_hand -= batch.staging.size();
+  session.heap_in_hand -= CostOf(batch.ops.size(), batch.staging.size());
   Count(batch.counts);
   size_t next_failed = 0;
   for (size_t i = 0; i < mine.notes.size(); ++i) {
@@ -295,6 +306,7 @@ void MemoryExecutor::CollectBatch(WorkerSession& session, memory::Batch& batch) 
   }
   uses_.transmit.Add(mine.packets);
   session.packets_held -= mine.packets.size();
+  held_.Remove(*session.account->of_pool, mine.packets.size());
   for (channel::StagedFrame* const frame : mine.frames) frame->carrier->OnReady(*frame);
 }
 

@@ -15,6 +15,7 @@
 #include "gateway/worker/memory/flushed_memory.h"
 #include "gateway/worker/objects/qp_activity.h"
 #include "gateway/worker/objects/session_table.h"
+#include "gateway/worker/send/held_packets.h"
 #include "gateway/worker/send/transmit_queue.h"
 
 namespace rocegw::worker {
@@ -53,6 +54,12 @@ class MemoryExecutor {
   // Sends a packet or frame behind the operations of its session that were queued before.
   void Send(WorkerSession& session, const Outgoing& out);
   void Send(WorkerSession& session, channel::StagedFrame& frame);
+  // Returns true if the session's queue pairs may send packets that wait here.
+  bool MaySend(const WorkerSession& session) const {
+    if (session.link.copier == nullptr) return true;
+    return !session.backlogged && session.packets_held < kMostHeld &&
+           held_.MayAdd(*session.account->of_pool);
+  }
 
   // Executes what is queued, or hands it to the copiers. Until then operations refer to payloads of
   // received packets and to objects that a control message may remove.
@@ -68,6 +75,9 @@ class MemoryExecutor {
   void ReplyWhenUnused(SessionId session, uint64_t cookie, bool known);
 
  private:
+  // Limit of packets of one session that wait for its memory.
+  static constexpr size_t kMostHeld = 128;
+
   void List(WorkerSession& session);
   void FlushTrusted(WorkerSession& session);
   void FlushEngine(WorkerSession& session);
@@ -82,6 +92,7 @@ class MemoryExecutor {
   EngineCopies engine_;
   std::vector<WorkerSession*> with_ops_;
   std::vector<WorkerSession*> with_copier_;
+  HeldPackets held_;
 };
 
 }  // namespace rocegw::worker

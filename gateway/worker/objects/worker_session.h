@@ -94,7 +94,7 @@ struct WorkerSession {
 
   // Untrusted sessions only:
   std::vector<uint8_t> staging;
-  size_t staging_in_hand = 0;  // bytes of submitted batches
+  size_t heap_in_hand = 0;     // heap of submitted batches
   bool backlogged = false;     // the copier takes nothing now, so nothing is taken from the session
   std::vector<Outgoing> held;  // packets that must leave after the operations above
   size_t packets_held = 0;     // in `held` and `submitted`

@@ -44,7 +44,8 @@ struct TenantAccount {
 struct PoolAccounts {
   tenant::Share* share = nullptr;
   uint32_t accounts = 0;
-  uint32_t at_work = 0;  // number of active accounts
+  uint32_t at_work = 0;     // number of active accounts
+  size_t packets_held = 0;  // transmit buffers whose packets wait for memory (send/held_packets.h)
 };
 
 // State of one pool, or of a slot of it with limits of its own, on one worker.

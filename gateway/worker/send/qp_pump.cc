@@ -8,9 +8,6 @@ namespace {
 
 // Limit of packets that all queue pairs together send in an iteration.
 constexpr uint32_t kPacketsPerIteration = 256;
-// Limit of packets of one session that wait for its memory. The port has a thousand buffers for all
-// sessions of the worker (port_config.h), and a client can make its memory wait for ever.
-constexpr size_t kMostHeld = 128;
 
 }  // namespace
 
@@ -59,7 +56,8 @@ bool QpPump::Run(TimePoint now) {
     if (uses_.qps.outgrows_caches()) PrefetchAhead(turn.account->ready);
     QpSlot* const slot = uses_.qps.Find(turn.qp);
     if (slot == nullptr) continue;
-    if (slot->session->backlogged || slot->session->packets_held >= kMostHeld) {
+    if (!uses_.memory.MaySend(*slot->session)) {
+      uses_.counters.turn_held_back_events.Add();
       held_back_.push_back(turn.qp);
       continue;
     }

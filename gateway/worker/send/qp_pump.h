@@ -7,6 +7,7 @@
 
 #include "gateway/transport/outbox.h"
 #include "gateway/worker/control/control_sender.h"
+#include "gateway/worker/memory/memory_executor.h"
 #include "gateway/worker/objects/qp_activity.h"
 #include "gateway/worker/send/transmit_queue.h"
 
@@ -22,6 +23,8 @@ class QpPump {
     TransmitQueue& transmit;
     ControlSender& control;
     transport::Outbox& outbox;
+    const MemoryExecutor& memory;
+    metrics::WorkerCounters& counters;
   };
   explicit QpPump(const Uses& uses) : uses_(uses) {}
 
@@ -33,7 +36,8 @@ class QpPump {
   uint32_t RunTurn(QpSlot& slot, const Scheduler::Turn& turn, TimePoint now);
 
   const Uses uses_;
-  std::vector<SlotHandle> held_back_;  // queue pairs whose session's copier takes nothing now
+  // Queue pairs of sessions and pools that have too much waiting for their memory.
+  std::vector<SlotHandle> held_back_;
 };
 
 }  // namespace rocegw::worker

@@ -210,6 +210,27 @@ TEST_F(StagedCarrierTest, SessionWithoutRoom_WaitsOnOtherChannelsToo) {
   EXPECT_TRUE(staged_.HasTurn(0));
 }
 
+// Peers that take nothing must not stop the session's traffic to others.
+TEST_F(StagedCarrierTest, HalfOfTheSession_IsForChannelsWithLittle) {
+  flow::WaitEntry entry;
+  session_.bytes = StagedCarrier::kMostOfSession / 2;
+  uint32_t entered = 0;
+  while (staged_.MaySend(kQp, entry, 4096, kNow)) {
+    staged_.OnReady(Enter(entered++, 4096, 0));
+    ASSERT_LT(entered, 1000u);
+  }
+  EXPECT_GE(session_.bytes, StagedCarrier::kMostOfSession / 2 + StagedCarrier::kLittle);
+  EXPECT_LE(session_.bytes, StagedCarrier::kMostOfSession / 2 + StagedCarrier::kLittle + 8192);
+}
+
+// A frame without payload costs its description.
+TEST_F(StagedCarrierTest, ShortFrames_CountWithTheirHeap) {
+  flow::WaitEntry entry;
+  uint32_t entered = 0;
+  while (staged_.MaySend(kQp, entry, 0, kNow)) staged_.OnReady(Enter(entered++, 0, 0));
+  EXPECT_LE(entered, StagedCarrier::kMostHere / sizeof(channel::StagedFrame));
+}
+
 TEST_F(StagedCarrierTest, ChannelClosed_StandsInItsLine) {
   staged_.OnReady(Enter(1, 64, 0));
   channel_.open = false;

@@ -49,6 +49,31 @@ TEST(TicketRuns, AbandonedLane_IsNotWaitedFor) {
   EXPECT_EQ(runs.Done(1), 3u) << "a late report says nothing";
 }
 
+// Runs of a removed queue say nothing about earlier runs of the same session.
+TEST(TicketRuns, AbandonedRun_DoesNotVouchForEarlierOnes) {
+  TicketRuns runs;
+  runs.Add(kTwo, 9, 1);
+  runs.Add(kOne, 7, 2);
+  runs.Add(kOne, 8, 3);
+  runs.Add(kOne, 7, 4);
+  EXPECT_EQ(runs.Abandon(8), 0u);
+  EXPECT_EQ(runs.Done(4), 0u);
+  EXPECT_EQ(runs.Done(1), 4u);
+}
+
+// A session that reports nothing makes the others' runs pile up; a report visits few of them.
+TEST(TicketRuns, ManyRunsBehindABlockedOne_AreReportedInOrder) {
+  TicketRuns runs;
+  runs.Add(kOne, 7, 1);
+  constexpr uint32_t kRuns = 200'000;
+  for (uint32_t ticket = 2; ticket < kRuns; ++ticket) {
+    runs.Add(kTwo, 8 + ticket % 2, ticket);
+    ASSERT_EQ(runs.Done(ticket), 0u);
+    ASSERT_EQ(runs.SrqOf(ticket), 8 + ticket % 2);
+  }
+  EXPECT_EQ(runs.Done(1), kRuns - 1);
+}
+
 TEST(TicketRuns, GoRound) {
   TicketRuns runs;
   uint32_t ticket = 0;

@@ -166,6 +166,16 @@ class Xrc : public ::testing::Test {
     packet.bytes[13] = static_cast<uint8_t>(number >> 16);
     packet.bytes[14] = static_cast<uint8_t>(number >> 8);
     packet.bytes[15] = static_cast<uint8_t>(number);
+    return Sealed(std::move(packet));
+  }
+  // Returns the packet with another PSN.
+  static WirePacket Numbered(WirePacket packet, uint32_t psn) {
+    packet.bytes[9] = static_cast<uint8_t>(psn >> 16);
+    packet.bytes[10] = static_cast<uint8_t>(psn >> 8);
+    packet.bytes[11] = static_cast<uint8_t>(psn);
+    return Sealed(std::move(packet));
+  }
+  static WirePacket Sealed(WirePacket packet) {
     wire::Path path;
     path.source = packet.meta.source;
     path.destination = packet.meta.destination;
@@ -405,6 +415,25 @@ TEST_F(Xrc, OwnerThatTakesNoOperations_IsAskedAgain) {
   target->Deadline(now);
   Answer();
   EXPECT_EQ(source->Poll().size(), 1u);
+}
+
+// An operation on blocked memory keeps those of all other owners from being settled.
+TEST_F(Xrc, OneOwnersMemoryIsBlocked_WhatWaitsBehindItIsBounded) {
+  Post(ROCEGW_WR_RDMA_WRITE, kFirst, 16, QpHost::kBase + first->base, first->key);
+  Post(ROCEGW_WR_RDMA_WRITE, kSecond, 16, QpHost::kBase + second->base, second->key);
+  const std::deque<WirePacket> sent = Sent();
+  ASSERT_EQ(sent.size(), 2u);
+  constexpr uint32_t kFirstPsn = 100;
+  uint32_t psn = kFirstPsn;
+  for (uint32_t i = 0; i < 6000; ++i) {
+    Deliver(Numbered(sent[psn % 2], psn));
+    if (target->last_drop == metrics::DropReason::k_write_pending) break;
+    ++psn;
+  }
+  EXPECT_EQ(psn - kFirstPsn, 4096u);
+  target->Settle();
+  Deliver(Numbered(sent[psn % 2], psn));
+  EXPECT_EQ(target->last_drop, metrics::DropReason::kNone) << "it comes again";
 }
 
 TEST_F(Xrc, Reset_GivesReceivesBack) {

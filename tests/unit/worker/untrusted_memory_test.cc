@@ -131,6 +131,72 @@ TEST_P(UntrustedMemory, Waits_OthersHavePacketsLeft) {
   EXPECT_EQ(done, blocked.size());
 }
 
+// Ten sessions of one pool, each below its own limit, must not take all buffers of the port.
+TEST(UntrustedPools, SessionsOfOnePool_LeavePacketsToOthers) {
+  constexpr uint32_t kSessions = 10;
+  constexpr uint32_t kLength = 8 << 10;
+  tenant::Share first{nullptr};
+  tenant::Share second{nullptr};
+  const auto memory = std::make_shared<WaitingMemory>();
+  std::vector<std::unique_ptr<memory::Copier>> copiers;
+  GatewayPairOptions options;
+  for (uint32_t i = 0; i < kSessions; ++i) {
+    auto copier = memory::Copier::Start(memory, nullptr, {});
+    ASSERT_TRUE(copier.ok());
+    copiers.push_back(std::move(*copier));
+    options.shares[0].push_back(&first);
+    options.copiers[0].push_back(copiers.back().get());
+  }
+  options.shares[0].push_back(&second);
+  options.copiers[0].push_back(nullptr);
+  {
+    GatewayPair gateways(options);
+    const auto connected = [&](uint32_t session, uint32_t qpn) -> RingEnd& {
+      RingOptions ring;
+      ring.session = session;
+      ring.qpn = ring.handle = qpn;
+      RingEnd& from = gateways.AddQp(0, ring);
+      ring.session = 1;
+      RingEnd& to = gateways.AddQp(1, ring);
+      gateways.Connect(from, to, 1);
+      return from;
+    };
+    const auto write = [&](RingEnd& from, uint32_t session) {
+      rocegw_send_wqe wqe{};
+      wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+      wqe.flags = ROCEGW_WQE_SIGNALED;
+      wqe.u.rdma.remote_address = GatewayPair::kBase;
+      wqe.u.rdma.rkey = GatewayPair::kKey[1];
+      ASSERT_TRUE(from.PostSend(
+          wqe, {{GatewayPair::kBase, kLength, GatewayPair::KeyOf(0, session).value}}));
+      gateways.Ring(0, from);
+    };
+    std::vector<RingEnd*> blocked;
+    for (uint32_t session = 1; session <= kSessions; ++session)
+      for (uint32_t i = 0; i < 6; ++i) blocked.push_back(&connected(session, session * 100 + i));
+    RingEnd& other = connected(kSessions + 1, 3000);
+    for (size_t i = 0; i < blocked.size(); ++i)
+      write(*blocked[i], static_cast<uint32_t>(i / 6 + 1));
+    for (int i = 0; i < 50; ++i) gateways.Step();
+    EXPECT_GT(gateways.Count(0, &metrics::WorkerCounters::turn_held_back_events), 0u);
+    write(other, kSessions + 1);
+    size_t done = 0;
+    for (int i = 0; i < 200 && done == 0; ++i) {
+      gateways.Step();
+      done += other.Poll().size();
+    }
+    EXPECT_EQ(done, 1u) << "the other pool sends";
+    memory->Open();
+    done = 0;
+    for (int i = 0; i < 20000 && done < blocked.size(); ++i) {
+      gateways.Step();
+      for (RingEnd* end : blocked) done += end->Poll().size();
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(done, blocked.size());
+  }
+}
+
 TEST_P(UntrustedMemory, TrustedSessionGetsACopier_BeforeItsQueuePairs) {
   auto second = memory::Copier::Start(memory_, nullptr, {});
   ASSERT_TRUE(second.ok());
@@ -216,6 +282,56 @@ class PromptCopier final : public memory::Copier {
   memory::MemorySpace& memory_;
   std::deque<std::unique_ptr<memory::Batch>> done_;
 };
+
+// Copier that executes nothing and keeps what it gets.
+class StuckCopier final : public memory::Copier {
+ public:
+  bool Submit(WorkerIndex, std::unique_ptr<memory::Batch>& batch) override {
+    if (batches_.size() == 64) return false;
+    operations += batch->ops.size();
+    batches_.push_back(std::move(batch));
+    return true;
+  }
+  std::unique_ptr<memory::Batch> Collect(WorkerIndex) override { return nullptr; }
+  void Stop() override {}
+
+  size_t operations = 0;
+
+ private:
+  std::vector<std::unique_ptr<memory::Batch>> batches_;
+};
+
+// An operation on one byte costs the daemon more than that byte.
+TEST(UntrustedPools, ManyShortWritesToBlockedMemory_AreRefusedInTime) {
+  tenant::Share share{nullptr};
+  StuckCopier copier;
+  GatewayPairOptions options;
+  options.shares[1] = {&share};
+  options.copiers[1] = {&copier};
+  options.channels = true;
+  GatewayPair gateways(options);
+  constexpr uint32_t kEach = 8192;
+  for (uint32_t i = 0; i < 4; ++i) {
+    RingOptions ring;
+    ring.qpn = ring.handle = 100 + i;
+    ring.sq_entries = kEach;
+    RingEnd& from = gateways.AddQp(0, ring);
+    RingEnd& to = gateways.AddQp(1, ring);
+    gateways.Connect(from, to, 1);
+    rocegw_send_wqe wqe{};
+    wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+    wqe.u.rdma.remote_address = GatewayPair::kBase;
+    wqe.u.rdma.rkey = GatewayPair::KeyOf(1, 1).value;
+    for (uint32_t k = 0; k < kEach; ++k)
+      ASSERT_TRUE(from.PostSend(wqe, {{GatewayPair::kBase, 1, GatewayPair::KeyOf(0, 1).value}}));
+    gateways.Ring(0, from);
+  }
+  for (int i = 0; i < 2000; ++i) gateways.Step();
+  EXPECT_GT(copier.operations, 1000u);
+  // With those that wait, about 12,000 of the 32,768.
+  EXPECT_LT(copier.operations, 8000u);
+  EXPECT_GT(gateways.Count(1, &metrics::WorkerCounters::rnr_tx_packets), 0u);
+}
 
 // Both wait for the same channel, whose receiver has a small window.
 class TwoTenants : public ::testing::TestWithParam<bool> {};

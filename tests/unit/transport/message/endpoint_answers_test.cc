@@ -186,15 +186,30 @@ TEST(EndpointAnswersTest, OneSenderGetsSoMany_OthersHaveRoom) {
   EXPECT_EQ(end.Deliver(end.Read(message, kThere, 64)), DropReason::kNone) << "room again";
 }
 
-TEST(EndpointAnswersTest, AllTogetherGetSoMany) {
+// Source numbers are the sender's choice, so they do not multiply its share.
+TEST(EndpointAnswersTest, OneGatewayGetsHalf_OthersShareTheRest) {
   EndpointHost end;
   end.carrier.open = false;
-  for (uint32_t i = 0; i < EndpointAnswers::kMost; ++i) {
+  for (uint32_t i = 0; i < EndpointAnswers::kMost / 2; ++i) {
     wire::ChannelFrame frame = end.Read(i, kThere, 64);
     frame.source = Qpn{100 + i};
     ASSERT_EQ(end.Deliver(frame), DropReason::kNone);
   }
   EXPECT_EQ(end.Deliver(end.Read(0, kThere, 64)), DropReason::k_rnr_wait);
+  ScriptedCarrier other;
+  other.open = false;
+  other.to.path.destination = wire::Gid::FromV4(0xC0000299);
+  uint32_t taken = 0;
+  for (uint32_t i = 0; i < EndpointAnswers::kMost; ++i) {
+    wire::ChannelFrame frame = end.Read(i, kThere, 64);
+    frame.source = Qpn{100 + i};
+    std::vector<uint8_t> none;
+    const DropReason reason =
+        end.host().qp().OnFrame(end.host(), other, frame, none, false, end.now());
+    if (reason == DropReason::kNone) ++taken;
+  }
+  EXPECT_GE(taken, EndpointAnswers::kMost / 8);
+  EXPECT_LT(taken, EndpointAnswers::kMost / 2) << "a third one finds room";
 }
 
 TEST(EndpointAnswersTest, TheyTakeTurns) {

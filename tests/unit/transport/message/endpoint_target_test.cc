@@ -65,6 +65,106 @@ TEST(EndpointTarget, InError_WithAPartOfAMessage_IsHandedOver) {
   EXPECT_EQ(end.Ended(), "3:0");
 }
 
+DropReason DeliverBy(EndpointHost& end, ScriptedCarrier& by, const wire::ChannelFrame& frame,
+                     std::vector<uint8_t> payload = {}) {
+  return end.host().qp().OnFrame(end.host(), by, frame, payload, false, end.now());
+}
+
+// Returns the first part of a WRITE of two frames.
+wire::ChannelFrame BeginsWrite(EndpointHost& end, uint32_t message) {
+  wire::ChannelFrame frame = end.Request(FrameKind::kWrite, message, 0x100, 512);
+  frame.flags &= static_cast<uint8_t>(~wire::kFrameLast);
+  return frame;
+}
+
+// A peer that acknowledges with room 0 makes each of its frames cost a reply that cannot leave.
+TEST(EndpointTarget, PeerThatTakesNoReplies_IsBounded_AndOthersAreAnswered) {
+  EndpointHost end;
+  end.carrier.open = false;
+  ScriptedCarrier other;
+  other.to.path.destination = wire::Gid::FromV4(0xC0000299);
+  wire::ChannelFrame wrong = end.Request(FrameKind::kWrite, 0, 0x100, 16);
+  wrong.receive = EndpointHost::kKey + 1;
+  const auto data = ScriptedPeer::Bytes(16);
+  size_t taken = 0;
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    wrong.message = i;
+    const DropReason reason = end.Deliver(wrong, data);
+    if (reason == DropReason::k_wrong_qkey) {
+      ++taken;
+    } else {
+      ASSERT_EQ(reason, DropReason::k_replies_full);
+    }
+    if (i % 64 == 0) {
+      EXPECT_TRUE(end.Out().empty());
+    }
+  }
+  constexpr size_t kShare = transport::EndpointTarget::kMostBlocked / 4;
+  EXPECT_GE(taken, kShare);
+  EXPECT_LE(taken, kShare + 64);
+  EXPECT_EQ(DeliverBy(end, other, wrong, data), DropReason::k_wrong_qkey);
+  EXPECT_EQ(Replied(end), wire::SyndromeOf(NakCode::kRemoteAccess));
+  end.host().HandOver();
+  end.carrier.open = true;
+  end.host().qp().OnTurn(end.carrier);
+  EXPECT_EQ(end.Out().size(), taken);
+  EXPECT_EQ(end.Deliver(wrong, data), DropReason::k_wrong_qkey) << "taken again";
+}
+
+TEST(EndpointTarget, RepliesWithoutAPump_AreBounded) {
+  EndpointHost end;
+  wire::ChannelFrame wrong = end.Request(FrameKind::kWrite, 0, 0x100, 16);
+  wrong.receive = EndpointHost::kKey + 1;
+  const auto data = ScriptedPeer::Bytes(16);
+  for (uint32_t i = 0; i < transport::EndpointTarget::kMostReplies; ++i)
+    ASSERT_EQ(end.Deliver(wrong, data), DropReason::k_wrong_qkey);
+  EXPECT_EQ(end.Deliver(wrong, data), DropReason::k_replies_full);
+}
+
+// Frames that find no receive must not make the endpoint look at all its messages each.
+TEST(EndpointTarget, SearchForIdleReceives_AtMostOnceInAWhile) {
+  using transport::EndpointTarget;
+  EndpointHost end;
+  PostReceive(end, 1);
+  const auto data = ScriptedPeer::Bytes(500);
+  end.DeliverPart(1, data, 0, 300);
+  end.Out();
+  end.Advance(EndpointTarget::kIdle - EndpointTarget::kSearch / 2);
+  EXPECT_EQ(end.DeliverWhole(2, data), DropReason::k_rnr_wait);
+  end.Advance(EndpointTarget::kSearch - Microseconds(1));
+  EXPECT_EQ(end.DeliverWhole(2, data), DropReason::k_rnr_wait) << "idle, and nobody looked";
+  end.Advance(Microseconds(1));
+  EXPECT_EQ(end.DeliverWhole(2, data), DropReason::kNone);
+}
+
+// A gateway begins as many messages as an endpoint takes.
+TEST(EndpointTarget, PlacesAreTakenFromTheGatewayWithMost) {
+  EndpointHost end;
+  ScriptedCarrier other;
+  other.to.path.destination = wire::Gid::FromV4(0xC0000299);
+  const auto half = ScriptedPeer::Bytes(256);
+  for (uint32_t i = 0; i < transport::EndpointTarget::kMostUnderWay; ++i) {
+    ASSERT_EQ(end.Deliver(BeginsWrite(end, i), half), DropReason::kNone);
+    if (i < 100) end.Advance(Milliseconds(1));
+  }
+  EXPECT_EQ(end.Deliver(BeginsWrite(end, 9999), half), DropReason::k_rnr_wait) << "its own share";
+  end.Out();
+  EXPECT_EQ(DeliverBy(end, other, BeginsWrite(end, 7), half), DropReason::kNone);
+  const std::vector<SentFrame> out = end.Out();
+  ASSERT_EQ(out.size(), transport::EndpointTarget::kEvicted);
+  for (const SentFrame& sent : out) {
+    EXPECT_TRUE((wire::Aeth{sent.frame.syndrome, 0}.is_rnr()));
+    EXPECT_EQ(sent.frame.attempt, 1);
+    EXPECT_LT(sent.frame.message, transport::EndpointTarget::kEvicted) << "the oldest";
+  }
+  end.host().HandOver();
+  wire::ChannelFrame rest = BeginsWrite(end, 7);
+  rest.offset = 256;
+  rest.flags |= wire::kFrameLast;
+  EXPECT_EQ(DeliverBy(end, other, rest, half), DropReason::kNone);
+  EXPECT_EQ(Replied(end), wire::kSyndromeAck);
+}
+
 // Endpoints of one shared receive queue.
 class SharedTargets : public ::testing::Test {
  protected:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receiving half of a queue pair on a channel: the effect of frames in any order on memory,
 // receives and replies, one frame at a time.
+#include "gateway/transport/message/message_responder.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -141,6 +143,44 @@ TEST_F(MessageResponderTest, HeldBackTailUnderALaterWrite_StaysBelowIt) {
   EXPECT_EQ(At(kTarget + 32, 64), late);
 }
 
+// The record of placed bytes is bounded. A peer that scatters bytes must send them again, in order.
+TEST_F(MessageResponderTest, ScatteredBytesAhead_TheMessageIsRefusedInItsTurn) {
+  const auto data = ScriptedPeer::Bytes(24'000);
+  const wire::ChannelFrame write = peer.Write(1, kTarget, 24'000);
+  size_t refused = 0;
+  for (uint32_t at = 23'998; at != 0; at -= 2) {
+    if (peer.DeliverPart(write, data, at, 1) == DropReason::k_rnr_wait) ++refused;
+    if (at % 512 == 0) peer.Out();
+  }
+  EXPECT_GT(refused, 2000u);
+  EXPECT_LT(refused, 4000u) << "many fit";
+  peer.Out();
+  peer.host().HandOver();
+  EXPECT_EQ(peer.Deliver(peer.Write(0, 0x3000, 16), ScriptedPeer::Bytes(16)), DropReason::kNone);
+  const Answers answers = Replies();
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0], (Answer{0, kAck, 0}));
+  EXPECT_EQ(answers[1].message, 1u);
+  EXPECT_TRUE((wire::Aeth{answers[1].syndrome, 0}.is_rnr()));
+  EXPECT_EQ(answers[1].attempt, 1);
+  wire::ChannelFrame again = peer.Write(1, kTarget, 4096);
+  again.attempt = 1;
+  const auto whole = ScriptedPeer::Bytes(4096, 9);
+  EXPECT_EQ(peer.Deliver(again, whole), DropReason::kNone);
+  EXPECT_EQ(Replies(), (Answers{{1, kAck, 1}}));
+  EXPECT_EQ(At(kTarget, 4096), whole);
+}
+
+// A message with more bytes than its length could never be handed over.
+TEST_F(MessageResponderTest, FramesThatOverlap_InvalidRequest) {
+  const auto data = ScriptedPeer::Bytes(768);
+  const wire::ChannelFrame write = peer.Write(0, kTarget, 768);
+  peer.DeliverPart(write, data, 0, 512);
+  peer.DeliverPart(write, data, 0, 512);
+  EXPECT_EQ(Replies(), (Answers{{0, wire::SyndromeOf(wire::NakCode::kInvalidRequest), 0}}));
+  EXPECT_EQ(peer.state(), QpState::kError);
+}
+
 TEST_F(MessageResponderTest, SendsOutOfOrder_CompleteInTheOrderOfReceives) {
   for (uint64_t i = 0; i < 3; ++i) peer.base().PostReceive(kTarget + i * 0x100, 64);
   const auto data = ScriptedPeer::Bytes(64, 9);
@@ -211,6 +251,29 @@ TEST_F(MessageResponderTest, MemoryThatTakesNothing_AsNotReady) {
   EXPECT_EQ(peer.Deliver(peer.Write(0, kTarget, 8), data, true), DropReason::k_rnr_wait);
   EXPECT_EQ(Replies(), (Answers{{0, 0x21, 1}}));
   EXPECT_EQ(At(kTarget, 8), std::vector<uint8_t>(8, 0));
+}
+
+// A peer that takes no replies and sends the refused message again and again.
+TEST_F(MessageResponderTest, RefusalsThatCannotLeave_AreBounded) {
+  peer.carrier.open = false;
+  constexpr uint32_t kFrames = 20'000;
+  uint32_t taken = 0;
+  for (uint32_t i = 0; i < kFrames; ++i) {
+    wire::ChannelFrame send = peer.Send(0, 0, 16);
+    send.attempt = static_cast<uint8_t>(taken);
+    const DropReason reason = peer.Deliver(send, ScriptedPeer::Bytes(16));
+    if (reason == DropReason::k_rnr_wait) {
+      ++taken;
+    } else {
+      ASSERT_EQ(reason, DropReason::k_replies_full);
+    }
+  }
+  EXPECT_EQ(taken, transport::MessageResponder::kMostReplies);
+  peer.carrier.open = true;
+  EXPECT_EQ(Replies().size(), taken);
+  wire::ChannelFrame send = peer.Send(0, 0, 16);
+  send.attempt = static_cast<uint8_t>(taken);
+  EXPECT_EQ(peer.Deliver(send, ScriptedPeer::Bytes(16)), DropReason::k_rnr_wait) << "taken again";
 }
 
 TEST_F(MessageResponderTest, MessageThatIsDone_Dropped) {

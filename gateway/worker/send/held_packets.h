@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transmit buffers of a worker whose packets wait for the memory of programs, which may take for
+// ever. Such packets have at most half of the port's buffers, and pools share those max-min fairly:
+// one pool alone has a quarter of the port's. Belongs to one worker.
+#pragma once
+
+#include <cstddef>
+
+#include "gateway/worker/schedule/scheduler.h"
+
+namespace rocegw::worker {
+
+class HeldPackets {
+ public:
+  // The port has 1,024 buffers (port_config.h).
+  static constexpr size_t kMost = 512;
+  // A pool with fewer may hold a packet whatever the others hold.
+  static constexpr size_t kAlways = 8;
+
+  void Add(PoolAccounts& pool) {
+    if (pool.packets_held++ == 0) ++pools_;
+    ++all_;
+  }
+  void Remove(PoolAccounts& pool, size_t count) {
+    if (count == 0) return;
+    pool.packets_held -= count;
+    if (pool.packets_held == 0) --pools_;
+    all_ -= count;
+  }
+  // Returns true if the pool's sessions may send packets that have to wait. A turn that begins then
+  // may exceed the limit.
+  bool MayAdd(const PoolAccounts& pool) const {
+    if (pool.packets_held < kAlways) return true;
+    return all_ < kMost && pool.packets_held < kMost / (pools_ + 1);
+  }
+  size_t all() const { return all_; }
+
+ private:
+  size_t all_ = 0;
+  size_t pools_ = 0;  // number of pools that hold any
+};
+
+}  // namespace rocegw::worker
