@@ -37,11 +37,13 @@ class PeerMarks {
     return peer == latest_ || slots_[Find(peer)].round == round_;
   }
   void Add(uint32_t peer) {
-    if (count_ != 0 && peer == latest_) return;
+    if (Contains(peer)) {
+      latest_ = peer;
+      return;
+    }
     if ((count_ + 1) * 2 > slots_.size()) Grow();
-    Slot& slot = slots_[Find(peer)];
-    if (slot.round != round_) ++count_;
-    slot = {peer, round_};
+    slots_[Find(peer)] = {peer, round_};
+    ++count_;
     latest_ = peer;
   }
 
