@@ -154,14 +154,12 @@ int CmEngine::OnCommand(const CmCommand& command, TimePoint now, CmActions& acti
 }
 
 void CmEngine::DropOwner(SessionId owner, TimePoint now, CmActions& actions) {
-  std::vector<CmHandle> handles;
-  for (const auto& [handle, id] : core_->ids) {
-    if (id.owner == owner) handles.push_back(handle);
-  }
   Step step{now, actions};
-  for (const CmHandle handle : handles) {
-    // Destroying a listener also destroys its waiting requests, so each id is looked up again.
-    if (Id* id = core_->FindId(handle); id != nullptr) DestroyAnyId(*core_, *id, step);
+  // Destroying a listener also destroys its waiting requests.
+  const Core::Holdings* held = core_->owners.Find(owner.value);
+  while (held != nullptr && held->first != nullptr) {
+    DestroyAnyId(*core_, *held->first, step);
+    held = core_->owners.Find(owner.value);
   }
   SendWaitingRequests(*core_, step);
 }

@@ -25,6 +25,13 @@ enum class IdState : uint8_t {
 
 const char* StateName(IdState state);
 
+struct Id;
+// Neighbours in a list of ids (id_list.h).
+struct IdLinks {
+  Id* previous = nullptr;
+  Id* next = nullptr;
+};
+
 struct Id {
   CmHandle handle;
   SessionId owner;
@@ -61,6 +68,9 @@ struct Id {
   uint32_t backlog = 0;           // listeners
   uint32_t waiting_requests = 0;  // listeners: requests not fetched by the program
   TimePoint deadline = kNever;    // deadline of the address resolution
+  Id* first_request = nullptr;    // listeners: those requests
+  IdLinks of_owner;               // ids of the same owner
+  IdLinks of_listener;            // requests of the same listener that the program has not fetched
 };
 
 }  // namespace rocegw::cm

@@ -6,6 +6,7 @@
 
 #include "gateway/base/invariant.h"
 #include "gateway/cm/connection/cm_time.h"
+#include "gateway/cm/id_list.h"
 
 namespace rocegw::cm {
 namespace {
@@ -59,6 +60,11 @@ PeerKind Core::Ask(const wire::Gid& source, const wire::Gid& peer, Step& step) {
   return discovery.Ask(source, peer, step.now, step.actions);
 }
 
+void Core::AskStranger(const wire::Gid& source, const wire::Gid& peer, Step& step) {
+  if (peer.IsZero() || FindAddress(peer) != nullptr) return;
+  discovery.AskStranger(source, peer, step.now, step.actions);
+}
+
 NegotiationView Core::ViewOf(const Connection& connection) const {
   const wire::Gid& peer = connection.path.destination;
   // Authentication is not negotiated per connection.
@@ -95,8 +101,10 @@ Id* Core::NewId(CmHandle handle, SessionId owner) {
   if (ids.size() >= config.max_ids || ids.contains(handle)) return nullptr;
   const Holdings* const known = owners.Find(owner.value);
   if (known != nullptr && known->ids >= config.max_ids_per_owner) return nullptr;
-  ++HoldingsOf(owner).ids;
   Id& id = kept_ids.Insert(ids, handle, Id())->second;
+  Holdings& held = HoldingsOf(owner);
+  ++held.ids;
+  Link<&Id::of_owner>(held.first, id);
   id.handle = handle;
   id.owner = owner;
   id.psn = Psn(static_cast<uint32_t>(random.Next() >> 32));
@@ -106,7 +114,12 @@ Id* Core::NewId(CmHandle handle, SessionId owner) {
 void Core::EraseId(Id& id) {
   SetDeadline(id, kNever);
   if (id.holds_port) ports.Unbind(id.port_space, id.local.port, id.handle);
-  --HoldingsOf(id.owner).ids;
+  if (Id* const listener = FindId(id.listener); listener != nullptr)
+    Unlink<&Id::of_listener>(listener->first_request, id);
+  while (id.first_request != nullptr) Unlink<&Id::of_listener>(id.first_request, *id.first_request);
+  Holdings& held = HoldingsOf(id.owner);
+  --held.ids;
+  Unlink<&Id::of_owner>(held.first, id);
   ForgetIfNothing(id.owner);
   kept_ids.Erase(ids, ids.find(id.handle));
 }
@@ -140,9 +153,12 @@ void Core::DropConnection(Connection& connection) {
 void Core::LeaveBacklog(Connection& connection) {
   if (connection.active || connection.fetched) return;
   connection.fetched = true;
-  const Id* id = IdOf(connection);
+  Id* id = IdOf(connection);
   if (id == nullptr) return;
-  if (Id* listener = FindId(id->listener); listener != nullptr) --listener->waiting_requests;
+  Id* listener = FindId(id->listener);
+  if (listener == nullptr) return;
+  --listener->waiting_requests;
+  Unlink<&Id::of_listener>(listener->first_request, *id);
 }
 
 void Core::LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint now) {

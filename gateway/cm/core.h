@@ -64,6 +64,7 @@ struct Core {
   struct Holdings {
     size_t ids = 0;
     size_t connections = 0;  // includes orphans
+    Id* first = nullptr;     // list of the ids
   };
   KeyMap<Holdings> owners;  // by SessionId; only sessions that own something
   ConnectionTable connections;
@@ -92,6 +93,8 @@ struct Core {
   const LocalAddress* FindAddress(const wire::Gid& gid) const;
   // Returns the kind of the peer; never asks an own address.
   PeerKind Ask(const wire::Gid& source, const wire::Gid& peer, Step& step);
+  // The same for the source of a request that no program has accepted.
+  void AskStranger(const wire::Gid& source, const wire::Gid& peer, Step& step);
   NegotiationView ViewOf(const Connection& connection) const;
   Id* FindId(CmHandle handle);
   const Id* FindId(CmHandle handle) const;

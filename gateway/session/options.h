@@ -66,7 +66,8 @@ struct DeviceBounds {
   uint32_t max_rd_atomic = 16;
   uint64_t max_mr_size = uint64_t{1} << 47;  // the whole user address space
   uint32_t max_message = verbs::kMaxMessage;
-  uint32_t max_multicast = 1024;  // attachments of one session to groups
+  // Attachments of one session to groups, and of one pool to a group.
+  uint32_t max_multicast = 1024;
 };
 
 inline constexpr uint32_t kVendorId = wire::kDefaultVendorId;

@@ -104,7 +104,6 @@ class CompletionQueue {
   std::vector<CompletionQueue*>* fresh_list = nullptr;
   SessionIndex owner;  // its session in the worker
   bool listed = false;
-  bool timed = false;  // in the worker's list of queues that wait for `due`
   bool event_pending = false;
   uint64_t events_sent = 0;
 
@@ -159,6 +158,11 @@ class CompletionQueue {
   bool overrun_ = false;
   bool overrun_told_ = false;
   bool fresh_solicited_ = false;
+
+ public:
+  // State of the worker: time at which it looks at `due`. Few queues are moderated, so this field
+  // is behind those that each completion needs.
+  TimePoint timed_at = kNever;
 };
 
 }  // namespace rocegw::verbs

@@ -86,15 +86,18 @@ void ChannelSet::HandOverLists(StateStream& state) {
   }
 }
 
+// The windows are in the order of their last use.
 void PeerSequences::HandOver(StateStream& state) {
-  const uint32_t speakers = state.Count(windows_.size(), kMost);
-  auto one = windows_.begin();
-  for (uint32_t i = 0; i < speakers && state.ok(); ++i) {
-    Speaker speaker = state.reading() ? Speaker{} : one->first;
+  auto& [windows, by_speaker, uses] = *this;
+  (void)by_speaker, (void)uses;  // follow from the windows
+  const uint32_t count = state.Count(windows.size(), kMost);
+  auto one = windows.begin();
+  for (uint32_t i = 0; i < count && state.ok(); ++i) {
+    Speaker speaker = state.reading() ? Speaker{} : one->speaker;
     auto& [peer, instance, worker] = speaker;
     HandOverGid(state, peer);
     state(instance, worker);
-    windows_[speaker].HandOver(state);
+    (state.reading() ? Use(speaker) : one->numbers).HandOver(state);
     if (!state.reading()) ++one;
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/cm/connection/incoming.h"
 
+#include "gateway/cm/id_list.h"
 #include "gateway/cm/path/path_rules.h"
 
 namespace rocegw::cm {
@@ -61,6 +62,7 @@ Connection* NewPassive(Core& core, const Incoming& incoming, const Inbound& in, 
   id->flow_label = flow_label;
   id->traffic_class = traffic_class;
   ++listener.waiting_requests;
+  Link<&Id::of_listener>(listener.first_request, *id);
 
   connection->path = MadPath(in.meta.destination, in.meta.source, traffic_class, id->hop_limit);
   connection->peer_gsi = in.source_qpn;

@@ -202,7 +202,7 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   // Starts discovery early: usually the result is there before the program decides.
   if (connection->ece.received.vendor_id == core.config.discovery.vendor_id)
     core.discovery.Hint(in.meta.source);
-  core.Ask(in.meta.destination, in.meta.source, step);
+  core.AskStranger(in.meta.destination, in.meta.source, step);
   Id& id = *core.IdOf(*connection);
   id.path_mtu = req.path_mtu;
   id.hop_limit = std::max(req.primary.hop_limit, kDefaultHopLimit);

@@ -110,16 +110,7 @@ bool ReplyWithdrawn(const Connection& connection) { return connection.local_qpn 
 
 // Drops requests that the program will never see, because their listener is destroyed.
 void DropWaitingRequests(Core& core, const Id& listener, Step& step) {
-  if (listener.waiting_requests == 0) return;
-  std::vector<CmHandle> waiting;
-  core.connections.ForEach([&](const Connection& connection) {
-    const Id* id = core.IdOf(connection);
-    if (!connection.active && !connection.fetched && id != nullptr &&
-        id->listener == listener.handle) {
-      waiting.push_back(id->handle);
-    }
-  });
-  for (const CmHandle handle : waiting) DestroyAnyId(core, *core.FindId(handle), step);
+  while (listener.first_request != nullptr) DestroyAnyId(core, *listener.first_request, step);
 }
 
 // Quarantines the QPN: the peer may send to it until it hears of the end and passes its timewait.

@@ -135,7 +135,9 @@ void HandOver(StateStream& state, Id& id) {
   auto& [handle, owner, name, port_space, qp_type, phase, local, remote, holds_port, reuse_address,
          af_only, type_of_service, has_ack_timeout, ack_timeout, device, source_gid,
          destination_gid, source_gid_index, mtu, path_mtu, hop_limit, traffic_class, flow_label,
-         psn, connection, listener, backlog, waiting_requests, deadline] = id;
+         psn, connection, listener, backlog, waiting_requests, deadline, first_request, of_owner,
+         of_listener] = id;
+  (void)first_request, (void)of_owner, (void)of_listener;  // entered again (Core::Resume)
   HandOver(state, handle);
   state(owner, name);
   HandOver(state, port_space);
@@ -153,15 +155,18 @@ void HandOver(StateStream& state, Id& id) {
 }
 
 void PortTable::HandOver(StateStream& state) {
-  auto& [owner_of_address, bindings, kept] = *this;
+  auto& [owner_of_address, bindings, listeners, kept] = *this;
   (void)owner_of_address, (void)kept;  // a link, and a free list
   const uint32_t count = state.Count(bindings.size(), kMost);
   auto at = bindings.begin();
-  if (state.reading()) bindings.clear();
+  if (state.reading()) {
+    bindings.clear();
+    listeners.clear();
+  }
   for (uint32_t i = 0; i < count && state.ok(); ++i) {
-    Key key = state.reading() ? Key{PortSpace::kTcp, 0} : at->first;
     Binding binding = state.reading() ? Binding{} : at->second;
-    auto& [space, port] = key;
+    auto [space, port, unused] = state.reading() ? Key{} : at->first;
+    (void)unused;  // the binding's
     cm::HandOver(state, space);
     state(port);
     auto& [id, owner, address, reuse, af_only, automatic, listening] = binding;
@@ -169,9 +174,14 @@ void PortTable::HandOver(StateStream& state) {
     state(owner);
     cm::HandOver(state, address);
     state(reuse, af_only, automatic, listening);
-    // Bindings of one port stay in their order.
-    if (state.reading() && state.ok()) bindings.emplace(key, binding);
-    if (!state.reading()) ++at;
+    if (!state.reading()) {
+      ++at;
+      continue;
+    }
+    const Key key{space, port, id};
+    const auto [made, fresh] = bindings.emplace(key, binding);
+    state.Require(fresh, "binding is there twice");
+    if (listening) listeners.emplace(key, &made->second);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "gateway/cm/core.h"
 #include "gateway/cm/hand_over/connection_state.h"
 #include "gateway/cm/hand_over/values_state.h"
+#include "gateway/cm/id_list.h"
 #include "gateway/hand_over/state_stream.h"
 
 namespace rocegw::cm {
@@ -45,14 +46,16 @@ void HandOverCounters(StateStream& state, CmCounters& counters) {
 }  // namespace
 
 void Discovery::HandOverPeer(StateStream& state, const wire::Gid& gid, Peer& peer) {
-  auto& [kind, asking, silent, sent, authenticated, silences, source, transaction_id, asked, until,
-         waiting, info] = peer;
+  auto& [kind, asking, silent, sent, authenticated, stranger, silences, source, transaction_id,
+         asked, until, waiting, info] = peer;
   state.Enum(kind, PeerKind::kGateway);
+  (void)stranger;  // begins anew
   state(asking, silent, sent, authenticated, silences);
   cm::HandOver(state, source);
   state(transaction_id, asked, until, waiting);
   HandOverInfo(state, info);
   if (state.reading() && asking) waiting_.insert({waiting, gid});
+  if (state.reading()) List(gid, peer);
 }
 
 void Discovery::HandOverInstance(StateStream& state) {
@@ -62,11 +65,11 @@ void Discovery::HandOverInstance(StateStream& state) {
 
 void Discovery::HandOver(StateStream& state, CmActions& actions) {
   const StateRecord record(state, StateKind::kDiscovery);
-  auto& [config, random, own, keys, peers, members, queries, answers, of_stranger, of_known,
-         of_member, counters] = *this;
+  auto& [config, random, own, keys, peers, members, queries, resting, strangers, answers,
+         of_stranger, of_known, of_member, counters] = *this;
   // Configuration, and what the control thread reports.
   (void)config, (void)random, (void)keys, (void)members;
-  (void)queries;  // set by the peers
+  (void)queries, (void)resting, (void)strangers;  // set by the peers
   // Addresses that share a limit depend on a secret, which is new.
   (void)of_stranger, (void)of_known, (void)of_member;
   // Peers know the gateway by its instance. Its epoch grows, because its properties may differ.
@@ -99,7 +102,9 @@ void Core::Resume(StateStream& state) {
   for (auto& [handle, id] : ids) {
     state.Require(handle == id.handle && (id.connection == 0 || ConnectionOf(id) != nullptr),
                   "connection of an id is missing");
-    ++HoldingsOf(id.owner).ids;
+    Holdings& held = HoldingsOf(id.owner);
+    ++held.ids;
+    Link<&Id::of_owner>(held.first, id);
     const TimePoint deadline = std::exchange(id.deadline, kNever);
     SetDeadline(id, deadline);
   }
@@ -115,7 +120,10 @@ void Core::Resume(StateStream& state) {
                                 connection.local_comm_id),
                   "request has no place at its listener");
     if (id == nullptr || connection.active || connection.fetched) return;
-    if (Id* const listener = FindId(id->listener)) ++listener->waiting_requests;
+    Id* const listener = FindId(id->listener);
+    if (listener == nullptr) return;
+    ++listener->waiting_requests;
+    Link<&Id::of_listener>(listener->first_request, *id);
   });
   for (const auto& [peer, id] : undiscovered)
     state.Require(connections.ByLocalId(id) != nullptr, "request that waits is missing");

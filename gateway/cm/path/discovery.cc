@@ -73,16 +73,48 @@ PeerKind Discovery::Ask(const wire::Gid& source, const wire::Gid& peer, TimePoin
                         CmActions& actions) {
   if (!config_.enabled) return PeerKind::kRnic;
   auto known = peers_.find(peer);
-  if (known != peers_.end() && (known->second.asking || known->second.until > now))
-    return KindOf(peer);
   if (known == peers_.end()) {
     if (!MakeRoom(now, actions)) {
       ++counters_.table_full;
       return PeerKind::kRnic;
     }
     known = peers_.try_emplace(peer).first;
+    List(peer, known->second);
   }
+  if (known->second.stranger) {
+    Unlist(peer, known->second);
+    known->second.stranger = false;
+    --strangers_;
+    List(peer, known->second);
+  }
+  return AskKnown(source, known, now, actions);
+}
+
+PeerKind Discovery::AskStranger(const wire::Gid& source, const wire::Gid& peer, TimePoint now,
+                                CmActions& actions) {
+  if (!config_.enabled || IsMember(peer)) return Ask(source, peer, now, actions);
+  auto known = peers_.find(peer);
+  if (known == peers_.end()) {
+    const bool full = strangers_ >= std::max<size_t>(config_.max_peers / 4, 1) &&
+                      !EvictExpired(Class::kStranger, now, actions);
+    if (full || !MakeRoom(now, actions)) {
+      ++counters_.table_full;
+      return PeerKind::kUnknown;
+    }
+    known = peers_.try_emplace(peer).first;
+    known->second.stranger = true;
+    ++strangers_;
+    List(peer, known->second);
+  }
+  return AskKnown(source, known, now, actions);
+}
+
+PeerKind Discovery::AskKnown(const wire::Gid& source, Peers::iterator known, TimePoint now,
+                             CmActions& actions) {
+  const wire::Gid& peer = known->first;
   Peer& entry = known->second;
+  if (entry.asking || entry.until > now) return entry.kind;
+  Unlist(peer, entry);
   if (!entry.known()) actions.acquaintances.push_back({peer, true});
   entry.asking = true;
   entry.silent = false;
@@ -139,8 +171,7 @@ void Discovery::Forget(const wire::Gid& peer, CmActions& actions) {
     known->second.kind = PeerKind::kAsking;
     return;
   }
-  if (known->second.known()) actions.acquaintances.push_back({peer, false});
-  peers_.erase(known);
+  Erase(known, actions);
 }
 
 void Discovery::SetMember(const wire::Gid& peer, bool member) {
@@ -157,7 +188,9 @@ void Discovery::SetMember(const wire::Gid& peer, bool member) {
 void Discovery::Hint(const wire::Gid& peer) {
   const auto known = peers_.find(peer);
   if (known == peers_.end() || known->second.kind != PeerKind::kRnic) return;
+  Unlist(peer, known->second);
   known->second.until = std::min(known->second.until, known->second.asked + config_.hint_rest);
+  List(peer, known->second);
 }
 
 DropReason Discovery::OnMad(std::span<const uint8_t> bytes, const wire::RxMeta& meta,
@@ -245,6 +278,7 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
       peer.source != meta.destination) {
     return DropReason::k_cm_unmatched;
   }
+  Unlist(meta.source, peer);
   peer.sent = 0;  // a second answer to the same question gives no round trip
   peer.until = now + config_.trust;
   peer.silent = false;
@@ -263,7 +297,10 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
       counters_.unauthenticated += keys_.active() ? 1 : 0;
     }
   }
-  StopAsking(meta.source, peer, actions);
+  if (peer.asking)
+    StopAsking(meta.source, peer, actions);
+  else
+    List(meta.source, peer);
   return DropReason::kNone;
 }
 
@@ -313,28 +350,49 @@ void Discovery::Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions&
 void Discovery::StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions) {
   if (!peer.asking) return;
   peer.asking = false;
+  List(gid, peer);
   if (!peer.known()) actions.acquaintances.push_back({gid, false});
   waiting_.erase({peer.waiting, gid});
   actions.settled.push_back(gid);
 }
 
-// Evicts expired entries first, then the one that would be asked again soonest.
+Discovery::Class Discovery::ClassOf(const Peer& peer) {
+  if (peer.kind == PeerKind::kGateway) return Class::kGateway;
+  return peer.stranger ? Class::kStranger : Class::kOther;
+}
+
+void Discovery::Unlist(const wire::Gid& gid, const Peer& peer) {
+  if (!peer.asking) resting_.erase({ClassOf(peer), peer.until, gid});
+}
+
+void Discovery::List(const wire::Gid& gid, const Peer& peer) {
+  if (!peer.asking) resting_.insert({ClassOf(peer), peer.until, gid});
+}
+
+void Discovery::Erase(Peers::iterator known, CmActions& actions) {
+  Unlist(known->first, known->second);
+  if (known->second.known()) actions.acquaintances.push_back({known->first, false});
+  if (known->second.stranger) --strangers_;
+  peers_.erase(known);
+}
+
+bool Discovery::EvictExpired(Class of, TimePoint now, CmActions& actions) {
+  const auto oldest = resting_.lower_bound({of, TimePoint{INT64_MIN}, wire::Gid{}});
+  if (oldest == resting_.end() || std::get<Class>(*oldest) != of ||
+      std::get<TimePoint>(*oldest) > now)
+    return false;
+  Erase(peers_.find(std::get<wire::Gid>(*oldest)), actions);
+  return true;
+}
+
+// Evicts a peer that may be asked again, else the stranger, else the RDMA device that may be asked
+// again soonest.
 bool Discovery::MakeRoom(TimePoint now, CmActions& actions) {
   if (peers_.size() < config_.max_peers) return true;
-  std::erase_if(peers_, [&](const auto& entry) {
-    const auto& [gid, peer] = entry;
-    const bool over = !peer.asking && peer.until <= now;
-    if (over && peer.known()) actions.acquaintances.push_back({gid, false});
-    return over;
-  });
-  if (peers_.size() < config_.max_peers) return true;
-  auto oldest = peers_.end();
-  for (auto at = peers_.begin(); at != peers_.end(); ++at) {
-    if (at->second.known()) continue;
-    if (oldest == peers_.end() || at->second.until < oldest->second.until) oldest = at;
-  }
-  if (oldest == peers_.end()) return false;
-  peers_.erase(oldest);
+  for (const Class of : {Class::kStranger, Class::kOther, Class::kGateway})
+    if (EvictExpired(of, now, actions)) return true;
+  if (resting_.empty() || std::get<Class>(*resting_.begin()) == Class::kGateway) return false;
+  Erase(peers_.find(std::get<wire::Gid>(*resting_.begin())), actions);
   return true;
 }
 

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,10 @@ class Discovery {
   // Returns the kind of the peer; an unknown peer is asked, from `source`. A gateway stays a
   // gateway while it is asked again.
   PeerKind Ask(const wire::Gid& source, const wire::Gid& peer, TimePoint now, CmActions& actions);
+  // The same for the source of a request, which may be forged. Such peers have a quarter of the
+  // table, and no new one is asked while it is used up.
+  PeerKind AskStranger(const wire::Gid& source, const wire::Gid& peer, TimePoint now,
+                       CmActions& actions);
   PeerKind KindOf(const wire::Gid& peer) const;
   // Returns true if the peer counts as an RDMA device because it did not answer.
   bool IsSilent(const wire::Gid& peer) const;
@@ -128,7 +133,8 @@ class Discovery {
     bool silent = false;  // time of the last question
     uint8_t sent = 0;     // queries sent for this question
     bool authenticated = false;
-    uint8_t silences = 0;  // questions in a row without an answer
+    bool stranger = false;  // asked because of a request alone
+    uint8_t silences = 0;   // questions in a row without an answer
     wire::Gid source;
     uint64_t transaction_id = 0;  // kept after giving up: a late answer counts too
     TimePoint asked;
@@ -141,6 +147,10 @@ class Discovery {
     bool known() const { return asking || kind == PeerKind::kGateway; }
   };
   using Peers = std::map<wire::Gid, Peer>;
+  // Peers that are not being asked, in the order in which they make room: strangers first, gateways
+  // only once they may be asked again.
+  enum class Class : uint8_t { kStranger, kOther, kGateway, kCount };
+  using Resting = std::set<std::tuple<Class, TimePoint, wire::Gid>>;
 
   void HandOverPeer(hand_over::StateStream& state, const wire::Gid& gid, Peer& peer);
   Duration GiveUp(const wire::Gid& gid) const {
@@ -149,7 +159,17 @@ class Discovery {
   uint8_t MostQueries(const wire::Gid& gid) const {
     return IsMember(gid) ? config_.member_most_queries : config_.most_queries;
   }
+  static Class ClassOf(const Peer& peer);
+  // Asks the peer unless its result still counts.
+  PeerKind AskKnown(const wire::Gid& source, Peers::iterator known, TimePoint now,
+                    CmActions& actions);
   bool MakeRoom(TimePoint now, CmActions& actions);
+  // Evicts a peer of the class that may be asked again. Returns false if there is none.
+  bool EvictExpired(Class of, TimePoint now, CmActions& actions);
+  void Erase(Peers::iterator known, CmActions& actions);
+  // Call before and after a change of what the order of resting peers depends on.
+  void Unlist(const wire::Gid& gid, const Peer& peer);
+  void List(const wire::Gid& gid, const Peer& peer);
   // Returns how long a result from silence counts, after `silences` times in a row.
   Duration RestAfterSilence(uint8_t silences) const;
   // Returns true if the rate limits allow an answer to the address.
@@ -175,7 +195,9 @@ class Discovery {
   Peers peers_;
   std::set<wire::Gid> members_;
   std::set<std::pair<TimePoint, wire::Gid>> waiting_;  // deadlines of asked peers
-  TokenBucket answers_;                                // limit for strangers
+  Resting resting_;
+  size_t strangers_ = 0;  // peers asked because of a request alone
+  TokenBucket answers_;   // limit for strangers
   SourceLimits answers_of_stranger_;
   SourceLimits answers_of_known_;
   std::map<wire::Gid, TokenBucket> answers_of_member_;

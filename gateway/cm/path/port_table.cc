@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/cm/path/port_table.h"
 
-#include <algorithm>
 #include <cerrno>
 
 namespace rocegw::cm {
@@ -23,6 +22,19 @@ bool Overlap(const PortTable::Binding& a, const PortTable::Binding& b) {
   return a.address.address == b.address.address;
 }
 
+// Returns true while the iterator is at entries of that port.
+template <typename Map>
+bool IsAt(const Map& map, typename Map::const_iterator at, PortSpace space, uint16_t port) {
+  return at != map.end() && at->first.space == space && at->first.port == port;
+}
+
+template <typename Bindings, typename Predicate>
+bool AnyOf(const Bindings& bindings, PortSpace space, uint16_t port, Predicate predicate) {
+  for (auto at = bindings.lower_bound({space, port, {}}); IsAt(bindings, at, space, port); ++at)
+    if (predicate(at->second)) return true;
+  return false;
+}
+
 bool Covers(const PortTable::Binding& binding, const wire::Gid& destination) {
   if (!binding.address.IsWildcard()) return binding.address.address == destination;
   return !binding.af_only || binding.address.address.IsV4() == destination.IsV4();
@@ -30,37 +42,37 @@ bool Covers(const PortTable::Binding& binding, const wire::Gid& destination) {
 
 }  // namespace
 
-bool PortTable::Conflicts(const Key& key, const Binding& wanted, bool ignore_reuse) const {
-  const auto [first, last] = bindings_.equal_range(key);
+bool PortTable::Conflicts(PortSpace space, uint16_t port, const Binding& wanted,
+                          bool ignore_reuse) const {
   const uint64_t pool = PoolOf(wanted);
-  return std::any_of(first, last, [&](const auto& entry) {
-    const Binding& held = entry.second;
-    if (held.id == wanted.id || PoolOf(held) != pool) return false;
+  return AnyOf(bindings_, space, port, [&](const Binding& held) {
+    // Most ids of a crowded port reuse it: they need no look at their pool.
     if (!ignore_reuse && held.reuse && wanted.reuse) return false;
-    return Overlap(held, wanted);
+    return held.id != wanted.id && Overlap(held, wanted) && PoolOf(held) == pool;
   });
 }
 
-bool PortTable::Taken(const Key& key, const Binding& wanted) const {
-  const auto [first, last] = bindings_.equal_range(key);
-  if (first == last) return false;
-  const uint64_t pool = PoolOf(wanted);
-  return std::any_of(first, last, [&](const auto& entry) { return PoolOf(entry.second) == pool; });
+bool PortTable::Taken(PortSpace space, uint16_t port, const Binding& wanted) const {
+  return AnyOf(bindings_, space, port,
+               [&](const Binding& held) { return PoolOf(held) == PoolOf(wanted); });
 }
 
-bool PortTable::OnlyAutomatic(const Key& key, const Binding& wanted) const {
-  const auto [first, last] = bindings_.equal_range(key);
-  const uint64_t pool = PoolOf(wanted);
-  return std::all_of(first, last, [&](const auto& entry) {
-    return entry.second.automatic || PoolOf(entry.second) != pool;
+bool PortTable::OnlyAutomatic(PortSpace space, uint16_t port, const Binding& wanted) const {
+  return !AnyOf(bindings_, space, port, [&](const Binding& held) {
+    return !held.automatic && PoolOf(held) == PoolOf(wanted);
   });
 }
 
-PortTable::Binding* PortTable::Find(const Key& key, CmHandle id) {
-  const auto [first, last] = bindings_.equal_range(key);
-  const auto at =
-      std::find_if(first, last, [id](const auto& entry) { return entry.second.id == id; });
-  return at == last ? nullptr : &at->second;
+bool PortTable::SessionHasMost(PortSpace space, uint16_t port, SessionId session) const {
+  size_t count = 0;
+  return AnyOf(bindings_, space, port, [&](const Binding& held) {
+    return held.owner == session && ++count >= kMostOfSession;
+  });
+}
+
+PortTable::Binding* PortTable::Find(PortSpace space, uint16_t port, CmHandle id) {
+  const auto at = bindings_.find({space, port, id});
+  return at == bindings_.end() ? nullptr : &at->second;
 }
 
 // Peers use an active id's port only as information, so active ids share a port when the search
@@ -72,8 +84,8 @@ uint16_t PortTable::FreePort(PortSpace space, const Binding& wanted, const CmCon
   uint16_t shared = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const auto port = static_cast<uint16_t>(config.first_ephemeral_port + (start + i) % count);
-    if (!Taken({space, port}, wanted)) return port;
-    if (shared == 0 && wanted.automatic && OnlyAutomatic({space, port}, wanted)) shared = port;
+    if (!Taken(space, port, wanted)) return port;
+    if (shared == 0 && wanted.automatic && OnlyAutomatic(space, port, wanted)) shared = port;
     if (shared != 0 && i >= kTakenInARow) break;
   }
   return shared;
@@ -81,46 +93,49 @@ uint16_t PortTable::FreePort(PortSpace space, const Binding& wanted, const CmCon
 
 int PortTable::Bind(PortSpace space, Binding& binding, const CmConfig& config,
                     RandomSource& random) {
-  if (binding.address.port == 0) {
-    binding.address.port = FreePort(space, binding, config, random);
-    if (binding.address.port == 0) return EADDRNOTAVAIL;
-  } else if (Conflicts({space, binding.address.port}, binding, /*ignore_reuse=*/false)) {
+  uint16_t& port = binding.address.port;
+  if (port == 0) {
+    port = FreePort(space, binding, config, random);
+    if (port == 0) return EADDRNOTAVAIL;
+  } else if (Conflicts(space, port, binding, /*ignore_reuse=*/false) ||
+             SessionHasMost(space, port, binding.owner)) {
     return EADDRINUSE;
   }
-  kept_.Insert(bindings_, {space, binding.address.port}, binding);
+  kept_.Insert(bindings_, {space, port, binding.id}, binding);
   return 0;
 }
 
 int PortTable::Listen(PortSpace space, uint16_t port, CmHandle id) {
-  Binding* const binding = Find({space, port}, id);
+  Binding* const binding = Find(space, port, id);
   if (binding == nullptr) return EINVAL;
-  if (Conflicts({space, port}, *binding, /*ignore_reuse=*/true)) return EADDRINUSE;
+  if (Conflicts(space, port, *binding, /*ignore_reuse=*/true)) return EADDRINUSE;
   binding->listening = true;
+  listeners_.emplace(Key{space, port, id}, binding);
   return 0;
 }
 
 void PortTable::SetOptions(PortSpace space, uint16_t port, CmHandle id, bool reuse, bool af_only) {
-  Binding* const binding = Find({space, port}, id);
+  Binding* const binding = Find(space, port, id);
   if (binding == nullptr) return;
   binding->reuse = reuse;
   binding->af_only = af_only;
 }
 
 void PortTable::Unbind(PortSpace space, uint16_t port, CmHandle id) {
-  const auto [first, last] = bindings_.equal_range({space, port});
-  const auto at =
-      std::find_if(first, last, [id](const auto& entry) { return entry.second.id == id; });
-  if (at != last) kept_.Erase(bindings_, at);
+  const auto at = bindings_.find({space, port, id});
+  if (at == bindings_.end()) return;
+  listeners_.erase(at->first);
+  kept_.Erase(bindings_, at);
 }
 
 CmHandle PortTable::FindListener(PortSpace space, uint16_t port, const wire::Gid& destination,
                                  uint64_t pool, bool* port_open) const {
   *port_open = false;
   CmHandle found;
-  const auto [first, last] = bindings_.equal_range({space, port});
-  for (auto at = first; at != last; ++at) {
-    const Binding& binding = at->second;
-    if (!binding.listening || PoolOf(binding) != pool) continue;
+  for (auto at = listeners_.lower_bound({space, port, {}}); IsAt(listeners_, at, space, port);
+       ++at) {
+    const Binding& binding = *at->second;
+    if (PoolOf(binding) != pool) continue;
     *port_open = true;
     if (!Covers(binding, destination)) continue;
     if (!binding.address.IsWildcard()) return binding.id;
@@ -131,8 +146,10 @@ CmHandle PortTable::FindListener(PortSpace space, uint16_t port, const wire::Gid
 
 size_t PortTable::size() const {
   size_t ports = 0;
-  for (auto at = bindings_.begin(); at != bindings_.end(); at = bindings_.upper_bound(at->first))
+  for (auto at = bindings_.begin(); at != bindings_.end();) {
     ++ports;
+    at = bindings_.upper_bound({at->first.space, at->first.port, {UINT64_MAX}});
+  }
   return ports;
 }
 

@@ -6,11 +6,11 @@
 // address never conflict. Control thread; errors are errno.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <utility>
 
 #include "gateway/base/containers/kept_nodes.h"
 #include "gateway/base/ids.h"
@@ -40,8 +40,11 @@ class PortTable {
   using AddressOwner = std::function<uint64_t(SessionId)>;
   AddressOwner address_owner;
 
-  // Binds an id. Port 0 picks an ephemeral port and writes it into binding.address. EADDRINUSE, or
-  // EADDRNOTAVAIL if no port is free.
+  // Limit of ids of one session that share a port. Binding looks at all ids of the port.
+  static constexpr size_t kMostOfSession = 1024;
+
+  // Binds an id. Port 0 picks an ephemeral port and writes it into binding.address. EADDRINUSE,
+  // also if the session has kMostOfSession ids on the port, or EADDRNOTAVAIL if no port is free.
   int Bind(PortSpace space, Binding& binding, const CmConfig& config, RandomSource& random);
 
   // Marks a bound id as listening. EADDRINUSE if any other id overlaps, with reuse or without.
@@ -68,20 +71,31 @@ class PortTable {
   bool Refill(size_t most) { return kept_.Refill(bindings_, most); }
 
  private:
-  using Key = std::pair<PortSpace, uint16_t>;
-  using Bindings = std::multimap<Key, Binding>;
-  // Returns nullptr if the id is not bound to that key.
-  Binding* Find(const Key& key, CmHandle id);
+  // Bindings of one port stand in the order of their ids.
+  struct Key {
+    PortSpace space = PortSpace::kTcp;
+    uint16_t port = 0;
+    CmHandle id;
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr)
+  };
+  using Bindings = std::map<Key, Binding>;
+  // A request looks at listeners only: any number of other ids may share their port.
+  using Listeners = std::map<Key, const Binding*>;
+
+  // Returns nullptr if the id is not bound to that port.
+  Binding* Find(PortSpace space, uint16_t port, CmHandle id);
   uint64_t PoolOf(const Binding& binding) const {
     return address_owner ? address_owner(binding.owner) : 0;
   }
-  bool Taken(const Key& key, const Binding& wanted) const;
-  bool Conflicts(const Key& key, const Binding& wanted, bool ignore_reuse) const;
-  bool OnlyAutomatic(const Key& key, const Binding& wanted) const;
+  bool Taken(PortSpace space, uint16_t port, const Binding& wanted) const;
+  bool Conflicts(PortSpace space, uint16_t port, const Binding& wanted, bool ignore_reuse) const;
+  bool OnlyAutomatic(PortSpace space, uint16_t port, const Binding& wanted) const;
+  bool SessionHasMost(PortSpace space, uint16_t port, SessionId session) const;
   uint16_t FreePort(PortSpace space, const Binding& wanted, const CmConfig& config,
                     RandomSource& random) const;
 
   Bindings bindings_;
+  Listeners listeners_;
   KeptNodes<Bindings> kept_;
 };
 

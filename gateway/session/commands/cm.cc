@@ -95,13 +95,14 @@ void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
   // Connection requests move with their listener; an event that the client has read stays where it
   // was read.
   std::vector<uint32_t> moved = {asked.id};
-  from->events->MoveWaiting(*to->events,
-                            [&](EventChannel::Subject subject, std::span<const uint8_t> record) {
-                              const auto event = DecodeAs<rocegw_cm_event>(record);
-                              if (subject == asked.id && IsRequest(event))
-                                moved.push_back(event.id);
-                              return std::ranges::find(moved, subject) != moved.end();
-                            });
+  from->events->MoveWaiting(
+      *to->events, asked.id,
+      [&moved](std::span<const uint8_t> record) -> std::optional<EventChannel::Subject> {
+        const auto event = DecodeAs<rocegw_cm_event>(record);
+        if (!IsRequest(event)) return std::nullopt;
+        moved.push_back(event.id);
+        return event.id;
+      });
   for (const uint32_t handle : moved) {
     // A request may have ended before the client read its event.
     CmId* const one = objects.cm_ids.Find(handle);

@@ -8,6 +8,7 @@
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands/commands.h"
+#include "gateway/session/objects/session_costs.h"
 
 namespace rocegw::session {
 namespace {
@@ -33,6 +34,11 @@ void CreateGroup(ClientSession& session, Request& request) {
   // A group has a QPN, so it counts as a queue pair.
   if (const int error = session.quota().Take(Resource::kQps))
     return session.exchange().Error(error);
+  tenant::Charge heap;
+  if (const int error = session.quota().Take(Resource::kHeapBytes, kHeapOfGroup, heap)) {
+    session.quota().Give(Resource::kQps);
+    return session.exchange().Error(error);
+  }
   // Members that take receives from the queue are on its worker.
   std::optional<WorkerIndex> on;
   if (srq != nullptr) on = srq->worker;
@@ -47,6 +53,7 @@ void CreateGroup(ClientSession& session, Request& request) {
   group->number = taken->qpn;
   group->worker = taken->worker;
   group->key = asked.key;
+  group->heap = std::move(heap);
   group->dispatch = static_cast<verbs::Dispatch>(asked.dispatch);
   ++pd->users;
   const worker::LinkGroup link{{session.id(), group->number, group->dispatch}};

@@ -36,6 +36,19 @@ MulticastGroups::Attachment CountedAs(ClientSession& session, const Attachment& 
   return {session.pool().id(), what.device, what.group};
 }
 
+// Returns 0, or the errno if so many queue pairs of the pool are attached to the group that one
+// datagram would keep a worker for long.
+int CheckMembers(ClientSession& session, const Attachment& wanted) {
+  const uint32_t most = session.options().device.max_multicast;
+  if (session.multicast_groups().CountOf(CountedAs(session, wanted)) < most) return 0;
+  tenant::Pool& pool = session.pool();
+  pool.CountBoundRefused();
+  session.reports().Tell("QUOTA_EXCEEDED", pool.name(), "members of a multicast group",
+                         pool.name() + ": its programs have attached " + std::to_string(most) +
+                             " queue pairs to one multicast group, the most that a pool may");
+  return ENOMEM;
+}
+
 // Returns 0, or the errno if the pool has its share of groups.
 int CheckShare(ClientSession& session, const Attachment& wanted) {
   size_t pools = 0;
@@ -80,6 +93,7 @@ void AttachMulticast(ClientSession& session, Request& request) {
   if (attached.size() >= most) return session.ReplyBound("multicast attachments", most);
   if (const int error = session.rules().CheckPeer(session.pool(), wanted.group))
     return session.exchange().Error(error);
+  if (const int error = CheckMembers(session, wanted)) return session.exchange().Error(error);
   if (const int error = CheckShare(session, wanted)) return session.exchange().Error(error);
   const Status heard = session.multicast_groups().Add(CountedAs(session, wanted));
   if (!heard.ok()) {

@@ -10,6 +10,7 @@
 #include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/commands/commands.h"
 #include "gateway/session/commands/qp_attributes.h"
+#include "gateway/session/objects/session_costs.h"
 
 namespace rocegw::session {
 namespace {
@@ -36,9 +37,13 @@ void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
   if (pd == nullptr) return session.exchange().Error(EINVAL);
   const bool endpoints = path.channel && (path.channel->features & wire::kOptionEndpoints) != 0;
   if (!endpoints) return session.exchange().Error(EHOSTUNREACH);
+  // A peer counts as an address handle, which has no heap here.
+  auto peer = std::make_unique<EndpointPeer>();
+  const uint64_t heap = HeapOfPeer(session.workers().worker_count());
+  if (const int error = session.quota().Take(Resource::kHeapBytes, heap, peer->heap))
+    return session.exchange().Error(error);
   if (const int error = session.quota().Take(Resource::kAhs))
     return session.exchange().Error(error);
-  auto peer = std::make_unique<EndpointPeer>();
   peer->context = pd->context;
   peer->pd = asked.pd;
   ++pd->users;

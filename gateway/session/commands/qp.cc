@@ -16,6 +16,8 @@
 #include "gateway/session/commands/qp_moves.h"
 #include "gateway/session/objects/queue_memory.h"
 #include "gateway/session/state/captures.h"
+#include "gateway/transport/endpoint/endpoint_group.h"
+#include "gateway/transport/endpoint/endpoint_initiator.h"
 #include "gateway/transport/queues/receive_queue.h"
 #include "gateway/transport/queues/send_queue.h"
 
@@ -53,6 +55,9 @@ bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
           (asked.type == ROCEGW_QPT_ENDPOINT && asked.on_failure == ROCEGW_EP_SUSPEND));
 }
 
+// Limit of members of a group, which the worker may look at for one frame.
+constexpr uint32_t kMostMembers = transport::EndpointGroup::kMostMembers;
+
 // All members, and all queue pairs of a shared receive queue, are on one worker.
 bool MayJoin(const EndpointGroup* group, const Srq* srq, const rocegw_create_qp& asked) {
   if (group == nullptr) return asked.group == 0;
@@ -67,7 +72,8 @@ uint64_t HeapOfQueues(const rocegw_create_qp& asked) {
   return transport::SendQueue::HeapBytes(sends, std::max(asked.max_send_sge, 1u)) +
          (receives ? transport::ReceiveQueue::HeapBytes(
                          std::bit_ceil(std::max(asked.max_recv_wr, 1u)), asked.max_recv_sge)
-                   : 0);
+                   : 0) +
+         (asked.type == ROCEGW_QPT_ENDPOINT ? transport::EndpointInitiator::HeapBytes(sends) : 0);
 }
 
 bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
@@ -304,6 +310,8 @@ void CreateQp(ClientSession& session, Request& request) {
       !Valid(asked, session.options().device) || !MayJoin(group, srq, asked)) {
     return session.exchange().Error(EINVAL);
   }
+  if (group != nullptr && group->users >= kMostMembers)
+    return session.ReplyBound("members of a group", kMostMembers);
   if (const int error = session.rules().CheckDrain(session.pool(), "queue pair"))
     return session.exchange().Error(error);
   auto made = MakeQp(session, asked, {pd, send_cq, recv_cq, srq, group});

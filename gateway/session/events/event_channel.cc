@@ -73,18 +73,43 @@ bool EventChannel::TrySend(Subject subject, std::span<const uint8_t> record) {
 
 void EventChannel::Send(Subject subject, std::span<const uint8_t> record, bool once) {
   if (!held_ && waiting_.empty() && TrySend(subject, record)) return;
-  Counts& counts = CountsOf(subject);
-  // Searches only if the subject has records waiting: thousands of others may wait.
-  if (once && counts.waiting != 0 &&
-      std::any_of(waiting_.begin(), waiting_.end(), [&](const Record& r) {
-        return r.subject == subject && std::ranges::equal(r.bytes, record);
-      })) {
-    return;
-  }
-  waiting_.push_back({subject, {record.begin(), record.end()}});
-  ++counts.waiting;
+  const Counts& counts = CountsOf(subject);
+  Waiting::iterator known = counts.first;
+  for (uint32_t i = 0; once && i < counts.waiting; ++i, known = known->next)
+    if (std::ranges::equal(known->bytes, record)) return;
+  Push(subject, {record.begin(), record.end()});
   CountWaiting();
   Await();
+}
+
+void EventChannel::Push(Subject subject, std::vector<uint8_t> bytes) {
+  waiting_.push_back({subject, std::move(bytes), ++serial_, {}});
+  if (subject != kNobody) ChainLast(std::prev(waiting_.end()));
+}
+
+void EventChannel::ChainLast(Waiting::iterator record) {
+  Counts& counts = CountsOf(record->subject);
+  record->next = waiting_.end();
+  (counts.waiting == 0 ? counts.first : counts.last->next) = record;
+  counts.last = record;
+  ++counts.waiting;
+}
+
+void EventChannel::ChainFirst(Waiting::iterator record) {
+  Counts& counts = CountsOf(record->subject);
+  record->next = counts.waiting == 0 ? waiting_.end() : counts.first;
+  if (counts.waiting == 0) counts.last = record;
+  counts.first = record;
+  ++counts.waiting;
+}
+
+void EventChannel::TakeWaiting(Subject subject, Waiting& taken) {
+  Counts* const counts = counts_.Find(subject);
+  if (counts == nullptr) return;
+  for (; counts->waiting != 0; --counts->waiting) {
+    const Waiting::iterator record = std::exchange(counts->first, counts->first->next);
+    taken.splice(taken.end(), waiting_, record);
+  }
 }
 
 void EventChannel::Await() {
@@ -94,8 +119,11 @@ void EventChannel::Await() {
 
 void EventChannel::Drain() {
   while (!held_ && !waiting_.empty() && TrySend(waiting_.front().subject, waiting_.front().bytes)) {
-    const Subject subject = waiting_.front().subject;
-    if (subject != kNobody) --CountsOf(subject).waiting;
+    if (const Subject subject = waiting_.front().subject; subject != kNobody) {
+      Counts& counts = CountsOf(subject);
+      counts.first = waiting_.front().next;
+      --counts.waiting;
+    }
     waiting_.pop_front();
   }
   if (!held_ && !waiting_.empty()) {
@@ -110,34 +138,40 @@ void EventChannel::Drain() {
 uint32_t EventChannel::Forget(Subject subject) {
   const Counts* const known = counts_.Find(subject);
   if (known == nullptr) return 0;
-  const Counts counts = *known;
+  const uint32_t sent = known->sent;
+  Waiting forgotten;
+  TakeWaiting(subject, forgotten);
   counts_.Erase(subject);
-  // Thousands of records may wait for a slow program.
-  if (counts.waiting != 0)
-    std::erase_if(waiting_, [&](const Record& r) { return r.subject == subject; });
   CountWaiting();
-  return counts.sent;
+  return sent;
 }
 
 void EventChannel::HandOver(hand_over::StateStream& state, std::span<const Subject> subjects) {
   constexpr uint32_t kMostWaiting = 1u << 22;
-  auto& [loop, backlog, counted, ours, client_cookie, watch, waiting, held, counts] = *this;
+  auto& [loop, backlog, counted, ours, client_cookie, watch, waiting, serial, held, counts] = *this;
   (void)loop, (void)backlog, (void)counted, (void)ours, (void)watch;  // links of this gateway
+  (void)serial;                                                       // drawn again
   state.Require(!held, "events are being taken back");
   uint64_t cookie = client_cookie.value_or(0);
   state(cookie);
   if (state.reading() && cookie != 0) client_cookie = cookie;
   const uint32_t count = state.Count(waiting.size(), kMostWaiting);
-  if (state.reading()) waiting.resize(count);
-  for (auto& [subject, bytes] : waiting) {
+  auto at = waiting.begin();
+  for (uint32_t i = 0; i < count && state.ok(); ++i) {
+    Record record = state.reading() ? Record{} : *at++;
+    auto& [subject, bytes, number, next] = record;
+    (void)number, (void)next;
     state(subject);
     bytes.resize(state.Count(bytes.size(), kLongestRecord));
     state.Bytes(bytes);
+    if (state.reading() && state.ok()) Push(subject, std::move(bytes));
   }
   for (const Subject subject : subjects) {
     if (!state.Carry(counts.Find(subject) != nullptr)) continue;
-    auto& [sent, waits] = CountsOf(subject);
-    state(sent, waits);
+    auto& [sent, waits, first, last] = CountsOf(subject);
+    (void)first, (void)last;  // chained with the records
+    state(sent);
+    state.Require(state.Carry(waits) == waits, "number of waiting events differs");
   }
   if (!state.reading() || !state.ok()) return;
   CountWaiting();
@@ -161,38 +195,32 @@ EventChannel::Unread EventChannel::ReadUnread(int client_end) {
 
 void EventChannel::TakeBack(Unread taken, SubjectOf subject_of) {
   held_ = false;
-  std::vector<Record> unread;
-  for (std::vector<uint8_t>& bytes : taken) {
-    const Subject subject = subject_of(bytes);
-    unread.push_back({subject, std::move(bytes)});
-  }
   // Records of a destroyed object belong to no object. A new object may have its number: its
   // records are the latest, as many as it has sent.
-  for (auto record = unread.rbegin(); record != unread.rend(); ++record) {
-    Counts* const counts = counts_.Find(record->subject);
+  for (auto bytes = taken.rbegin(); bytes != taken.rend(); ++bytes) {
+    const uint64_t front = waiting_.empty() ? ++serial_ : waiting_.front().serial;
+    waiting_.push_front({subject_of(*bytes), std::move(*bytes), front - 1, {}});
+    Record& record = waiting_.front();
+    Counts* const counts = counts_.Find(record.subject);
     if (counts == nullptr || counts->sent == 0) {
-      record->subject = kNobody;
+      record.subject = kNobody;
       continue;
     }
     --counts->sent;
-    ++counts->waiting;
+    ChainFirst(waiting_.begin());
   }
-  waiting_.insert(waiting_.begin(), std::make_move_iterator(unread.begin()),
-                  std::make_move_iterator(unread.end()));
   CountWaiting();
 }
 
-void EventChannel::MoveWaiting(EventChannel& to, const Choice& chosen) {
-  std::deque<Record> kept;
-  for (Record& record : waiting_) {
-    if (record.subject != kNobody && chosen(record.subject, record.bytes)) {
-      --CountsOf(record.subject).waiting;
-      to.Send(record.subject, record.bytes);
-    } else {
-      kept.push_back(std::move(record));
-    }
-  }
-  waiting_ = std::move(kept);
+void EventChannel::MoveWaiting(EventChannel& to, Subject subject, const Brings& brings) {
+  Waiting moved;
+  TakeWaiting(subject, moved);
+  Waiting brought;
+  for (const Record& record : moved)
+    if (const auto other = brings(record.bytes)) TakeWaiting(*other, brought);
+  moved.splice(moved.end(), brought);
+  moved.sort([](const Record& a, const Record& b) { return a.serial < b.serial; });
+  for (const Record& record : moved) to.Send(record.subject, record.bytes);
   Drain();
 }
 

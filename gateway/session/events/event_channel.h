@@ -8,8 +8,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,10 +75,10 @@ class EventChannel {
   void Hold() { held_ = true; }
   static Unread ReadUnread(int client_end);
   void TakeBack(Unread unread, SubjectOf subject_of);
-  // Moves waiting records that are `chosen` to another channel, then sends the others as far as
-  // they fit.
-  using Choice = std::function<bool(Subject, std::span<const uint8_t> record)>;
-  void MoveWaiting(EventChannel& to, const Choice& chosen);
+  // Moves the subject's waiting records to another channel, with those of each subject that
+  // `brings` names for a record of it, in their order. Then sends the others as far as they fit.
+  using Brings = std::function<std::optional<Subject>(std::span<const uint8_t> record)>;
+  void MoveWaiting(EventChannel& to, Subject subject, const Brings& brings);
 
   // Writes the state, or reads it into a new channel (gateway/hand_over). `subjects`: all that may
   // have counts, the same at both ends. A reader sends nothing before the loop runs.
@@ -88,16 +88,31 @@ class EventChannel {
   size_t waiting() const { return waiting_.size(); }
 
  private:
+  struct Record;
+  using Waiting = std::list<Record>;
+  // Waiting records of one subject are chained, so that nothing about it looks at others' records,
+  // of which thousands may wait for a slow program.
   struct Record {
     Subject subject;
     std::vector<uint8_t> bytes;
+    uint64_t serial = 0;     // grows with each record behind the others
+    Waiting::iterator next;  // the subject's next record; end: it is the last
   };
   struct Counts {
     uint32_t sent = 0;
     uint32_t waiting = 0;
+    Waiting::iterator first;  // valid if `waiting` is not 0, as is `last`
+    Waiting::iterator last;
   };
 
   Counts& CountsOf(Subject subject);
+  // Puts a record behind the others.
+  void Push(Subject subject, std::vector<uint8_t> bytes);
+  // Chains the record as the subject's last or first one.
+  void ChainLast(Waiting::iterator record);
+  void ChainFirst(Waiting::iterator record);
+  // Removes the subject's waiting records, oldest first.
+  void TakeWaiting(Subject subject, Waiting& taken);
   bool TrySend(Subject subject, std::span<const uint8_t> record);
   void Await();
   void Drain();
@@ -110,7 +125,8 @@ class EventChannel {
   UniqueFd ours_;
   std::optional<uint64_t> client_cookie_;  // socket cookie of the client's end
   ControlLoop::WatchId watch_ = 0;
-  std::deque<Record> waiting_;
+  Waiting waiting_;
+  uint64_t serial_ = uint64_t{1} << 32;  // records that come back get lower ones
   bool held_ = false;
   KeyMap<Counts, Subject> counts_;
 };

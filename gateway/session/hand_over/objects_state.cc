@@ -6,6 +6,7 @@
 
 #include "gateway/cm/hand_over/values_state.h"
 #include "gateway/session/cm/cm_binding.h"
+#include "gateway/session/objects/session_costs.h"
 #include "gateway/session/state/captures.h"
 #include "gateway/wire/path_state.h"
 
@@ -91,6 +92,12 @@ class ObjectsInTransit {
     tenant::SlotShare* const slot = session_.slot().get();
     if (resource == Resource::kQps && slot != nullptr)
       state_.Require(slot->TakeQps(amount), "queue pairs beyond the limit of an attach socket");
+  }
+  // Charges heap whose amount is not part of the state.
+  void AdoptHeap(uint64_t amount, tenant::Charge& charge) {
+    if (!state_.reading() || !state_.ok()) return;
+    session_.pool().Adopt(Resource::kHeapBytes, amount);
+    charge = tenant::Charge(session_.pool(), Resource::kHeapBytes, amount);
   }
   UniqueFd Take(FdKind kind, const std::string& name) {
     if (!state_.reading() || !state_.ok()) return {};
@@ -191,7 +198,7 @@ class ObjectsInTransit {
     state_.Require(known != nullptr, "XRC domain differs");
   }
   void One(EndpointGroup& object) {
-    auto& [context, pd, number, worker, key, dispatch, users] = object;
+    auto& [context, pd, number, worker, key, dispatch, heap, users] = object;
     (void)users;
     Use(objects_.contexts, context);
     Use(objects_.pds, pd);
@@ -200,9 +207,10 @@ class ObjectsInTransit {
     state_.Enum(dispatch, verbs::Dispatch::kDepth);
     CheckNumber(number, worker);
     Adopt(Resource::kQps);
+    AdoptHeap(kHeapOfGroup, heap);
   }
   void One(EndpointPeer& object) {
-    auto& [context, pd, linked] = object;
+    auto& [context, pd, linked, heap] = object;
     auto& [device, endpoint, key, path, target] = linked;
     auto& [gateway, acceptor, peer_worker, instance, features, window] = target;
     Use(objects_.contexts, context);
@@ -213,6 +221,7 @@ class ObjectsInTransit {
     state_(acceptor, peer_worker, instance, features, window);
     state_.Require(device < session_.devices().size(), "device is missing");
     Adopt(Resource::kAhs);
+    AdoptHeap(HeapOfPeer(session_.workers().worker_count()), heap);
   }
   void One(Srq& object) {
     auto& [context, pd, worker, cookie, xrcd, cq, number, entries, capacity, payload_slots, max_sge,

@@ -36,6 +36,11 @@ class MulticastGroups {
 
   // Returns the share of each of `pools` pools if this attachment exceeds it; otherwise nothing.
   std::optional<size_t> ShareExceeded(const Attachment& wanted, size_t pools) const;
+  // Returns the number of attachments of the pool to that group.
+  uint32_t CountOf(const Attachment& wanted) const {
+    const auto held = of_pools_.find(wanted);
+    return held == of_pools_.end() ? 0 : held->second;
+  }
   // Adds an attachment; on an error of the port nothing is counted.
   Status Add(const Attachment& wanted);
   void Remove(const Attachment& known);

@@ -150,6 +150,7 @@ struct EndpointPeer {
   uint32_t context = 0;
   uint32_t pd = 0;
   transport::Peer linked;  // as every worker knows the peer
+  tenant::Charge heap;     // charge of the row and the workers' copies
 };
 
 // Endpoints that are addressed as one.
@@ -160,7 +161,8 @@ struct EndpointGroup {
   WorkerIndex worker = 0;  // also of its members
   uint32_t key = 0;
   verbs::Dispatch dispatch = verbs::Dispatch::kHash;
-  uint32_t users = 0;  // members
+  tenant::Charge heap;  // charge of the messages that destroyed members leave
+  uint32_t users = 0;   // members
 };
 
 struct Mr {

@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gateway/transport/endpoint/orphan_messages.h"
+#include "gateway/transport/endpoint/peer.h"
+
 namespace rocegw::session {
 
 // Descriptors of a session: the connection, the process, its memory, and for one that comes with a
@@ -19,6 +22,12 @@ inline constexpr uint64_t kDescriptorsOfPart = 2;
 // Heap of a copier per worker: operations in progress, operations that wait, and one burst
 // (worker/memory/memory_executor.cc), and frames on channels (channel/staged_carrier.h).
 constexpr uint64_t HeapOfCopier(size_t workers) { return uint64_t{workers} * (uint64_t{11} << 19); }
+// Heap of a peer of endpoints: the control thread's row and its copy at each worker.
+constexpr uint64_t HeapOfPeer(size_t workers) {
+  return 512 + uint64_t{workers} * (sizeof(transport::Peer) + 64);
+}
+// Heap of a group of endpoints besides that of the queue pair as which it counts.
+inline constexpr uint64_t kHeapOfGroup = transport::OrphanMessages::kMostHeapBytes;
 // Heap of a remapped region: mappings and rows.
 inline constexpr uint64_t kHeapOfRegion = 2048;
 // Cost of a GPU for a session that has registered memory of it: files of the driver for its

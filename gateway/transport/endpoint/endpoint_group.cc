@@ -19,20 +19,14 @@ bool TakesReceive(const wire::ChannelFrame& frame) {
 // frames are refused and the senders offer the whole messages again.
 void EndpointGroup::Leave(const EndpointQueuePair& member, TimePoint now) {
   std::erase(members_, &member);
-  std::erase_if(orphans_, [now](const Orphan& orphan) { return orphan.until < now; });
   std::vector<MessageName> begun;
   member.ListBegun(begun);
-  for (const MessageName& message : begun) orphans_.push_back({message, now + kOrphanAge});
-}
-
-void EndpointGroup::OnCarrierLost(const flow::Carrier& carrier) {
-  std::erase_if(orphans_, [&](const Orphan& orphan) { return orphan.message.carrier == &carrier; });
+  for (const MessageName& message : begun) orphans_.Add(message, now);
 }
 
 EndpointQueuePair* EndpointGroup::Choose(const MessageName& message,
-                                         const wire::ChannelFrame& frame) {
-  for (const Orphan& orphan : orphans_)
-    if (orphan.message == message) return nullptr;
+                                         const wire::ChannelFrame& frame, TimePoint now) {
+  if (orphans_.Contains(message, now)) return nullptr;
   const bool single = frame.offset == 0 && frame.has(wire::kFrameLast);
   if (!single) {
     // Linear search: members are few, and only messages of several frames get here. A table would

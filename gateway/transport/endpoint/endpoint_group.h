@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gateway/transport/endpoint/endpoint_queue_pair.h"
+#include "gateway/transport/endpoint/orphan_messages.h"
 #include "gateway/verbs/qp_config.h"
 
 namespace rocegw::hand_over {
@@ -18,9 +19,8 @@ namespace rocegw::transport {
 
 class EndpointGroup {
  public:
-  // Time for which the group remembers messages of a member that left. Their senders give up
-  // earlier.
-  static constexpr Duration kOrphanAge = Seconds(10);
+  // Limit of members: the group may look at all of them for one frame.
+  static constexpr uint32_t kMostMembers = 64;
 
   explicit EndpointGroup(const verbs::GroupConfig& config) : config_(config) {}
 
@@ -31,18 +31,15 @@ class EndpointGroup {
   void Leave(const EndpointQueuePair& member, TimePoint now);
   // Returns the member that receives the frame. nullptr: no member can, and the sender must offer
   // the message again.
-  EndpointQueuePair* Choose(const MessageName& message, const wire::ChannelFrame& frame);
+  EndpointQueuePair* Choose(const MessageName& message, const wire::ChannelFrame& frame,
+                            TimePoint now);
   // Forgets messages that the channel carried; the channel is destroyed.
-  void OnCarrierLost(const flow::Carrier& carrier);
+  void OnCarrierLost(const flow::Carrier& carrier) { orphans_.OnCarrierLost(carrier); }
   // Writes the state, or reads it into a group with the same configuration and members, in any
   // order (gateway/hand_over).
   void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
 
  private:
-  struct Orphan {
-    MessageName message;
-    TimePoint until;
-  };
   EndpointQueuePair* ByHash(uint64_t sender) const;
   EndpointQueuePair* ByTurn(bool takes_receive);
   EndpointQueuePair* ByDepth();
@@ -50,7 +47,7 @@ class EndpointGroup {
   verbs::GroupConfig config_;
   std::vector<EndpointQueuePair*> members_;
   size_t turn_ = 0;
-  std::vector<Orphan> orphans_;
+  OrphanMessages orphans_;
 };
 
 }  // namespace rocegw::transport

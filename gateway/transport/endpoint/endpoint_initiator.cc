@@ -84,12 +84,10 @@ void EndpointInitiator::End(QpContext& qp, uint32_t index, WcStatus status) {
   if (status != WcStatus::kSuccess) OnFailure(qp);
 }
 
-// Returns true if the message must wait for an earlier one. `peers`: peers with an earlier
-// unanswered message.
-bool EndpointInitiator::Waits(uint32_t index, const std::vector<uint32_t>& peers) const {
+// Returns true if the message must wait for an earlier one to the same peer.
+bool EndpointInitiator::Waits(uint32_t index) const {
   const verbs::SendRequest& request = send_.At(index).request;
-  return request.order() == wire::MessageOrder::kStrong &&
-         std::find(peers.begin(), peers.end(), request.peer) != peers.end();
+  return request.order() == wire::MessageOrder::kStrong && ordered_.Contains(request.peer);
 }
 
 bool EndpointInitiator::HasRoomToRead(const verbs::SendRequest& request) const {
@@ -155,7 +153,7 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
   bool waits = false;
   bool reads = false;       // a READ or atomic is incomplete
   bool reads_wait = false;  // a READ or atomic waits until others are answered
-  ordered_.clear();
+  ordered_.Clear();
   const std::optional<uint32_t> first = std::exchange(first_, std::nullopt);
   const uint32_t from = first.has_value() && send_.Holds(*first) ? *first : send_.head();
   for (uint32_t index = send_.head(); index != send_.tail(); ++index) {
@@ -179,9 +177,9 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
       }
       const bool ordered = !HasNoOrder(qp, entry.request);
       reads_wait |= is_read && !HasRoomToRead(entry.request);
-      if ((is_read && reads_wait) || (ordered && Waits(index, ordered_))) {
+      if ((is_read && reads_wait) || (ordered && Waits(index))) {
         waits = true;
-        if (ordered) ordered_.push_back(entry.request.peer);
+        if (ordered) ordered_.Add(entry.request.peer);
         continue;
       }
       if (!Begin(qp, outbox, index, now)) continue;
@@ -189,7 +187,7 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
     if (index - send_.head() >= from - send_.head() && !SendRest(qp, outbox, index, now, budget))
       return PumpResult::kMore;
     waits |= !entry.answered;
-    if (!entry.answered && !HasNoOrder(qp, entry.request)) ordered_.push_back(entry.request.peer);
+    if (!entry.answered && !HasNoOrder(qp, entry.request)) ordered_.Add(entry.request.peer);
   }
   for (uint32_t index = send_.head(); index != from; ++index) {
     if (Open(index) && !SendRest(qp, outbox, index, now, budget)) return PumpResult::kMore;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gateway/transport/endpoint/endpoint_answers.h"
+#include "gateway/transport/endpoint/peer_marks.h"
 #include "gateway/transport/message/peer_channels.h"
 #include "gateway/transport/pump.h"
 #include "gateway/transport/queues/send_queue.h"
@@ -29,6 +30,10 @@ class EndpointInitiator {
   // `send` and `channels` must outlive this object.
   EndpointInitiator(SendQueue& send, PeerChannels& channels) : send_(send), channels_(channels) {}
 
+  // Returns the most bytes of heap for that size, a power of two.
+  static constexpr uint64_t HeapBytes(uint32_t entries) {
+    return entries * sizeof(Message) + PeerMarks::HeapBytes(entries);
+  }
   void SetSize(uint32_t entries) { messages_.resize(entries); }
   void Reset();
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
@@ -74,7 +79,7 @@ class EndpointInitiator {
   const Message& MessageOf(uint32_t index) const {
     return messages_[index & (messages_.size() - 1)];
   }
-  bool Waits(uint32_t index, const std::vector<uint32_t>& peers) const;
+  bool Waits(uint32_t index) const;
   bool HasRoomToRead(const verbs::SendRequest& request) const;
   flow::Carrier* Choose(QpContext& qp, Outbox& outbox, const Peer& peer) const;
   bool Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now);
@@ -94,7 +99,7 @@ class EndpointInitiator {
   PeerChannels& channels_;
   std::vector<Message> messages_;  // by send queue index
   // Valid during one Pump: peers with an open message that strong order waits for.
-  std::vector<uint32_t> ordered_;
+  PeerMarks ordered_;
   // First message that found no window; it is served first at the next Pump. Without this, earlier
   // messages that are offered repeatedly to a peer without receives would use up all of the window.
   std::optional<uint32_t> first_;

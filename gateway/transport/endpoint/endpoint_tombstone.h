@@ -5,6 +5,7 @@
 // worker.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
@@ -36,6 +37,7 @@ class EndpointTombstone {
 
   void Keep(uint32_t serial, const Result& result) { results_.emplace(serial, result); }
   SlotHandle handle() const { return handle_; }
+  size_t results() const { return results_.size(); }
   // Rebuilds the lost frame in `frame`. Returns false if the frame was not one of this endpoint's.
   bool Answer(const flow::FrameRef& lost, wire::ChannelFrame& frame) const;
   void HandOver(hand_over::StateStream& state);

@@ -6,6 +6,7 @@
 #include "gateway/flow/carrier_names.h"
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/transport/endpoint/endpoint_group.h"
+#include "gateway/transport/endpoint/orphan_messages.h"
 
 namespace rocegw::transport {
 
@@ -15,9 +16,9 @@ using hand_over::StateStream;
 
 namespace {
 
-// Limits of lists that the numbers of endpoints and of their messages bound otherwise.
-constexpr uint32_t kMostMembers = 1u << 18;
-constexpr uint32_t kMostOrphans = 1u << 20;
+// Limits of lists in states of older gateways, which had no others.
+constexpr uint32_t kMostMembersEver = 1u << 18;
+constexpr uint32_t kMostOrphansEver = 1u << 20;
 
 }  // namespace
 
@@ -26,7 +27,7 @@ void EndpointGroup::HandOver(StateStream& state, flow::CarrierNames& names) {
   auto& [group_config, members, turn, orphans] = *this;
   (void)group_config;
   // Round-robin dispatch depends on the order of the members.
-  const uint32_t count = state.Count(members.size(), kMostMembers);
+  const uint32_t count = state.Count(members.size(), kMostMembersEver);
   state.Require(count == members.size(), "endpoint group has other members");
   for (uint32_t i = 0; i < count && state.ok(); ++i) {
     Qpn number = members[i]->context().config.qpn;
@@ -40,15 +41,24 @@ void EndpointGroup::HandOver(StateStream& state, flow::CarrierNames& names) {
   }
   // Taken modulo the number of members before each use.
   turn = state.Carry(static_cast<uint64_t>(turn));
-  state.Vector(orphans, kMostOrphans, [&](Orphan& orphan) {
-    auto& [message, until] = orphan;
-    auto& [name_carrier, source, number, attempt] = message;
+  orphans.HandOver(state, names);
+}
+
+void OrphanMessages::HandOver(StateStream& state, flow::CarrierNames& carriers) {
+  auto& [by_age, names] = *this;
+  (void)names;  // follow from by_age
+  const uint32_t count = state.Count(by_age.size(), kMostOrphansEver);
+  for (uint32_t i = 0; i < count && state.ok(); ++i) {
+    auto [name, until] = state.reading() ? Orphan{} : by_age[i];
+    auto& [name_carrier, source, number, attempt] = name;
     auto* carrier = const_cast<flow::Carrier*>(name_carrier);
-    flow::HandOver(state, names, carrier);
+    flow::HandOver(state, carriers, carrier);
     name_carrier = carrier;
     state(source, number, attempt, until);
-    state.Require(carrier != nullptr, "message of a former member has no channel");
-  });
+    if (state.Require(carrier != nullptr, "message of a former member has no channel") &&
+        state.reading())
+      AddUntil(name, until);
+  }
 }
 
 }  // namespace rocegw::transport

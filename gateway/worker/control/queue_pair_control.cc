@@ -160,7 +160,8 @@ ControlReply QueuePairControl::Do(const UnlinkQp& body) {
   if (endpoint != nullptr) {
     if (transport::EndpointGroup* const group = uses_.groups.Of(body.session, context.rare.group))
       group->Leave(*endpoint, uses_.round.now);
-    uses_.tombstones.Keep(*endpoint, uses_.round.now);
+    const tenant::Share* const pool = session == nullptr ? nullptr : session->link.share;
+    uses_.tombstones.Keep(*endpoint, pool, uses_.round.now);
   }
   if (session != nullptr) uses_.bindings.EndAll(*slot);
   if (endpoint != nullptr) uses_.bindings.references().RemoveEndpoint(session->link.share);

@@ -97,20 +97,28 @@ void QpTable::HandOver(StateStream& state) {
   }
 }
 
+// The state does not name the pools: a reader counts all as of one. A writer with more than an
+// older reader takes leaves out the oldest.
 void Tombstones::HandOver(StateStream& state) {
-  auto& [kept] = *this;
-  const uint32_t count = state.Count(kept.size(), kMost);
-  if (state.reading()) {
-    kept.clear();
-    for (uint32_t i = 0; i < count; ++i) {
-      kept.push_back({std::make_unique<transport::EndpointTombstone>(SlotHandle{}, uint8_t{0},
-                                                                     Qpn{}, Qpn{}, 0u),
-                      {}});
+  auto& [pools, by_handle] = *this;
+  (void)by_handle;  // entered again
+  std::vector<Tombstone*> written;
+  for (auto& [share, pool] : pools)
+    for (Tombstone& one : pool.kept) written.push_back(&one);
+  std::ranges::sort(written, {}, [](const Tombstone* one) { return one->until; });
+  if (written.size() > kMostOfPool)
+    written.erase(written.begin(), written.end() - static_cast<ptrdiff_t>(kMostOfPool));
+  const uint32_t count = state.Count(written.size(), kMostOfPool);
+  for (uint32_t i = 0; i < count && state.ok(); ++i) {
+    Tombstone read;
+    if (state.reading()) {
+      read.endpoint = std::make_unique<transport::EndpointTombstone>(SlotHandle{}, uint8_t{0},
+                                                                     Qpn{}, Qpn{}, 0u);
     }
-  }
-  for (auto& [endpoint, until] : kept) {
+    auto& [endpoint, until] = state.reading() ? read : *written[i];
     endpoint->HandOver(state);
     state(until);
+    if (state.reading() && state.ok()) Add(nullptr, std::move(read));
   }
 }
 
@@ -145,8 +153,7 @@ void DiscoveryLimits::HandOver(StateStream& state) {
 }
 
 void CompletionEvents::Resume(verbs::CompletionQueue& cq) {
-  cq.timed = cq.due != kNever;
-  if (cq.timed) timed_.push_back(&cq);
+  deferred_.Add(cq);
   if (cq.event_pending) WaitForSpace(cq, round_.now);
 }
 

@@ -10,7 +10,7 @@ namespace rocegw::worker {
 
 void CompletionEvents::Remove(const verbs::CompletionQueue& cq) {
   std::erase(written_, &cq);
-  std::erase(timed_, &cq);
+  deferred_.Remove(cq);
   const auto full = full_.find(cq.config().event_fd);
   if (full == full_.end()) return;
   std::erase(full->second.queues, &cq);
@@ -42,10 +42,7 @@ void CompletionEvents::WaitForSpace(verbs::CompletionQueue& cq, TimePoint retry)
 
 void CompletionEvents::SendIfDue(verbs::CompletionQueue& cq) {
   const bool event = cq.TakeEvent(round_.now);
-  if (cq.due != kNever && !cq.timed) {
-    cq.timed = true;
-    timed_.push_back(&cq);
-  }
+  if (cq.due != kNever) deferred_.Add(cq);
   if (!event || cq.event_pending) return;
   // Earlier events of the channel come first.
   if (full_.contains(cq.config().event_fd) || !TrySend(cq))
@@ -95,18 +92,19 @@ void CompletionEvents::Send() {
   }
   written_.clear();
   SendToFull();
+  if (deferred_.size() != 0) SendDeferred();
   scheduler_.ChargeNoted();
-  if (timed_.empty()) return;
-  std::erase_if(timed_, [&](verbs::CompletionQueue* cq) {
-    if (cq->due <= round_.now) SendIfDue(*cq);
-    cq->timed = cq->due != kNever;
-    return !cq->timed;
-  });
+}
+
+void CompletionEvents::SendDeferred() {
+  while (verbs::CompletionQueue* const cq = deferred_.TakeDue(round_.now)) {
+    SendIfDue(*cq);
+    scheduler_.Note(*sessions_.Of(*cq).account, 1, 0);
+  }
 }
 
 TimePoint CompletionEvents::NextDue() const {
-  TimePoint next = kNever;
-  for (const verbs::CompletionQueue* cq : timed_) next = Earlier(next, cq->due);
+  const TimePoint next = deferred_.next();
   return retries_.empty() ? next : Earlier(next, retries_.begin()->first);
 }
 

@@ -10,6 +10,7 @@
 
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/verbs/completion_queue.h"
+#include "gateway/worker/objects/deferred_events.h"
 #include "gateway/worker/objects/session_table.h"
 #include "gateway/worker/round.h"
 #include "gateway/worker/schedule/scheduler.h"
@@ -54,6 +55,7 @@ class CompletionEvents {
   using Full = std::unordered_map<int, FullChannel>;  // by event_fd
 
   bool TrySend(verbs::CompletionQueue& cq);
+  void SendDeferred();
   void SendToFull();
   void SendTo(FullChannel& full);
   void WaitForSpace(verbs::CompletionQueue& cq, TimePoint retry);
@@ -64,7 +66,7 @@ class CompletionEvents {
   const Round& round_;
   metrics::WorkerCounters& counters_;
   std::vector<verbs::CompletionQueue*> written_;
-  std::vector<verbs::CompletionQueue*> timed_;  // deferred by moderation
+  DeferredEvents deferred_;  // by moderation
   Full full_;
   std::set<std::pair<TimePoint, int>> retries_;  // time and event_fd of each full channel
 };

@@ -120,6 +120,15 @@ DropReason Demultiplexer::ToMember(Qpn member, uint32_t device, const wire::RxPa
                                                      packet.meta.source) != own->entries.end();
     if (from_us) return DropReason::kNone;
   }
+  // A datagram has as many copies as the group has members. They do not wait in the queue of
+  // their pool, so a pool that has used up its time loses them.
+  if (slot != nullptr && slot->session != nullptr) {
+    Account& pool = *slot->session->account;
+    if (uses_.scheduler.InDeepDebt(pool)) {
+      uses_.scheduler.Wait(pool);
+      return DropReason::k_handoff_full;
+    }
+  }
   wire::RxPacket copy = packet;
   copy.headers.bth.dest_qpn = member;
   return ToQueuePair(device, copy, now);
@@ -164,7 +173,7 @@ DropReason Demultiplexer::ToChannelEach(uint32_t device, const wire::RxPacket& p
 }
 
 // Returns the slot of the frame's queue pair; for a group, of the chosen member.
-QpSlot* Demultiplexer::ReceiverOf(const channel::Delivery& delivery) {
+QpSlot* Demultiplexer::ReceiverOf(const channel::Delivery& delivery, TimePoint now) {
   const wire::ChannelFrame& frame = delivery.frame;
   if (const SlotHandle* const found = uses_.qps.HandleOf(frame.destination))
     return uses_.qps.Find(*found);
@@ -172,7 +181,7 @@ QpSlot* Demultiplexer::ReceiverOf(const channel::Delivery& delivery) {
   if (group == nullptr || !frame.has(wire::kFrameEndpoint)) return nullptr;
   const flow::Carrier& carrier = uses_.bindings.SeenBy(group->config().session, *delivery.channel);
   transport::EndpointQueuePair* const member =
-      group->Choose({&carrier, frame.source.value, frame.message, frame.attempt}, frame);
+      group->Choose({&carrier, frame.source.value, frame.message, frame.attempt}, frame, now);
   return member == nullptr ? nullptr : uses_.qps.Find(member->context().handle);
 }
 
@@ -182,7 +191,7 @@ DropReason Demultiplexer::Deliver(const channel::Delivery& delivery, TimePoint n
     uses_.channels.RefuseEndpoint(delivery, now);
     return reason;
   };
-  QpSlot* const slot = ReceiverOf(delivery);
+  QpSlot* const slot = ReceiverOf(delivery, now);
   if (slot == nullptr || slot->session == nullptr || slot->session->failed)
     return refuse(DropReason::k_endpoint_not_ready);
   const transport::QpContext& qp = slot->qp->context();

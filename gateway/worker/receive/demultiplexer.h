@@ -60,7 +60,7 @@ class Demultiplexer {
   metrics::DropReason ToChannel(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   metrics::DropReason ToChannelEach(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   metrics::DropReason Deliver(const channel::Delivery& delivery, TimePoint now);
-  QpSlot* ReceiverOf(const channel::Delivery& delivery);
+  QpSlot* ReceiverOf(const channel::Delivery& delivery, TimePoint now);
 
   const Uses uses_;
   IpIdWatch ip_ids_;

@@ -8,6 +8,7 @@
 
 #include <set>
 
+#include "gateway/channel/acceptor/peer_sequences.h"
 #include "tests/support/random.h"
 #include "tests/unit/channel/keyed_channels.h"
 
@@ -313,6 +314,51 @@ TEST_P(HarmedAuthenticationTest, LossRepetitionAndRotation_AllArrivesOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HarmedAuthenticationTest, ::testing::Range<uint64_t>(1, 21));
+
+ChannelControl Numbered(uint32_t instance, uint64_t sequence) {
+  return {.instance = instance, .tagged = true, .sequence = sequence};
+}
+
+// A holder of the key may name any instance and worker, and a gateway that is only replaced sees
+// its peers restart without end.
+TEST(PeerSequences, ManyInstancesOfOneAddress_TakeNoSpaceOfOthers) {
+  channel::PeerSequences sequences;
+  const wire::Gid other = wire::Gid::FromV4(1);
+  ASSERT_TRUE(sequences.Take(other, 0, Numbered(7, 5)));
+  for (uint32_t i = 0; i < 70000; ++i)
+    ASSERT_TRUE(sequences.Take(wire::Gid::FromV4(2), i % 64, Numbered(1 + i / 64, 1))) << i;
+  EXPECT_EQ(sequences.size(), channel::PeerSequences::kMostOfAddress + 1);
+  EXPECT_FALSE(sequences.Take(other, 0, Numbered(7, 5))) << "its window is kept";
+  EXPECT_TRUE(sequences.Take(other, 0, Numbered(8, 5)));
+  EXPECT_TRUE(sequences.Take(wire::Gid::FromV4(3), 0, Numbered(1, 1)));
+}
+
+TEST(PeerSequences, LatestInstances_AreTakenOnce) {
+  channel::PeerSequences sequences;
+  const wire::Gid peer = wire::Gid::FromV4(1);
+  for (uint32_t instance = 1; instance <= 100; ++instance) {
+    for (uint16_t worker = 0; worker < 64; ++worker)
+      ASSERT_TRUE(sequences.Take(peer, worker, Numbered(instance, 3)));
+    for (uint16_t worker = 0; worker < 64; ++worker) {
+      ASSERT_FALSE(sequences.Take(peer, worker, Numbered(instance, 3)));
+      ASSERT_TRUE(instance == 1 || !sequences.Take(peer, worker, Numbered(instance - 1, 3)));
+    }
+  }
+}
+
+TEST(PeerSequences, ManyAddresses_TheOneLeastUsedIsForgotten) {
+  channel::PeerSequences sequences;
+  const wire::Gid used = wire::Gid::FromV4(1);
+  uint64_t sequence = 0;
+  for (uint32_t i = 0; i < 2 * channel::PeerSequences::kMost; ++i) {
+    ASSERT_TRUE(sequences.Take(wire::Gid::FromV4(2 + i), 0, Numbered(1, 1))) << i;
+    if (i % 1000 == 0) {
+      ASSERT_TRUE(sequences.Take(used, 0, Numbered(1, ++sequence)));
+    }
+  }
+  EXPECT_EQ(sequences.size(), channel::PeerSequences::kMost);
+  EXPECT_FALSE(sequences.Take(used, 0, Numbered(1, sequence)));
+}
 
 TEST(ReplayWindow, RandomOrder_AgreesWithAModel) {
   Random random(7);

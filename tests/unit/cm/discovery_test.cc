@@ -3,6 +3,7 @@
 #include "gateway/cm/path/discovery.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include "tests/unit/cm/cm_host.h"
 
@@ -456,6 +457,81 @@ TEST_F(DiscoveryTest, NewSettings_AreANewEpochOfTheSameInstance) {
   EXPECT_EQ(here.discovery.own().instance, before.instance);
   EXPECT_EQ(here.discovery.own().epoch, before.epoch + 1);
   EXPECT_NE(before.instance, there.discovery.own().instance);
+}
+
+// The source of a request may be forged: it must not push out what programs have learned.
+TEST_F(DiscoveryTest, Requests_FillAQuarterOfTheTable) {
+  DiscoveryConfig config = Enabled();
+  config.max_peers = 40;
+  Side small(V4(7), 7, config);
+  const auto settle = [&] {
+    for (int turn = 0; turn < 4; ++turn) small.Advance(Milliseconds(10));
+    small.actions.mads.clear();
+  };
+  for (uint32_t i = 0; i < 30; ++i) small.Ask(V4(100 + i));
+  settle();
+  const uint64_t asked = small.discovery.counters().asked;
+  for (uint32_t i = 0; i < 200; ++i) {
+    small.discovery.AskStranger(small.gid, wire::Gid::FromV4(0x0B000000 + i), small.now,
+                                small.actions);
+    settle();
+  }
+  EXPECT_EQ(small.discovery.counters().asked, asked + 10) << "and so is what forged ones are sent";
+  EXPECT_EQ(small.discovery.counters().table_full, 190u);
+  for (uint32_t i = 0; i < 30; ++i)
+    EXPECT_EQ(small.discovery.KindOf(V4(100 + i)), PeerKind::kRnic) << i;
+  // A program asks all the same, and takes the place of a stranger.
+  EXPECT_EQ(small.Ask(V4(200)), PeerKind::kAsking);
+  EXPECT_EQ(small.discovery.KindOf(V4(100)), PeerKind::kRnic);
+  settle();
+  small.Advance(Seconds(20));
+  small.discovery.AskStranger(small.gid, V4(201), small.now, small.actions);
+  EXPECT_EQ(small.discovery.KindOf(V4(201)), PeerKind::kAsking) << "later there is room";
+}
+
+TEST_F(DiscoveryTest, Stranger_ThatAProgramAsksToo_IsNone) {
+  DiscoveryConfig config = Enabled();
+  config.max_peers = 4;
+  Side small(V4(7), 7, config);
+  small.discovery.AskStranger(small.gid, V4(100), small.now, small.actions);
+  small.Ask(V4(100));
+  small.discovery.AskStranger(small.gid, V4(101), small.now, small.actions);
+  EXPECT_EQ(small.discovery.KindOf(V4(101)), PeerKind::kAsking);
+  small.discovery.AskStranger(small.gid, V4(102), small.now, small.actions);
+  EXPECT_EQ(small.discovery.KindOf(V4(102)), PeerKind::kUnknown);
+}
+
+// Returns the CPU time of asking new addresses while the table of that size is full.
+int64_t TimeOfNewAddresses(size_t peers) {
+  DiscoveryConfig config = Enabled();
+  config.max_peers = peers;
+  Side side(V4(7), 7, config);
+  uint32_t next = 0x0B000000;
+  const auto ask = [&] {
+    side.Ask(wire::Gid::FromV4(next++));
+    for (int turn = 0; turn < 4; ++turn) side.Advance(Milliseconds(1) * 6);
+    side.actions = {};
+  };
+  while (side.discovery.size() < peers) {
+    side.Ask(wire::Gid::FromV4(next++));
+    side.actions = {};
+  }
+  for (int turn = 0; turn < 40; ++turn) side.Advance(Milliseconds(1));
+  side.actions = {};
+  const auto now = [] {
+    timespec at{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+    return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
+  };
+  const int64_t start = now();
+  for (int i = 0; i < 200; ++i) ask();
+  EXPECT_EQ(side.discovery.size(), peers);
+  return now() - start;
+}
+
+TEST(DiscoveryTime, FullTable_CostsANewAddressNothing) {
+  const int64_t few = TimeOfNewAddresses(16);
+  EXPECT_LT(TimeOfNewAddresses(4096), 6 * few);
 }
 
 }  // namespace

@@ -470,5 +470,20 @@ TEST_F(RequestTest, RejectDuringTheReply_EndsIt) {
   EXPECT_EQ(server.StateOf(id), "timewait");
 }
 
+TEST_F(RequestTest, ManyIdsOnThePort_TheListenerIsFoundAmongListeners) {
+  const CmHandle listener = server.Listening(kPort);
+  ASSERT_EQ(server.Do(listener, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
+  for (int i = 0; i < 100; ++i) {
+    const CmHandle id = server.Create();
+    ASSERT_EQ(server.Do(id, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
+    ASSERT_EQ(server.Do(id, Bind{testing::AnyV4(kPort)}), 0);
+  }
+  server.Take(PeerRequest(1, 0x501), kPeer);
+  ASSERT_TRUE(server.NextEvent().has_value());
+  ASSERT_EQ(server.Do(listener, DestroyId{}), 0);
+  server.Take(PeerRequest(2, 0x502), kPeer);
+  EXPECT_FALSE(server.NextEvent().has_value()) << "the others do not listen";
+}
+
 }  // namespace
 }  // namespace rocegw::cm::request

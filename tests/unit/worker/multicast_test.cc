@@ -18,7 +18,7 @@ const wire::Gid kOtherGroup = wire::Gid::FromV4(0xEF010204);
 // Gateway 1 sends; gateway 0 has two workers.
 class MulticastTest : public ::testing::Test {
  protected:
-  MulticastTest() : gateways_(Options()) {
+  explicit MulticastTest(const GatewayPairOptions& options = Options()) : gateways_(options) {
     for (int side = 0; side < 2; ++side) gids_[side].entries[0] = GatewayPair::GidOf(side);
   }
   static GatewayPairOptions Options() {
@@ -34,9 +34,11 @@ class MulticastTest : public ::testing::Test {
     while (steering.WorkerOf(Qpn{bucket << 18 | number}) != worker) ++bucket;
     return bucket << 18 | number;
   }
-  RingEnd& Datagrams(int side, WorkerIndex worker, uint32_t number, uint32_t qkey = kQkey) {
+  RingEnd& Datagrams(int side, WorkerIndex worker, uint32_t number, uint32_t qkey = kQkey,
+                     uint32_t session = 1) {
     RingOptions ring;
     ring.type = verbs::QpType::kUd;
+    ring.session = session;
     ring.qpn = side == 0 ? NumberOn(worker, number) : number;
     ring.handle = number;
     ends_.push_back(std::make_unique<RingEnd>(ring));
@@ -49,7 +51,8 @@ class MulticastTest : public ::testing::Test {
     want.qkey = qkey;
     const auto step = [&](verbs::QpState state, uint32_t mask) {
       want.state = state;
-      const worker::ModifyQp body{SessionId{1}, Qpn{ring.qpn}, verbs::kAttrState | mask, want, {}};
+      const worker::ModifyQp body{
+          SessionId{session}, Qpn{ring.qpn}, verbs::kAttrState | mask, want, {}};
       EXPECT_EQ(gateways_.Call(side, worker, {0, body}).error, 0);
     };
     step(verbs::QpState::kInit, verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrQkey);
@@ -178,6 +181,46 @@ TEST_F(MulticastTest, QueuePairThatIsGone_IsPassedOver) {
   ASSERT_EQ(gateways_.Call(0, 0, {0, unlink}).error, 0);
   Send(sender, 1, kGroup);
   EXPECT_EQ(Received(good), 1u);
+}
+
+// Each measurement takes as long as a pool may be in debt, and more.
+int64_t SlowClock() {
+  static int64_t time = 0;
+  return time += 50'000;
+}
+
+class CrowdedGroup : public MulticastTest {
+ protected:
+  CrowdedGroup() : MulticastTest(TwoPools()) {}
+  static GatewayPairOptions TwoPools() {
+    static tenant::Share first{nullptr};
+    static tenant::Share second{nullptr};
+    GatewayPairOptions options = Options();
+    options.shares[0] = {&first, &second};
+    options.clock = SlowClock;
+    return options;
+  }
+};
+
+// A pool with many members of a group takes no more than its share of the worker for them.
+TEST_F(CrowdedGroup, PoolThatHasUsedUpItsTime_LosesCopies) {
+  RingEnd& sender = Datagrams(1, 0, 9);
+  RingEnd* const members[] = {&Datagrams(0, 0, 1), &Datagrams(0, 0, 2),
+                              &Datagrams(0, 0, 3, kQkey, 2)};
+  constexpr size_t kSent = 32;
+  for (RingEnd* const member : members) {
+    ASSERT_EQ(Attach(*member, kGroup), 0);
+    for (size_t i = 0; i < kSent; ++i) Post(*member);
+  }
+  for (size_t i = 0; i < kSent; ++i) PostSend(sender, 1, kGroup, kQkey, 0);
+  gateways_.Ring(1, sender);
+  for (int i = 0; i < 20; ++i) gateways_.Step();
+  size_t received = 0;
+  for (RingEnd* const member : members) received += Received(*member);
+  const uint64_t lost = gateways_.Count(0, &metrics::WorkerCounters::rx_dropped_packets);
+  EXPECT_GT(lost, 0u);
+  EXPECT_EQ(received + lost, kSent * std::size(members));
+  EXPECT_GT(received, 0u);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "gateway/session/objects/session_costs.h"
 #include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
@@ -457,8 +458,12 @@ TEST_F(GatewayPeer, PeersOfEndpoints_AreLookedUpAndToldToAllWorkers) {
   }
   EXPECT_EQ(told, here.workers.size());
   // A second one needs no question; there is no channel to oneself; a number may be invalid.
+  const tenant::QuotaNode& quota = here.server->services().pools.gateway();
+  const uint64_t heap = quota.used(session::Resource::kHeapBytes);
   const auto second = program.client.Call<rocegw_object_reply>(create);
   EXPECT_EQ(program.client.error(), 0);
+  EXPECT_EQ(quota.used(session::Resource::kHeapBytes),
+            heap + session::HeapOfPeer(here.workers.size()));
   auto own = create;
   own.av = Program::ToRtr(0, kHere, 0).attr.av;
   program.client.Call<rocegw_object_reply>(own);
@@ -471,6 +476,7 @@ TEST_F(GatewayPeer, PeersOfEndpoints_AreLookedUpAndToldToAllWorkers) {
   destroy.handle = second.handle;
   program.client.Call<rocegw_object_reply>(destroy);
   EXPECT_EQ(program.client.error(), 0);
+  EXPECT_EQ(quota.used(session::Resource::kHeapBytes), heap);
   program.client.Call<rocegw_object_reply>(destroy);
   EXPECT_EQ(program.client.error(), EINVAL);
   for (const auto& worker : here.workers)

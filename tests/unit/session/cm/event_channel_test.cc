@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 
 namespace rocegw::session {
 namespace {
@@ -91,6 +93,8 @@ TEST_F(Channel, ClientClosedItsEnd_RecordsGoNowhere) {
   EXPECT_EQ(channel->waiting(), 0u);
 }
 
+std::optional<EventChannel::Subject> NoneOther(std::span<const uint8_t>) { return std::nullopt; }
+
 TEST_F(Channel, MoveWaiting_TakesOnesRecordsElsewhere) {
   while (channel->waiting() == 0) Send(1, 7);
   Send(2, 20);
@@ -98,7 +102,7 @@ TEST_F(Channel, MoveWaiting_TakesOnesRecordsElsewhere) {
   Send(2, 21);
   auto pair = MakeEventPair();
   EventChannel other(loop, backlog, std::move(pair->ours));
-  channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 2; });
+  channel->MoveWaiting(other, 2, NoneOther);
   EXPECT_EQ(channel->waiting(), 2u);
   client = std::move(pair->client);
   EXPECT_EQ(Read(), 20);
@@ -124,7 +128,7 @@ TEST_F(Channel, TakeBack_WhatIsUnreadMovesInOrder_AndOthersStay) {
   channel->Hold();
   channel->TakeBack(session::EventChannel::ReadUnread(client.get()), SubjectOf);
   EXPECT_EQ(Read(), -1);
-  channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 1; });
+  channel->MoveWaiting(other, 1, NoneOther);
   const auto read_all = [&](EventChannel::Subject subject, uint32_t at) {
     for (; at < sent; at += 2) {
       int64_t value = Read();
@@ -153,7 +157,7 @@ TEST_F(Channel, TakeBack_ANumberThatIsUsedAgain_TheLatestRecordsAreItsOwn) {
   EventChannel other(loop, backlog, std::move(pair->ours));
   channel->Hold();
   channel->TakeBack(session::EventChannel::ReadUnread(client.get()), SubjectOf);
-  channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 1; });
+  channel->MoveWaiting(other, 1, NoneOther);
   EXPECT_EQ(Read(), 1001) << "nobody's, and where it was";
   EXPECT_EQ(Read(), -1);
   client = std::move(pair->client);
@@ -169,6 +173,56 @@ TEST_F(Channel, ClientCookie_IsThatOfTheClientsEnd) {
   ASSERT_EQ(::getsockopt(pair->client.get(), SOL_SOCKET, SO_COOKIE, &cookie, &size), 0);
   EXPECT_EQ(other.client_cookie(), cookie);
   EXPECT_EQ(channel->client_cookie(), 0u) << "nobody said which it is";
+}
+
+TEST_F(Channel, MoveWaiting_BringsOthersAlong_InTheOrderOfAll) {
+  while (channel->waiting() == 0) Send(1, 7);
+  for (const uint32_t value : {2000, 3001, 2003, 4004, 3005, 2006, 3007}) Send(value / 1000, value);
+  auto pair = MakeEventPair();
+  EventChannel other(loop, backlog, std::move(pair->ours));
+  // The record 2003 is about the subject 3.
+  channel->MoveWaiting(other, 2, [](std::span<const uint8_t> record) {
+    uint32_t value = 0;
+    std::memcpy(&value, record.data(), sizeof value);
+    return value == 2003 ? std::optional<EventChannel::Subject>(3) : std::nullopt;
+  });
+  EXPECT_EQ(channel->waiting(), 2u);
+  client = std::move(pair->client);
+  for (const int64_t value : {2000, 3001, 2003, 3005, 2006, 3007}) EXPECT_EQ(Read(), value);
+  EXPECT_EQ(Read(), -1);
+}
+
+int64_t CpuTime() {
+  timespec at{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+  return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
+}
+
+// A program may let thousands of records of an object wait, and move another one to and fro.
+TEST_F(Channel, RecordsOfOthers_CostAnObjectNothing) {
+  auto pair = MakeEventPair();
+  EventChannel other(loop, backlog, std::move(pair->ours));
+  const auto fill = [](EventChannel& one) {
+    uint32_t value = 7;
+    while (one.waiting() == 0) one.Send(9, {reinterpret_cast<uint8_t*>(&value), sizeof value});
+  };
+  fill(*channel);
+  fill(other);
+  const auto time_of_moves = [&] {
+    const int64_t start = CpuTime();
+    for (int i = 0; i < 300; ++i) {
+      Send(2, 8, true);
+      channel->MoveWaiting(other, 2, NoneOther);
+      (void)channel->Forget(2);
+      other.MoveWaiting(*channel, 2, NoneOther);
+      (void)other.Forget(2);
+    }
+    return CpuTime() - start;
+  };
+  time_of_moves();
+  const int64_t few = time_of_moves();
+  for (uint32_t i = 0; i < 50000; ++i) Send(1, i);
+  EXPECT_LT(time_of_moves(), 10 * few + 1000000);
 }
 
 }  // namespace

@@ -128,6 +128,20 @@ TEST_F(MulticastGroupsTest, MoreThanASessionMayHave_NoMemory) {
   EXPECT_TRUE(host.Told("multicast attachments, the most that one program may have"));
 }
 
+// A datagram to a group is delivered to all its members at once.
+TEST_F(MulticastGroupsTest, MoreThanAPoolMayAttachToAGroup_NoMemory) {
+  session::Services& services = host.server->services();
+  const session::MulticastGroups::Attachment of_pool{
+      services.pools.FindPool(session::kDefaultPool)->id(), 0, kGroup};
+  const uint32_t most = services.options.device.max_multicast;
+  for (uint32_t i = 0; i < most; ++i) ASSERT_TRUE(services.multicast.Add(of_pool).ok());
+  const uint32_t qp = CreateQp().handle;
+  EXPECT_EQ(Attach(qp), ENOMEM);
+  EXPECT_TRUE(host.Told("queue pairs to one multicast group"));
+  services.multicast.Remove(of_pool);
+  EXPECT_EQ(Attach(qp), 0);
+}
+
 TEST_F(MulticastGroupsTest, AttachedQueuePair_IsNotDestroyed_ButGoesWithItsProgram) {
   const uint32_t qp = CreateQp().handle;
   ASSERT_EQ(Attach(qp), 0);

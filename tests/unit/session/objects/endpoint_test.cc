@@ -3,6 +3,7 @@
 // protocol.
 #include <cerrno>
 
+#include "gateway/transport/endpoint/endpoint_group.h"
 #include "tests/unit/session/objects/objects_fixture.h"
 
 namespace rocegw::testing {
@@ -154,6 +155,34 @@ TEST_F(Endpoints, MemberWithASharedReceiveQueueElsewhere_IsRefused) {
 TEST_F(Endpoints, GroupOfAQueueThatThereIsNot_IsRefused) {
   Group(4711);
   EXPECT_EQ(client.error(), EINVAL);
+}
+
+TEST_F(Endpoints, GroupWithTheMostMembers_TakesNoOther) {
+  const rocegw_group_reply group = Group(0);
+  ASSERT_EQ(client.error(), 0);
+  rocegw_create_qp asked = Asked();
+  asked.group = group.handle;
+  for (uint32_t i = 0; i < transport::EndpointGroup::kMostMembers; ++i) {
+    Create(asked);
+    ASSERT_EQ(client.error(), 0) << i;
+  }
+  Create(asked);
+  EXPECT_EQ(client.error(), ENOMEM);
+  EXPECT_TRUE(host.Told("members of a group, the most that one program may have"));
+  asked.group = 0;
+  Create(asked);
+  EXPECT_EQ(client.error(), 0);
+}
+
+TEST_F(Endpoints, Group_IsChargedForWhatMembersLeave) {
+  const tenant::QuotaNode& used = host.server->services().pools.gateway();
+  const uint64_t before = used.used(session::Resource::kHeapBytes);
+  const rocegw_group_reply group = Group(0);
+  EXPECT_GE(used.used(session::Resource::kHeapBytes),
+            before + transport::OrphanMessages::kMostHeapBytes);
+  client.Object(ROCEGW_MSG_DESTROY_GROUP, group.handle);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_EQ(used.used(session::Resource::kHeapBytes), before);
 }
 
 }  // namespace
