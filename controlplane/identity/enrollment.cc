@@ -170,7 +170,7 @@ EnrolledOrRefusal PlanRenew(const CertificateAuthority& authority, const std::st
                             const std::string& certificate_request, const std::string& serial,
                             const Found& certificate_record, std::chrono::seconds lifetime,
                             TimePoint now) {
-  if (serial < Parse<CertificateRecord>(certificate_record).least_serial()) {
+  if (IsRevoked(certificate_record, serial)) {
     return Refusal{Kind::kUnauthenticated,
                    "CERTIFICATE_REVOKED",
                    "the certificate of " + gateway + " was revoked or replaced: join anew",
@@ -192,6 +192,10 @@ Step PlanRevoke(const std::string& path, const Found& certificate_record, TimePo
   const std::string key = CertificateKey(path);
   return {.compares = {Unchanged(key, certificate_record)},
           .operations = {store::Operation::Put(key, record.SerializeAsString())}};
+}
+
+bool IsRevoked(const Found& certificate_record, const std::string& serial) {
+  return serial < Parse<CertificateRecord>(certificate_record).least_serial();
 }
 
 std::optional<Step> PlanFirstUse(const std::string& path, const std::string& serial,

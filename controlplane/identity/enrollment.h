@@ -91,6 +91,9 @@ enum class Rejoin {
 Step PlanRevoke(const std::string& path, const Found& certificate_record, TimePoint now,
                 Rejoin rejoin);
 
+// Returns true if the certificate with this serial number is refused.
+bool IsRevoked(const Found& certificate_record, const std::string& serial);
+
 // Plans the first use of a certificate, after which those before it are refused. nullopt: done
 // already, or not the awaited certificate.
 std::optional<Step> PlanFirstUse(const std::string& path, const std::string& serial,

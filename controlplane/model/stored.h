@@ -26,6 +26,8 @@ inline constexpr std::string_view kStatusPrefix = "status/";
 
 // Certificate records by name: "certificates/node/G".
 inline constexpr std::string_view kCertificatePrefix = "certificates/";
+// Record of the rotations of the fleet's keys (identity/fleet_key_rotation.h).
+inline constexpr std::string_view kFleetKeysKey = "fleet-keys";
 
 // Audit records, in the order of their writers' clocks: "audit/TIME-UUID".
 inline constexpr std::string_view kAuditPrefix = "audit/";

@@ -213,7 +213,7 @@ void ReadTop(Section& top, Config& config) {
     Duration(section, "node_lifetime", seconds(1), hours(24 * 90), config.node_lifetime);
     Duration(section, "server_lifetime", seconds(1), hours(24 * 3650), config.server_lifetime);
   });
-  Duration(top, "fleet_key_period", seconds(8), hours(24 * 365), config.fleet_key_period);
+  Duration(top, "fleet_key_period", seconds(12), hours(24 * 365), config.fleet_key_period);
   Duration(top, "keep_history", seconds(60), hours(24 * 365), config.keep_history);
   Duration(top, "seal_interval", seconds(1), hours(24), config.seal_interval);
 }

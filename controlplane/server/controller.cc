@@ -140,6 +140,7 @@ Status Controller::Parts::StartFleet() {
   fleet = std::make_unique<FleetServices>(
       *store, id, std::move(*follower), std::move(*revocations), identity.authority(),
       api::EnrollmentOptions{.node_lifetime = config.node_lifetime,
+                             .fleet_key_period = config.fleet_key_period,
                              .controllers = ReachableAt(config, named),
                              .pods = pod_review.get()},
       identity::FleetKeySchedule(std::move(*secret), config.fleet_key_period),

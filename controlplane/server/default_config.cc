@@ -74,9 +74,9 @@ certificates:
   node_lifetime: 24h
   server_lifetime: 90d
 
-# The keys of the fleet's gateways (fleet_keys_file of agents) are replaced this often; the same for all controllers. A
-# gateway whose agent reaches no controller for longer loses its channels with others. A change replaces all keys at
-# once.
+# The keys of the fleet's gateways (fleet_keys_file of agents) are replaced this often, and when a gateway is deleted or
+# revoked; the same for all controllers. A gateway whose agent reaches no controller for longer loses its channels with
+# others. A change replaces all keys at once.
 fleet_key_period: 24h
 
 # How long the past of the store is kept for watches that fell behind.

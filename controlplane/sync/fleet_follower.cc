@@ -38,7 +38,7 @@ Status FleetFollower::Load() {
   store::RangeRequest request{.limit = kPage};
   for (const std::string_view prefix :
        {model::kIntentPrefix, model::kStatusPrefix, model::kGuardPrefix, model::kCertificatePrefix,
-        model::kReplicaPrefix}) {
+        model::kFleetKeysKey, model::kReplicaPrefix}) {
     request.range = store::KeyRange::Prefix(prefix);
     for (;;) {
       StatusOr<store::RangeResult> page = store_.Range(request);
@@ -58,6 +58,7 @@ Status FleetFollower::Load() {
   fleet_.placement.Rebuild(fleet_.view);
   fleet_.guards.clear();
   fleet_.certificates.clear();
+  fleet_.fleet_keys.reset();
   fleet_.replicas.clear();
   for (const store::Entry& entry : entries) Note({.deleted = false, .entry = entry});
   watch_ = std::move(watch);
@@ -117,6 +118,8 @@ void FleetFollower::Note(const store::Change& change) {
     } else {
       fleet_.certificates[entry.key] = entry;
     }
+  } else if (entry.key == model::kFleetKeysKey) {
+    fleet_.fleet_keys = change.deleted ? std::nullopt : std::optional(entry);
   } else if (entry.key.starts_with(model::kReplicaPrefix)) {
     const std::string id = entry.key.substr(model::kReplicaPrefix.size());
     if (change.deleted) {

@@ -29,6 +29,8 @@ struct Fleet {
   std::map<std::string, store::Revision> guards;
   // Records of certificates, by key (identity/enrollment.h).
   std::map<std::string, store::Entry> certificates;
+  // Record of the rotations of the fleet's keys (identity/fleet_key_rotation.h).
+  std::optional<store::Entry> fleet_keys;
   controllers::Replicas replicas;
 };
 

@@ -31,7 +31,7 @@ bool ChannelSet::LookAtCongestion(TimePoint now) {
     changed = true;
   });
   if (!class_->DueToLook(now)) return changed;
-  counts_.losses = counters_.channel_resent_packets.Read();
+  counts_.losses = losses_before_ + counters_.channel_resent_packets.Read();
   const auto rtt_of = [&](size_t place) {
     const Channel* const channel = table_.At(static_cast<uint32_t>(place));
     return channel != nullptr ? &channel->rtt() : nullptr;

@@ -214,6 +214,7 @@ class ChannelSet {
   ChannelOptions options_;
   std::optional<flow::CcClass> class_;  // set if the policy has rules
   flow::CcCounts counts_;
+  uint64_t losses_before_ = 0;  // losses that the counter lacks, as an older gateway kept it
   SecretSequence random_{SecretKey{}};
   metrics::WorkerCounters& counters_;
   Owner& owner_;

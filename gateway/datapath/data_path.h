@@ -48,6 +48,8 @@ class DataPath {
   Status StartPorts();
   void StopPorts() { ports_.reset(); }
   void HandOverGids(hand_over::StateStream& state) { ports_->HandOverGids(state); }
+  // Adds what the ports of a gateway before this one counted (Ports::CountsByName).
+  void GoOnFrom(const Ports::Counts& counts) { ports_->GoOnFrom(counts); }
   Status StartWorkers();
   // The same in two steps: before RunWorkers, sessions and configuration can be made, and nothing
   // is received or sent.

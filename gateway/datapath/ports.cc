@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "gateway/datapath/interface_choice.h"
@@ -357,26 +358,66 @@ void Ports::AddRows(session::StateSnapshot& snapshot) const {
       session::PortQueueRow row;
       row.port = port.config.name;
       row.worker = static_cast<uint16_t>(worker);
-      const port::PortCounters& counters = std::as_const(*port.backend).queue(worker).counters();
-      for (const auto& info : port::kPortCounters) {
-        row.counters.push_back((counters.*info.field).Read());
-      }
+      const QueueCounts counts = CountsOf(static_cast<size_t>(&port - ports_.data()), worker);
+      row.counters.assign(counts.begin(), counts.end());
       snapshot.port_queues.push_back(std::move(row));
+    }
+  }
+}
+
+Ports::QueueCounts Ports::CountsOf(size_t device, size_t worker) const {
+  QueueCounts counts{};
+  if (const auto before = before_.find({device, worker}); before != before_.end())
+    counts = before->second;
+  const port::PortCounters& counters =
+      std::as_const(*ports_[device].backend).queue(worker).counters();
+  for (size_t i = 0; i < counts.size(); ++i)
+    counts[i] += (counters.*port::kPortCounters[i].field).Read();
+  return counts;
+}
+
+std::string Ports::NameOf(const Port& port, size_t worker, size_t counter) {
+  return "port " + port.config.name + " worker " + std::to_string(worker) + " " +
+         port::kPortCounters[counter].name;
+}
+
+Ports::Counts Ports::CountsByName() const {
+  Counts found;
+  for (size_t device = 0; device < ports_.size(); ++device) {
+    for (size_t worker = 0; worker < workers_; ++worker) {
+      const QueueCounts counts = CountsOf(device, worker);
+      for (size_t i = 0; i < counts.size(); ++i)
+        if (counts[i] != 0) found[NameOf(ports_[device], worker, i)] = counts[i];
+    }
+  }
+  return found;
+}
+
+void Ports::GoOnFrom(const Counts& counts) {
+  for (size_t device = 0; device < ports_.size(); ++device) {
+    for (size_t worker = 0; worker < workers_; ++worker) {
+      QueueCounts& before = before_[{device, worker}];
+      before = {};
+      for (size_t i = 0; i < before.size(); ++i) {
+        const auto found = counts.find(NameOf(ports_[device], worker, i));
+        if (found != counts.end()) before[i] = found->second;
+      }
     }
   }
 }
 
 PortTraffic Ports::TrafficOf(size_t device) const {
   PortTraffic traffic;
+  constexpr std::pair<std::string_view, uint64_t PortTraffic::*> kParts[] = {
+      {"tx_packets", &PortTraffic::tx_packets}, {"tx_bytes", &PortTraffic::tx_bytes},
+      {"tx_lost", &PortTraffic::tx_lost},       {"rx_packets", &PortTraffic::rx_packets},
+      {"rx_bytes", &PortTraffic::rx_bytes},     {"rx_overflow", &PortTraffic::rx_overflow}};
   for (size_t worker = 0; worker < workers_; ++worker) {
-    const port::PortCounters& counters =
-        std::as_const(*ports_[device].backend).queue(worker).counters();
-    traffic.tx_packets += counters.tx_packets.Read();
-    traffic.tx_bytes += counters.tx_bytes.Read();
-    traffic.tx_lost += counters.tx_lost.Read();
-    traffic.rx_packets += counters.rx_packets.Read();
-    traffic.rx_bytes += counters.rx_bytes.Read();
-    traffic.rx_overflow += counters.rx_overflow.Read();
+    const QueueCounts counts = CountsOf(device, worker);
+    for (size_t i = 0; i < counts.size(); ++i) {
+      for (const auto& [name, part] : kParts)
+        if (name == port::kPortCounters[i].name) traffic.*part += counts[i];
+    }
   }
   return traffic;
 }

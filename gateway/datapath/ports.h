@@ -4,10 +4,14 @@
 // belong to the workers, which must have stopped before destruction.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gateway/base/ids.h"
@@ -18,6 +22,7 @@
 #include "gateway/port/capture/capture_port.h"
 #include "gateway/port/kernel/local_address.h"
 #include "gateway/port/packet_port.h"
+#include "gateway/port/port_counters.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/options.h"
 #include "gateway/session/state/captures.h"
@@ -92,6 +97,12 @@ class Ports {
   void AddRows(session::StateSnapshot& snapshot) const;
   PortTraffic TrafficOf(size_t device) const;
 
+  // Counters of all queues that are not zero, by name, and their sums before this process.
+  using Counts = std::map<std::string, uint64_t>;
+  Counts CountsByName() const;
+  // Adds what a gateway before this one counted. Names of other ports are ignored.
+  void GoOnFrom(const Counts& counts);
+
  private:
   struct Port {
     PortConfig config;
@@ -115,8 +126,14 @@ class Ports {
   static session::PortRow RowOf(const Port& port);
 
   port::CaptureTaps taps_;
+  // Counters of a queue by their place in port::kPortCounters, with those before this process.
+  using QueueCounts = std::array<uint64_t, std::size(port::kPortCounters)>;
+  QueueCounts CountsOf(size_t device, size_t worker) const;
+  static std::string NameOf(const Port& port, size_t worker, size_t counter);
+
   std::vector<Port> ports_;
   size_t workers_ = 0;
+  std::map<std::pair<size_t, size_t>, QueueCounts> before_;  // by device and worker
   std::optional<port::AddressMonitor> monitor_;
 };
 

@@ -93,7 +93,7 @@ StateRecord::StateRecord(StateStream& state, StateKind kind) : state_(state) {
   const StateKindInfo& info = kStateKinds[*IndexOf(kind)];
   state.Require(++state.depth_ <= kMostDepth, "records are nested too deeply");
   if (!state.reading()) {
-    version_ = std::min(info.version, state.reader_->Of(kind));
+    version_ = std::min(NewestVersion(info), state.reader_->Of(kind));
     state.Require(version_ >= info.oldest, "the reader's version of a record is too old");
   }
   const uint16_t number = state.Carry(static_cast<uint16_t>(kind));
@@ -103,7 +103,7 @@ StateRecord::StateRecord(StateStream& state, StateKind kind) : state_(state) {
   if (!state.reading()) return;
   outer_end_ = state.end_;
   state.Require(number == static_cast<uint16_t>(kind), "record of another kind");
-  state.Require(version_ <= info.version, "record of a newer version");
+  state.Require(version_ <= NewestVersion(info), "record of a newer version");
   state.Require(version_ >= info.oldest, "record of a version that is too old");
   if (state.Require(length <= state.end_ - state.at_, "record is longer than the state"))
     state.end_ = state.at_ + length;

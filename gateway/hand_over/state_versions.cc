@@ -21,7 +21,15 @@ constexpr bool NumbersAreUnique() {
 }
 static_assert(NumbersAreUnique());
 
+uint16_t (*version_limit)(const StateKindInfo& kind) = nullptr;
+
 }  // namespace
+
+void LimitVersions(uint16_t (*limit)(const StateKindInfo& kind)) { version_limit = limit; }
+
+uint16_t NewestVersion(const StateKindInfo& kind) {
+  return version_limit == nullptr ? kind.version : std::min(kind.version, version_limit(kind));
+}
 
 std::optional<size_t> IndexOf(StateKind kind) {
   for (size_t i = 0; i < kStateKindCount; ++i)
@@ -30,7 +38,7 @@ std::optional<size_t> IndexOf(StateKind kind) {
 }
 
 StateVersions::StateVersions() {
-  for (size_t i = 0; i < kStateKindCount; ++i) versions_[i] = kStateKinds[i].version;
+  for (size_t i = 0; i < kStateKindCount; ++i) versions_[i] = NewestVersion(kStateKinds[i]);
 }
 
 const char* StateVersions::Unwritable() const {

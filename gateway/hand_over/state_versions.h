@@ -32,6 +32,13 @@ inline constexpr StateKindInfo kStateKinds[] = {
 };
 inline constexpr size_t kStateKindCount = sizeof kStateKinds / sizeof kStateKinds[0];
 
+// Makes this process write and read states as an older gateway does: no version of a kind above
+// what `limit` returns. For tests, before the first use of versions.
+void LimitVersions(uint16_t (*limit)(const StateKindInfo& kind));
+
+// Returns the newest version of the kind that this process writes and reads.
+uint16_t NewestVersion(const StateKindInfo& kind);
+
 // Returns the index of the kind in kStateKinds; nothing: this program does not know the kind.
 std::optional<size_t> IndexOf(StateKind kind);
 

@@ -2,6 +2,10 @@
 // State of a gateway beside its objects, as one record. Plain values.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+
 #include "gateway/base/time.h"
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/take_over/history.h"
@@ -14,6 +18,8 @@ struct GatewayState {
   int64_t quiet_since_ns = 0;
   bool drains_locally = false;
   History history;
+  // Counters by name that no worker hands over, such as those of ports; only those above 0.
+  std::map<std::string, uint64_t> counts;
 
   void HandOver(hand_over::StateStream& state);
 };

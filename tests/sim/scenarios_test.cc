@@ -24,6 +24,17 @@ TEST(Scenarios, UnknownSetting_IsRefused) {
   EXPECT_FALSE(RunScenario("nothing", 1, {}).failure.empty());
 }
 
+TEST(Oracle, HandsHostsOver_UntilThereWereSoMany) {
+  for (const char* what : {"queue_pairs", "workers"}) {
+    const Report report = RunScenario(
+        "oracle", 1, {{"seeds", "1"}, {"hand_overs", what}, {"least_hand_overs", "30"}});
+    EXPECT_TRUE(report.failure.empty()) << report.failure;
+    EXPECT_GE(report.Value("hand-overs"), 30);
+  }
+  EXPECT_EQ(RunScenario("oracle", 1, {{"seeds", "2"}}).Value("hand-overs"), 0);
+  EXPECT_FALSE(RunScenario("oracle", 1, {{"hand_overs", "some"}}).failure.empty());
+}
+
 // Window and round trip as in the report: a full NIC queue of 128 packets of 1106 bytes at 100
 // Gbit/s, and twice a microsecond.
 TEST(GoBackN, UnderRandomLoss_ReachesItsBound) {

@@ -4,15 +4,16 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "controlplane/api/calls/call.h"
 #include "controlplane/store/transaction.h"
 
 namespace rocegw::api {
 
-// Adds the record of the call's request_id to the transaction that carries the call out, which then
-// fails if there is one already. Adds nothing without a request_id.
-void AddRequestRecord(const Call& call, store::Transaction& transaction);
+// Adds the record of the call's request_id and its answer to the transaction that carries the call
+// out, which then fails if there is one already. Adds nothing without a request_id.
+void AddRequestRecord(const Call& call, store::Transaction& transaction, std::string answer = {});
 
 // Reads the entry of RequestKey; nullopt: there is none, or it is damaged.
 std::optional<controlplane::v1::RequestRecord> ReadRequestRecord(

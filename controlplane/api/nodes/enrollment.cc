@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/nodes/enrollment.h"
 
+#include <google/protobuf/util/time_util.h>
 #include <spdlog/spdlog.h>
 
 #include <iterator>
@@ -9,6 +10,7 @@
 #include "controlplane/api/calls/audit_note.h"
 #include "controlplane/api/calls/request_record.h"
 #include "controlplane/api/writes/standard_methods.h"
+#include "controlplane/identity/fleet_key_rotation.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
 #include "controlplane/model/timestamp.h"
@@ -18,6 +20,7 @@
 namespace rocegw::api {
 namespace {
 
+using google::protobuf::util::TimeUtil;
 using identity::Enrolled;
 using identity::Found;
 using identity::Refusal;
@@ -45,21 +48,36 @@ void Append(identity::Step step, store::Transaction& transaction) {
 
 std::string PathOf(const std::string& gateway) { return "node/" + model::NameOf(gateway).id; }
 
+// Returns the answer of a rotation from its record in the store, where it may be a repeated call's.
+admin::v1::RotateFleetKeysResponse AnswerOf(const identity::KeyRotation& rotation) {
+  const auto text = [](identity::TimePoint time) {
+    return TimeUtil::MicrosecondsToTimestamp(time.time_since_epoch().count());
+  };
+  admin::v1::RotateFleetKeysResponse answer;
+  *answer.mutable_start_time() = text(rotation.start);
+  *answer.mutable_done_time() = text(rotation.done);
+  return answer;
+}
+
 }  // namespace
 
-PlanOrError PlanDeleteGateway(const sync::Fleet& fleet, const std::string& name,
-                              const std::string& etag, identity::TimePoint now) {
-  PlanOrError planned = PlanDelete<types::v1::Gateway>(fleet, name, etag);
+PlanOrError Enrollment::PlanDelete(const sync::Fleet& fleet, const std::string& name,
+                                   const std::string& etag, identity::TimePoint now) const {
+  PlanOrError planned = api::PlanDelete<types::v1::Gateway>(fleet, name, etag);
   if (auto* const plan = std::get_if<Plan>(&planned)) {
     const std::string path = PathOf(name);
     const auto known = fleet.certificates.find(identity::CertificateKey(path));
-    const identity::Step step = identity::PlanRevoke(
+    const identity::Step revoke = identity::PlanRevoke(
         path, known == fleet.certificates.end() ? Found() : Found(known->second), now,
         identity::Rejoin::kAllowed);
-    for (size_t i = 0; i < step.operations.size(); ++i) {
-      plan->records.push_back({.key = step.operations[i].key,
-                               .value = step.operations[i].value,
-                               .replaces = step.compares[i].revision});
+    const identity::Step rotate =
+        identity::PlanKeyRotation(fleet.fleet_keys, options_.fleet_key_period, now).step;
+    for (const identity::Step& step : {revoke, rotate}) {
+      for (size_t i = 0; i < step.operations.size(); ++i) {
+        plan->records.push_back({.key = step.operations[i].key,
+                                 .value = step.operations[i].value,
+                                 .replaces = step.compares[i].revision});
+      }
     }
   }
   return planned;
@@ -93,23 +111,54 @@ void Enrollment::CreateToken(const Admitted& caller, const std::string& gateway,
 void Enrollment::Revoke(const Call& call, const std::string& gateway, RevokeDone done) {
   auto attempt = std::make_shared<Attempt>();
   const std::string path = PathOf(gateway);
-  attempt->reads = {identity::CertificateKey(path)};
+  attempt->reads = {identity::CertificateKey(path), std::string(model::kFleetKeysKey)};
   if (!call.request_id.empty()) attempt->reads.push_back(RequestKey(call));
-  attempt->plan = [call, gateway, path](const std::vector<Found>& found) -> Planned {
+  attempt->plan = [call, gateway, path,
+                   period = options_.fleet_key_period](const std::vector<Found>& found) -> Planned {
     store::Transaction transaction;
     transaction.then = {AuditOf(call, gateway)};
     if (!call.request_id.empty()) {
-      if (const auto record = ReadRequestRecord(found[1])) {
+      if (const auto record = ReadRequestRecord(found[2])) {
         if (auto reused = RequestIdReused(call, *record)) return std::move(*reused);
         return DoneBefore{};
       }
     }
     AddRequestRecord(call, transaction);
-    Append(identity::PlanRevoke(path, found[0], identity::Now(), identity::Rejoin::kByJoinToken),
-           transaction);
+    const identity::TimePoint now = identity::Now();
+    Append(identity::PlanRevoke(path, found[0], now, identity::Rejoin::kByJoinToken), transaction);
+    Append(identity::PlanKeyRotation(found[1], period, now).step, transaction);
     return transaction;
   };
   attempt->done = std::move(done);
+  Run(attempt);
+}
+
+void Enrollment::RotateKeys(const Call& call, RotateDone done) {
+  auto attempt = std::make_shared<Attempt>();
+  auto answer = std::make_shared<admin::v1::RotateFleetKeysResponse>();
+  attempt->reads = {std::string(model::kFleetKeysKey)};
+  if (!call.request_id.empty()) attempt->reads.push_back(RequestKey(call));
+  attempt->plan = [call, answer,
+                   period = options_.fleet_key_period](const std::vector<Found>& found) -> Planned {
+    store::Transaction transaction;
+    transaction.then = {AuditOf(call, "gateways/-")};
+    if (!call.request_id.empty()) {
+      if (const auto record = ReadRequestRecord(found[1])) {
+        if (auto reused = RequestIdReused(call, *record)) return std::move(*reused);
+        if (!answer->ParseFromString(record->intent())) answer->Clear();
+        return DoneBefore{};
+      }
+    }
+    identity::KeyRotation rotation = identity::PlanKeyRotation(found[0], period, identity::Now());
+    *answer = AnswerOf(rotation);
+    AddRequestRecord(call, transaction, answer->SerializeAsString());
+    Append(std::move(rotation.step), transaction);
+    return transaction;
+  };
+  attempt->done = [answer, done = std::move(done)](std::optional<ApiError> error) {
+    if (error.has_value()) return done(std::move(*error));
+    done(*answer);
+  };
   Run(attempt);
 }
 

@@ -19,17 +19,14 @@
 #include "controlplane/identity/enrollment.h"
 #include "controlplane/store/store.h"
 #include "controlplane/sync/fleet_follower.h"
+#include "rocegw/admin/v1/gateways.pb.h"
 #include "rocegw/fleet/v1/node.pb.h"
 
 namespace rocegw::api {
 
-// Plans the deletion of a gateway's object together with all its certificates: its streams end
-// everywhere within moments, and it can return only with a new join token for its name.
-PlanOrError PlanDeleteGateway(const sync::Fleet& fleet, const std::string& name,
-                              const std::string& etag, identity::TimePoint now);
-
 struct EnrollmentOptions {
   std::chrono::seconds node_lifetime = std::chrono::hours(24);
+  std::chrono::seconds fleet_key_period = std::chrono::hours(24);
   // "host:port" addresses at which agents reach this fleet's controllers.
   std::vector<std::string> controllers;
   // Reviews tokens of agents' pods; nullptr: hosts join by join tokens only.
@@ -51,11 +48,23 @@ class Enrollment {
   void CreateToken(const Admitted& caller, const std::string& gateway,
                    std::chrono::seconds lifetime, TokenDone done);
 
-  // Revokes the certificates that were issued so far for a gateway, which need not exist any more:
-  // they are refused everywhere within moments, and their streams end. nullopt: done, now or before
-  // under the call's request_id; later certificates are valid.
+  // Plans the deletion of a gateway's object together with all its certificates, and a rotation of
+  // the fleet's keys, which the host knows: its streams end everywhere within moments, and it can
+  // return only with a new join token for its name.
+  PlanOrError PlanDelete(const sync::Fleet& fleet, const std::string& name, const std::string& etag,
+                         identity::TimePoint now) const;
+
+  // Revokes the certificates that were issued so far for a gateway, which need not exist any more,
+  // and rotates the fleet's keys: they are refused everywhere within moments, and their streams
+  // end. nullopt: done, now or before under the call's request_id; later certificates are valid.
   using RevokeDone = std::function<void(std::optional<ApiError>)>;
   void Revoke(const Call& call, const std::string& gateway, RevokeDone done);
+
+  // Rotates the fleet's keys; passes when the new generation begins and when no earlier one is
+  // accepted.
+  using RotateDone =
+      std::function<void(std::variant<admin::v1::RotateFleetKeysResponse, ApiError>)>;
+  void RotateKeys(const Call& call, RotateDone done);
 
   // Takes either of the request's tokens.
   using JoinDone = std::function<void(std::variant<fleet::v1::JoinResponse, ApiError>)>;

@@ -6,6 +6,7 @@
 
 #include "controlplane/api/calls/peer_certificate.h"
 #include "controlplane/api/calls/unary_call.h"
+#include "controlplane/api/nodes/fleet_keys.h"
 
 namespace rocegw::api {
 namespace {
@@ -62,9 +63,20 @@ grpc::ServerUnaryReactor* NodeService::GetFleetKeys(grpc::CallbackServerContext*
                                                     const fleet::v1::GetFleetKeysRequest* request,
                                                     fleet::v1::GetFleetKeysResponse* response) {
   const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
-    const identity::FleetKeySchedule::Keys found = keys_.At(identity::Now());
-    for (const std::string& key : found.keys) response->add_keys(key);
-    response->mutable_refresh_after()->set_seconds(found.refresh_after.count());
+    const auto certificate = CertificateOf(*context->auth_context());
+    const auto found = follower_.Read([&](const sync::Fleet& fleet) {
+      return FleetKeysFor(fleet, keys_, certificate, identity::Now());
+    });
+    if (!found.has_value()) {
+      return reactor->Finish(ToStatus(
+          {grpc::StatusCode::UNAUTHENTICATED,
+           "CERTIFICATE_REVOKED",
+           "the certificate of " + request->gateway() + " was revoked or replaced: join anew",
+           {},
+           {}}));
+    }
+    for (const std::string& key : found->keys) response->add_keys(key);
+    response->mutable_refresh_after()->set_seconds(found->refresh_after.count());
     reactor->Finish(grpc::Status::OK);
   };
   return WhenAdmitted(*context, *request, follower_, serve);

@@ -62,8 +62,8 @@ grpc::ServerUnaryReactor* GatewaysService::DeleteGateway(
     admin::v1::DeleteGatewayResponse*) {
   return standard_.Write(
       context, *request, request->etag(), nullptr,
-      [name = request->name(), etag = request->etag()](const sync::Fleet& fleet) {
-        return PlanDeleteGateway(fleet, name, etag, identity::Now());
+      [this, name = request->name(), etag = request->etag()](const sync::Fleet& fleet) {
+        return enrollment_.PlanDelete(fleet, name, etag, identity::Now());
       });
 }
 
@@ -98,6 +98,23 @@ grpc::ServerUnaryReactor* GatewaysService::RevokeGateway(
                                              reactor->Finish(error.has_value() ? ToStatus(*error)
                                                                                : grpc::Status::OK);
                                            });
+                      });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::RotateFleetKeys(
+    grpc::CallbackServerContext* context, const admin::v1::RotateFleetKeysRequest* request,
+    admin::v1::RotateFleetKeysResponse* response) {
+  using Outcome = std::variant<admin::v1::RotateFleetKeysResponse, ApiError>;
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+                        enrollment_.RotateKeys(
+                            CallOf(admitted, *request),
+                            [reactor, response](const Outcome& outcome) {
+                              if (const auto* error = std::get_if<ApiError>(&outcome))
+                                return reactor->Finish(ToStatus(*error));
+                              *response = std::get<admin::v1::RotateFleetKeysResponse>(outcome);
+                              reactor->Finish(grpc::Status::OK);
+                            });
                       });
 }
 

@@ -55,6 +55,9 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   grpc::ServerUnaryReactor* RevokeGateway(grpc::CallbackServerContext* context,
                                           const admin::v1::RevokeGatewayRequest* request,
                                           admin::v1::RevokeGatewayResponse* response) override;
+  grpc::ServerUnaryReactor* RotateFleetKeys(grpc::CallbackServerContext* context,
+                                            const admin::v1::RotateFleetKeysRequest* request,
+                                            admin::v1::RotateFleetKeysResponse* response) override;
   grpc::ServerUnaryReactor* AdoptFleet(grpc::CallbackServerContext* context,
                                        const admin::v1::AdoptFleetRequest* request,
                                        admin::v1::AdoptFleetResponse* response) override;

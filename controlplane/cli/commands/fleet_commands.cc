@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fleet adopt, join-token, revoke.
+// fleet adopt, fleet rotate-keys, join-token, revoke.
 #include <google/protobuf/util/time_util.h>
 
 #include <iostream>
@@ -26,6 +26,11 @@ std::string GatewayName(const std::string& text) {
   return name;
 }
 
+google::protobuf::Timestamp SecondsOf(google::protobuf::Timestamp time) {
+  time.set_nanos(0);
+  return time;
+}
+
 int Adopt(Program& program, const FleetQuery& query) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::AdoptFleetRequest request;
@@ -38,6 +43,21 @@ int Adopt(Program& program, const FleetQuery& query) {
   }
   std::cout << response.gateways() << (response.gateways() == 1 ? " gateway" : " gateways")
             << " adopted\n";
+  return kOk;
+}
+
+int RotateKeys(Program& program) {
+  if (auto result = program.OpenController(); !result.ok()) return Fail(result);
+  admin::v1::RotateFleetKeysRequest request;
+  admin::v1::RotateFleetKeysResponse response;
+  if (auto result = program.objects().Write(kGatewaysService + std::string("RotateFleetKeys"),
+                                            request, program.options.write, response);
+      !result.ok()) {
+    return Fail(result);
+  }
+  std::cout << "new keys from " << TimeUtil::ToString(SecondsOf(response.start_time()))
+            << "; earlier ones are refused after "
+            << TimeUtil::ToString(SecondsOf(response.done_time())) << "\n";
   return kOk;
 }
 
@@ -80,8 +100,8 @@ int Revoke(Program& program, const FleetQuery& query) {
 
 void AddFleetCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<FleetQuery>();
-  CLI::App* const fleet =
-      program.Add(app, "fleet", "the fleet as a whole: adopt", "  rocegwctl fleet adopt", nullptr);
+  CLI::App* const fleet = program.Add(app, "fleet", "the fleet as a whole: adopt, rotate-keys",
+                                      "  rocegwctl fleet adopt", nullptr);
   CLI::App* const adopt =
       program.Add(*fleet, "adopt", "make gateways of another store follow this one",
                   "  rocegwctl fleet adopt              all that report it (rocegwctl status)\n"
@@ -90,6 +110,11 @@ void AddFleetCommands(CLI::App& app, Program& program) {
                   "From now on they run what this store says; what it has not is removed.",
                   [&program, query] { return Adopt(program, *query); });
   adopt->add_option("GATEWAY", query->gateway, "only this one");
+
+  program.Add(*fleet, "rotate-keys", "replace the keys by which gateways know one another",
+              "  rocegwctl fleet rotate-keys\n"
+              "Takes some minutes, and ends no connection. So do revoke and delete gateway.",
+              [&program] { return RotateKeys(program); });
 
   CLI::App* const token =
       program.Add(app, "join-token", "print a file with which one host joins, once",

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controlplane/donors/donor_metrics.h"
+#include "controlplane/identity/fleet_key_rotation.h"
 #include "controlplane/server/metrics/migration_metrics.h"
 #include "controlplane/server/metrics/upgrade_metrics.h"
 #include "gateway/process/build_info.h"
@@ -38,15 +39,22 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
   struct Sizes {
     store::Revision revision;
     size_t tenants, pools, policies, gateways, bindings, donors;
+    std::vector<identity::TimePoint> key_starts;
   };
   const Sizes sizes = follower_.Read([](const sync::Fleet& fleet) -> Sizes {
     const auto& view = fleet.view;
-    return {view.revision,           view.tenants.size(),  view.pools.size(),
-            view.cc_policies.size(), view.gateways.size(), view.role_bindings.size(),
-            view.donors.size()};
+    return {view.revision,        view.tenants.size(),
+            view.pools.size(),    view.cc_policies.size(),
+            view.gateways.size(), view.role_bindings.size(),
+            view.donors.size(),   identity::StartsOfKeys(fleet.fleet_keys)};
   });
   AddSingle(families, "rocegw_followed_revision", "newest revision of the store that is known",
             MetricType::Gauge, static_cast<double>(sizes.revision));
+  AddSingle(
+      families, "rocegw_fleet_key_rotation_timestamp_seconds",
+      "when the keys of the fleet were last rotated out of turn, or will be, since 1970; 0: never",
+      MetricType::Gauge,
+      sizes.key_starts.empty() ? 0 : static_cast<double>(Seconds(sizes.key_starts.back())));
   MetricFamily& objects =
       AddFamily(families, "rocegw_objects", "objects of the fleet", MetricType::Gauge);
   AddValue(objects, {{"kind", "tenants"}}, static_cast<double>(sizes.tenants));

@@ -112,9 +112,9 @@ void ControlAnswers::HandOver(StateStream& state) {
 
 void ChannelSet::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kChannelSet);
-  auto& [options, selection, counts, random, counters, owner, shared, table, limits, answers,
-         sequences, traffic, running] = *this;
-  (void)random, (void)counters, (void)owner, (void)running;  // links, and what follows
+  auto& [options, selection, counts, losses_before, random, counters, owner, shared, table, limits,
+         answers, sequences, traffic, running] = *this;
+  (void)random, (void)owner, (void)running;  // links, and what follows
   state.Require(
       state.Carry(options.acceptor.value) == options.acceptor.value &&
           state.Carry(options.instance) == options.instance &&
@@ -125,7 +125,11 @@ void ChannelSet::HandOver(StateStream& state) {
     if (!selection) unused.emplace(flow::CcPolicy{}, flow::CcKind::kCount, state.now());
     (selection ? *selection : *unused).HandOver(state);
   }
+  // An older gateway wrote what it had seen at its last look, and does not hand its counter over.
+  const uint64_t resent = counters.channel_resent_packets.Read();
+  if (!state.reading()) counts.losses = losses_before + resent;
   counts.HandOver(state);
+  if (state.reading()) losses_before = counts.losses - resent;
   state(shared.sequence);
   table.HandOverSize(state);
   for (uint32_t slot = 0; slot < table.size() && state.ok(); ++slot) {

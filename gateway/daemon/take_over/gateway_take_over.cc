@@ -13,6 +13,7 @@
 
 #include "gateway/daemon/gateway.h"
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/session/hand_over/session_versions.h"
 #include "gateway/take_over/gateway_state.h"
 #include "gateway/wire/datagram.h"
 
@@ -136,7 +137,7 @@ void Gateway::LookAtSessions(const hand_over::StateVersions& reader) {
 StatusOr<std::vector<uint8_t>> Gateway::WriteUnchanged(const hand_over::StateVersions& reader) {
   std::vector<uint8_t> bytes;
   hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
-  sessions()->HandOverUnchanged(stream);
+  if (session::SessionsGoAhead(reader)) sessions()->HandOverUnchanged(stream);
   if (!stream.ok()) return Status(EPROTO, stream.failure());
   uint64_t queue_pairs = 0;
   sessions()->attach().ForEach(
@@ -147,7 +148,7 @@ StatusOr<std::vector<uint8_t>> Gateway::WriteUnchanged(const hand_over::StateVer
 
 Status Gateway::ReadUnchanged() {
   if (!foundation_) return OkStatus();
-  sessions()->HandOverUnchanged(*foundation_);
+  if (!foundation_->at_end()) sessions()->HandOverUnchanged(*foundation_);
   (void)foundation_->Require(foundation_->at_end(), "it is longer than what was read");
   if (!foundation_->ok()) return {EPROTO, std::string("state: ") + foundation_->failure()};
   return data_path_.LinkSessions();
@@ -157,7 +158,8 @@ StatusOr<std::vector<uint8_t>> Gateway::WriteState(const hand_over::StateVersion
   std::vector<uint8_t> bytes = std::move(state_space_);
   bytes.clear();
   hand_over::StateStream stream(bytes, ControlLoop::Now(), reader);
-  take_over::GatewayState state{quiet_.since().ns, sessions()->drains_locally(), take_overs_};
+  take_over::GatewayState state{quiet_.since().ns, sessions()->drains_locally(), take_overs_,
+                                std::as_const(data_path_).ports().CountsByName()};
   state.HandOver(stream);
   sessions()->HandOverNumbers(stream);
   if (stream.ok()) sessions()->HandOverSessions(stream);
@@ -175,6 +177,7 @@ Status Gateway::Build(std::span<const uint8_t> bytes, TimePoint began) {
   state.HandOver(stream);
   predecessor_quiet_.ns = state.quiet_since_ns;
   take_overs_ = state.history;
+  data_path_.GoOnFrom(state.counts);
   if (state.drains_locally) sessions()->OrderDrainLocally(true);
   if (stream.ok()) sessions()->HandOverNumbers(stream);
   if (stream.ok()) sessions()->HandOverSessions(stream);

@@ -10,6 +10,7 @@
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/session/attach/attach_server.h"
 #include "gateway/session/hand_over/objects_state.h"
+#include "gateway/session/hand_over/session_versions.h"
 #include "gateway/session/session_server.h"
 
 namespace rocegw::session {
@@ -155,6 +156,7 @@ std::vector<uint8_t> AttachServer::StateOf(uint32_t id, const hand_over::StateVe
 
 void AttachServer::LookAtSessions(const hand_over::StateVersions& reader) {
   ahead_.clear();
+  if (!SessionsGoAhead(reader)) return;
   const TimePoint now = ControlLoop::Now();
   std::erase_if(restless_pools_,
                 [now](const auto& pool) { return pool.second + kRestlessFor < now; });

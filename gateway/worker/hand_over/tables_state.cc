@@ -131,7 +131,7 @@ void GroupTable::HandOver(StateStream& state, flow::CarrierNames& names) {
 void NativeCongestion::HandOver(StateStream& state) {
   auto& [config, has_rules, qps, activity, counters, before, observed] = *this;
   (void)config, (void)has_rules, (void)qps, (void)activity, (void)counters;
-  // The counters of the reader begin anew; the observations go on from the sums of the writer.
+  // The counters of the reader may begin anew; the observations go on from the sums of the writer.
   flow::CcCounts sums = Counts();
   sums.HandOver(state);
   if (state.reading()) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/worker/hand_over/counters_state.h"
 #include "gateway/worker/hand_over/session_state.h"
 #include "gateway/worker/hand_over/worker_carriers.h"
 #include "gateway/worker/worker.h"
@@ -91,7 +92,7 @@ void Worker::HandOver(StateStream& state) {
          doorbells, pump, session_control, queue_pair_control, queue_control, region_control,
          network_control, handler, demultiplexer, intake] = *this;
   // Configuration, and what the control thread links or reports: groups of multicast, regions.
-  (void)counters, (void)multicast, (void)regions, (void)tables;
+  (void)multicast, (void)regions, (void)tables;
   // Parts without state between iterations of a worker at rest. The scheduler's accounts are handed
   // over below, and timers are armed again.
   (void)round, (void)control, (void)scheduler, (void)wheel, (void)transmit, (void)due;
@@ -105,6 +106,8 @@ void Worker::HandOver(StateStream& state) {
   state.Require(state.reading() || AtRest(), "the worker does not rest");
   const uint32_t index = options.index;
   state.Require(state.Carry(index) == index, "state of another worker");
+  // Before the observations of congestion control, which are differences of counters.
+  if (record.version() >= 2) worker::HandOver(state, counters);
   const std::vector<WorkerSession*> in_order = SessionsInOrder();
   WorkerCarriers names(channels, staged);
 

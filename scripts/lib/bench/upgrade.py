@@ -3,8 +3,8 @@
 """Gateways are replaced by new processes in a row while programs are attached: idle programs with many queue pairs, and pairs of
 programs whose queue pairs carry verified data. Then the old process or the new one is killed at random moments of take-overs. Shows
 the pauses and what they consist of, and memory before and after. Fails when a message is lost, repeated or wrong, when a program
-ends, when no gateway is left, or when the p99 of the pause misses the gate. With --previous, take-overs go from another build to this
-one and back, under programs that have the other build's library. Needs root."""
+ends, when no gateway is left, or when the p99 of the pause misses the gate. With --from or --previous, take-overs go from another build
+to this one and back, under programs that have the other build's library. Needs root."""
 
 import argparse
 import json
@@ -22,6 +22,7 @@ from netlab.echo_traffic import EchoTraffic  # noqa: E402
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from netlab.take_over_kills import TakeOverKills  # noqa: E402
+from earlier_build import build_of  # noqa: E402
 
 WAIT_S = 300
 LIMITS = "default_pool: {{limits: {{sessions: {0}, qps: {1}, mrs: {1}}}}}\n"
@@ -112,7 +113,9 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binaries", default=os.path.join(ROOT, "build", "release", "bin"))
-    parser.add_argument("--previous", help="bin folder of another build, such as that of the previous commit")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--from", dest="revision", metavar="REVISION", help="builds this commit or tag first and goes from it to this one")
+    other.add_argument("--previous", metavar="DIR", help="bin folder of another build")
     parser.add_argument("--sessions", type=int, default=1000, help="idle programs")
     parser.add_argument("--qps", type=int, default=10000, help="queue pairs of the idle programs together; as many regions")
     parser.add_argument("--loaded", type=int, default=64, help="queue pairs with verified data")
@@ -123,6 +126,8 @@ def main():
     parser.add_argument("--gate-ms", type=float, default=250, help="limit of the pause's p99")
     parser.add_argument("--json")
     arguments = parser.parse_args()
+    if arguments.revision:
+        arguments.previous = build_of(arguments.revision)
     with Lab() as lab:
         bench = Bench(lab, arguments)
         bench.start_programs()

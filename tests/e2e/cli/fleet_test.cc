@@ -64,6 +64,9 @@ TEST_F(RocegwctlFleetTest, JoinTokenRevokeAdopt_Work) {
   Must("create gateway bad");
   EXPECT_EQ(Must("revoke bad"), "gateways/bad revoked\n");
   Must("delete gateway bad");
+  const std::string rotated = Must("fleet rotate-keys");
+  EXPECT_TRUE(rotated.starts_with("new keys from ")) << rotated;
+  EXPECT_NE(rotated.find("Z; earlier ones are refused after "), std::string::npos) << rotated;
 }
 
 TEST_F(RocegwctlFleetTest, Contexts_AreKeptAndUsed) {

@@ -181,6 +181,7 @@ TEST_F(RocegwctlObjectsTest, Tables_FitOn80Columns) {
                            "doctor --help",
                            "capture --help",
                            "fleet adopt --help",
+                           "fleet rotate-keys --help",
                            "join-token --help",
                            "audit verify --help",
                            "config set-context --help",

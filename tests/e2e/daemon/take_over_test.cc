@@ -30,6 +30,7 @@
 #include "gateway/abi/greeting.h"
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/descriptor_message.h"
+#include "rocegw/gateway/v1/config.pb.h"
 #include "tests/e2e/daemon/daemon_process.h"
 #include "tests/support/network/network_namespace.h"
 
@@ -317,6 +318,53 @@ TEST_F(TakeOverTest, ProgramThatIsNotCovered_IsRefused_AndAgainPossibleLater) {
   types::v1::GatewayStatus status;
   ASSERT_TRUE(client.GetStatus(status).ok());
   EXPECT_EQ(status.take_overs().refusals().at("sessions"), 1);
+}
+
+// An attach that waits for an agent's verdict is not handed over: the gateway goes on and answers.
+TEST_F(TakeOverTest, AttachThatIsHeld_RefusesTheTakeOver_AndIsAnswered) {
+  config_ = Config("asking", R"(metrics: {address: ''}
+static:
+  tenants: [{name: tenants/red}]
+  pools:
+    - name: tenants/red/pools/asking
+      uid: aaaaaaaa-0000-4000-8000-000000000000
+      spec: {slots: 1, attach: {identity: REQUIRED}})");
+  StartFirst();
+  std::atomic<int> held{0};  // 1: waits, 2: refused, 3: attached
+  std::thread program([&] {
+    held = 1;
+    held = Attach(Run() + "/a/aaaaaaaa/0/attach.sock").valid() ? 3 : 2;
+  });
+  Pause(std::chrono::milliseconds(300));
+  ASSERT_EQ(held, 1) << daemon_->Log();
+  ExpectRefused(config_, "an attach waits for the agent's verdict",
+                "an attach waits for the agent's verdict");
+  program.join();
+  EXPECT_EQ(held, 2) << "no agent was there to allow it";
+  EXPECT_EQ(daemon_->Log().find("goes on") != std::string::npos, true) << daemon_->Log();
+  auto fresh = Start(config_, true);
+  EXPECT_EQ(daemon_->WaitExit(), 0) << daemon_->Log();
+  daemon_ = std::move(fresh);
+  EXPECT_TRUE(daemon_->WaitReady()) << daemon_->Log();
+}
+
+TEST_F(TakeOverTest, DrainThatWasOrderedHere_GoesOn) {
+  StartFirst();
+  for (const bool drain : {true, false}) {
+    {
+      cli::Rpc rpc({.what = "gateway", .socket = Run() + "/grpc.sock"}, std::chrono::seconds(10));
+      ASSERT_TRUE(rpc.Connect().ok());
+      gateway::v1::DrainRequest request;
+      request.set_drain(drain);
+      gateway::v1::DrainResponse response;
+      ASSERT_TRUE(rpc.Call("/rocegw.gateway.v1.ConfigService/Drain", request, response).ok());
+    }
+    auto fresh = Start(config_, true);
+    EXPECT_EQ(daemon_->WaitExit(), 0) << daemon_->Log();
+    daemon_ = std::move(fresh);
+    ASSERT_TRUE(daemon_->WaitReady()) << daemon_->Log();
+    EXPECT_EQ(Attach(AttachPath()).valid(), !drain) << daemon_->Log();
+  }
 }
 
 TEST_F(TakeOverTest, WhatDoesNotFit_IsRefusedByName) {

@@ -41,7 +41,7 @@ class Hosts:
     def __init__(self, lab, binaries):
         self.lab = lab
         self.hosts = gateway_pair(lab, binaries)
-        self.controller = Controller(lab, self.hosts[0], binaries, "fleet_key_period: 12s\n")
+        self.controller = Controller(lab, self.hosts[0], binaries, "fleet_key_period: 18s\n")
         self.agents = [Agent(lab, host, binaries) for host in self.hosts]
 
     @staticmethod

@@ -14,7 +14,7 @@ KEYS = "fleet.key"
 class KeySteps(Hosts):
 
     def keys(self):
-        """Keys of the fleet come from the controller and are replaced under encrypted traffic"""
+        """Keys of the fleet come from the controller and are replaced under encrypted traffic, also because a gateway is deleted"""
         paths = [os.path.join(host.directory, KEYS) for host in self.hosts]
         shown = set()  # keys that the files had at any look
         makers = set()  # those of them that made tags
@@ -48,6 +48,13 @@ class KeySteps(Hosts):
         with self.traffic() as traffic:
             first = eventually("an encrypted channel", lambda: look_and(lambda: self._key_ids(self.hosts[0])))
             eventually("other keys in use in both directions", lambda: look_and(lambda: self._has_other_keys(first)), timeout=60)
+            traffic.goes_on()
+            # A host that leaves knows all keys: none of them is in use soon after. The next period's key, which it has in the second half
+            # of a period, would stay for another 18 s.
+            self.controller.ctl("create", "gateway", "departing")
+            known = {key for of_file in keys_now() for key in of_file}
+            self.controller.ctl("delete", "gateway", "departing")
+            eventually("keys that the host does not know", lambda: all(keys and known.isdisjoint(keys) for keys in keys_now()), timeout=11)
             traffic.goes_on()
             keys_now()
         # A period's second half and the next one's first half have the same two keys, in another order.

@@ -2,8 +2,9 @@
 """Steps in which the fleet's gateways are replaced while they run."""
 
 import json
+import signal
 
-from hosts import Hosts, check
+from hosts import Hosts, RATE, SLOWER, SMALLER, UNLIMITED, check
 from netlab.fleet import eventually
 from netlab.job import LabError
 
@@ -30,6 +31,31 @@ class UpgradeSteps(Hosts):
         # The lab follows processes that it has started.
         for host in self.hosts:
             host.take_over()
+        self.in_sync()
+        self.live_limits()
+
+    def live_limits(self):
+        """Limits that were changed at run time hold in the next process, for what is held already, too."""
+        jobs = self.start_endless()
+        more = ()
+        try:
+            self.controller.ctl("apply", "-f", "-", "--wait", stdin=SMALLER)
+            for host in self.hosts:
+                host.take_over()
+            more = self.start_perftest(1)
+            check(more[1].wait(30) != 0, f"a second queue pair with a quota of one:\n{more[1].output}")
+            check(all(job.running for job in jobs), f"the programs ended:\n{jobs[0].output}\n{jobs[1].output}")
+        finally:
+            for job in (*jobs, *more):
+                job.signal(signal.SIGKILL)
+                job.wait(10)
+        self.controller.ctl("apply", "-f", "-", "--wait", stdin=SLOWER)
+        for host in self.hosts:
+            host.expect_idle()
+            host.take_over()
+        slow = self.perftest(1)
+        check(0.6 * RATE < slow < 1.1 * RATE, f"{slow:.0f} bytes per second with a rate of {RATE}")
+        self.controller.ctl("apply", "-f", "-", "--wait", stdin=UNLIMITED)
         self.in_sync()
 
     def refuse(self, traffic):

@@ -55,6 +55,17 @@ uint32_t HostileWorld::WriteReceives(Line& line, Descriptors& descriptors, bool 
   return count;
 }
 
+// Slots of send and receive descriptors.
+std::vector<std::span<uint8_t>> HostileWorld::SlotsOf(Line& line) {
+  std::vector<std::span<uint8_t>> slots;
+  for (uint32_t i = 0; i < kDepth; ++i) {
+    if (line.sends()) slots.push_back(line.hostile.SendSlot(i));
+    if (line.has_receives()) slots.push_back(line.hostile.ReceiveSlot(i));
+    if (line.shares_receives) slots.push_back(line.receives.Slot(i));
+  }
+  return slots;
+}
+
 // Everything else that the program may write.
 void HostileWorld::Mischief(Line& line, Written& written) {
   if (line.sends() && random_.Below(16) == 0) {

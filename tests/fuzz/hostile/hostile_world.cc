@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "gateway/verbs/qp_state.h"
+#include "tests/fuzz/hostile/racer.h"
 
 namespace rocegw::testing {
 namespace {
@@ -53,8 +54,9 @@ void SetState(TestClient& client, const ClientQp& qp, verbs::QpState state) {
 
 }  // namespace
 
-HostileWorld::HostileWorld(uint64_t seed, bool channels)
-    : random_(seed),
+HostileWorld::HostileWorld(uint64_t seed, bool channels, Descriptions descriptions)
+    : descriptions_(descriptions),
+      random_(seed),
       left_(1, Settings(channels), false, WorkerHost::LinkFor(1), 0),
       right_(1, Settings(channels), false, left_.link(), 1) {
   left_.TurnsWith(&right_);
@@ -385,7 +387,15 @@ void HostileWorld::Batch() {
     if (line.sends()) line.hostile.Ring();
   }
   GoodExchange();
-  RunUntilQuiet(line, written);
+  {
+    std::optional<Racer> racer;
+    if (descriptions_ == Descriptions::kRacing && !HostileGone()) {
+      racer.emplace(SlotsOf(line), random_.Bits());
+      written.exact = false;
+    }
+    RunUntilQuiet(line, written);
+    if (racer) figures_.raced += racer->changes();
+  }
   JudgeLine(line, written, errors_before, bad_before);
   if (random_.Below(4) == 0) SendMessages();
   left_.Settle();

@@ -4,8 +4,9 @@
 // the seed determines, and another one sends damaged messages. On the right gateway, a program has
 // the queue pairs to which the hostile program is connected. A well-behaved program on each gateway
 // must see no effect. After each batch of descriptors all results are checked; a wrong one throws
-// std::runtime_error. One thread. Time is real, so a seed repeats the written data, but not the
-// iteration in which a worker reads it.
+// std::runtime_error. One thread, and one that changes descriptors meanwhile (racer.h) in a world
+// of `kRacing`, whose completions cannot be predicted. Time is real, so a seed repeats the written
+// data, but not the iteration in which a worker reads it.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -37,6 +39,7 @@ struct HostileFigures {
   uint64_t good_messages = 0;                // exchanged by the well-behaved programs
   uint64_t by_xrc = 0;                       // messages by XRC, both directions
   uint64_t refused_when_read = 0;            // descriptors
+  uint64_t raced = 0;                        // changes of descriptors while workers ran
   std::map<uint32_t, uint64_t> completions;  // completions of the hostile program, by status
   std::map<std::string, uint64_t> ends;      // ended sessions, by log line
 
@@ -50,9 +53,12 @@ inline void Require(bool holds, const std::string& what) {
 // Returns the bytes of heap that this process uses; 0 with a sanitizer's allocator.
 uint64_t HeapInUse();
 
+// Whether a thread changes the descriptors while a worker reads them.
+enum class Descriptions : uint8_t { kSettled, kRacing };
+
 class HostileWorld {
  public:
-  HostileWorld(uint64_t seed, bool channels);
+  HostileWorld(uint64_t seed, bool channels, Descriptions descriptions = Descriptions::kSettled);
   ~HostileWorld();
 
   // Writes a batch of descriptors and checks all results.
@@ -111,6 +117,7 @@ class HostileWorld {
   void WriteDescriptors(Line& line, Written& written);
   uint32_t WriteReceives(Line& line, Descriptors& descriptors, bool all_spoiled);
   void Mischief(Line& line, Written& written);
+  std::vector<std::span<uint8_t>> SlotsOf(Line& line);
   void BeginMessenger();
   void SendMessages();
   // Checks what the gateway holds for the programs now.
@@ -124,6 +131,7 @@ class HostileWorld {
   void Poll();
   std::vector<uint64_t> Held() const;
 
+  const Descriptions descriptions_;
   Random random_;
   WorkerHost left_;
   WorkerHost right_;

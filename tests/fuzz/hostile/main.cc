@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hostile program against a gateway, with so many spoiled descriptors:
-//   fuzz_hostile [--descriptors N] [--seed S]
+//   fuzz_hostile [--racing] [--descriptors N] [--seed S]
+// --racing: a thread changes the descriptors while workers read them.
 // Half of them with queue pairs that share channels, half as plain RoCEv2. Prints what was done and
 // how it ended; exit status 0 when everything was as it must be.
 #include <cinttypes>
@@ -19,6 +20,7 @@ void Print(const HostileWorld& world) {
   std::printf("  descriptors %" PRIu64 " (%" PRIu64 " of sends, %" PRIu64
               " of receives) in %" PRIu64 " batches\n",
               figures.descriptors(), figures.sends, figures.receives, figures.batches);
+  if (figures.raced != 0) std::printf("  changes while workers read %" PRIu64 "\n", figures.raced);
   std::printf("  indices %" PRIu64 ", doorbell pages %" PRIu64 ", other bytes %" PRIu64
               ", messages %" PRIu64 ", most events that waited %" PRIu64 "\n",
               figures.indices, figures.doorbells, figures.bytes_elsewhere, figures.messages,
@@ -36,10 +38,10 @@ void Print(const HostileWorld& world) {
   std::fflush(stdout);
 }
 
-bool Run(uint64_t descriptors, uint64_t seed, bool channels) {
+bool Run(uint64_t descriptors, uint64_t seed, bool channels, Descriptions descriptions) {
   std::printf("%s, seed %" PRIu64 "\n", channels ? "channels" : "plain RoCEv2", seed);
   std::fflush(stdout);
-  HostileWorld world(seed, channels);
+  HostileWorld world(seed, channels, descriptions);
   bool good = true;
   uint64_t told = 0;
   try {
@@ -66,14 +68,19 @@ bool Run(uint64_t descriptors, uint64_t seed, bool channels) {
 }  // namespace rocegw::testing
 
 int main(int argc, char** argv) {
+  using rocegw::testing::Descriptions;
   uint64_t descriptors = 100000;
   uint64_t seed = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  Descriptions descriptions = Descriptions::kSettled;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--racing") == 0) descriptions = Descriptions::kRacing;
+    if (i + 1 == argc) break;
     if (std::strcmp(argv[i], "--descriptors") == 0)
       descriptors = std::strtoull(argv[i + 1], nullptr, 0);
     if (std::strcmp(argv[i], "--seed") == 0) seed = std::strtoull(argv[i + 1], nullptr, 0);
   }
-  const bool native = rocegw::testing::Run(descriptors / 2, seed, false);
-  const bool channels = rocegw::testing::Run(descriptors - descriptors / 2, seed, true);
+  const bool native = rocegw::testing::Run(descriptors / 2, seed, false, descriptions);
+  const bool channels =
+      rocegw::testing::Run(descriptors - descriptors / 2, seed, true, descriptions);
   return native && channels ? 0 : 1;
 }

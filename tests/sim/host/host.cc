@@ -102,7 +102,7 @@ std::unique_ptr<worker::Worker> Host::MakeWorker(size_t index) {
   options.link = &one.link;
   for (const auto& each : workers_) options.inboxes.push_back(&each->inbox);
   options.steering = steering_;
-  options.counters = &one.counters;
+  options.counters = one.counters.get();
   options.congestion = Congestion();
   options.congestion_policy = config_.congestion_policy;
   options.channel_congestion = options.congestion;
@@ -333,7 +333,7 @@ void Host::Turn(size_t worker) {
 
 uint64_t Host::Count(metrics::Counter metrics::WorkerCounters::*counter) const {
   uint64_t total = 0;
-  for (const auto& one : workers_) total += (one->counters.*counter).Read();
+  for (const auto& one : workers_) total += ((*one->counters).*counter).Read();
   return total;
 }
 
@@ -345,7 +345,7 @@ uint64_t Host::overflows() const {
 
 uint64_t Host::DropCount(metrics::DropReason reason) const {
   uint64_t total = 0;
-  for (const auto& one : workers_) total += one->counters.DropCount(reason);
+  for (const auto& one : workers_) total += one->counters->DropCount(reason);
   return total;
 }
 

@@ -159,7 +159,8 @@ class Host final : public Endpoint, public EventHandler {
     One(Host& host, size_t inboxes);
     SimPort port;
     worker::WorkerLink link;
-    metrics::WorkerCounters counters;
+    // A fresh worker has counters of its own.
+    std::unique_ptr<metrics::WorkerCounters> counters = std::make_unique<metrics::WorkerCounters>();
     worker::WorkerInbox inbox;
     rocegw_doorbell_page page{};
     rocegw_worker_line line{};

@@ -74,6 +74,8 @@ bool Host::Replace(size_t index) {
   const StateVersions versions;
   StateStream out(bytes, network_.now(), versions);
   one.worker->HandOver(out);
+  const uint64_t sent = one.counters->tx_packets.Read();
+  auto old_counters = std::exchange(one.counters, std::make_unique<metrics::WorkerCounters>());
   std::unique_ptr<worker::Worker> fresh = MakeWorker(index);
   LinkFresh(index, *fresh);
   StateStream in(bytes, network_.now());
@@ -81,8 +83,14 @@ bool Host::Replace(size_t index) {
   const char* failure = out.ok() ? in.failure() : out.failure();
   if (one.engine != nullptr && one.engine->in_flight() != 0) failure = "copies are in flight";
   if (failure == nullptr && !in.at_end()) failure = "state is longer than what was read";
+  if (failure == nullptr && one.counters->tx_packets.Read() != sent) failure = "a counter differs";
   if (failure != nullptr && replacement_failure_.empty()) replacement_failure_ = failure;
-  if (failure == nullptr) one.worker = std::move(fresh);
+  if (failure == nullptr) {
+    one.worker = std::move(fresh);
+  } else {
+    fresh.reset();
+    one.counters = std::move(old_counters);
+  }
   return failure == nullptr;
 }
 

@@ -129,12 +129,28 @@ Report RunOracleWorlds(uint64_t seed, const Settings& settings) {
   const OracleChannels channels = which == "seed"    ? OracleChannels::kBySeed
                                   : which == "never" ? OracleChannels::kNever
                                                      : OracleChannels::kAlways;
+  const std::string replaced = settings.Text("hand_overs");
+  if (replaced != "never" && replaced != "queue_pairs" && replaced != "workers") {
+    report.failure = "hand_overs is never, queue_pairs or workers";
+    return report;
+  }
+  const OracleHandOvers hand_overs = replaced == "never"         ? OracleHandOvers::kNone
+                                     : replaced == "queue_pairs" ? OracleHandOvers::kRandom
+                                                                 : OracleHandOvers::kWorkers;
+  const uint64_t least_hand_overs = settings.Count("least_hand_overs");
+  uint64_t handed_over = 0, objects = 0;
   uint64_t worlds = 0, packets = 0, lost = 0, again = 0, requests = 0, bytes = 0, frames = 0;
   double virtual_seconds = 0;
   const double started = CpuSeconds();
-  while (worlds < seeds || packets < wanted) {
-    const OracleResult one = RunOracle(seed + worlds, Sabotage::kNone, channels);
+  while (worlds < seeds || packets < wanted || handed_over < least_hand_overs) {
+    OracleResult one = RunOracle(seed + worlds, Sabotage::kNone, channels, hand_overs);
+    // Queue pairs go over at once, so that nothing in the network may change.
+    if (hand_overs == OracleHandOvers::kRandom && one.ok() &&
+        one.trace_hash != RunOracle(seed + worlds, Sabotage::kNone, channels).trace_hash)
+      one.failure = "another trace than without hand-overs";
     ++worlds;
+    handed_over += one.hand_overs;
+    objects += one.handed_over;
     packets += one.packets;
     lost += one.lost;
     again += one.retransmitted;
@@ -159,6 +175,8 @@ Report RunOracleWorlds(uint64_t seed, const Settings& settings) {
   report.Add("requests", static_cast<double>(requests), "");
   report.Add("payload", static_cast<double>(bytes) / 1e9, "GB");
   report.Add("virtual time", virtual_seconds, "s");
+  report.Add("hand-overs", static_cast<double>(handed_over), "of hosts");
+  report.Add("objects handed over", static_cast<double>(objects), "");
   report.Add("cpu time", took, "s");
   return report;
 }

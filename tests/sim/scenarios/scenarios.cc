@@ -64,7 +64,9 @@ constexpr Setting kFleet[] = {ROCEGW_SIM_RATE_SETTINGS,
 constexpr Setting kOracle[] = {
     {"seeds", "100", "random worlds, from --seed on"},
     {"packets", "0", "go on until so many packets were sent"},
-    {"channels", "seed", "on channels: as the seed says, never, always"}};
+    {"channels", "seed", "on channels: as the seed says, never, always"},
+    {"hand_overs", "never", "hosts go over at random moments: never, queue_pairs, workers"},
+    {"least_hand_overs", "0", "go on until so many hosts went over"}};
 
 constexpr Scenario kScenarios[] = {
     {"pair", "one flow on one cable", kPair, RunPair},

@@ -337,6 +337,7 @@ std::vector<uint8_t> ExampleOf(HandedObject object) {
       gateway.drains_locally = true;
       gateway.history.Add(Milliseconds(14), 7, "0.1.0", kNow.ns);
       gateway.history.AddRefusal(take_over::Refusal::kSessions);
+      gateway.counts = {{"port a worker 0 tx_bytes", 77}, {"port a worker 0 tx_packets", 1}};
       return Written([&](StateStream& out) { gateway.HandOver(out); });
     }
     case HandedObject::kStagedCarrier:

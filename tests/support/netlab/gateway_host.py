@@ -39,6 +39,7 @@ class GatewayHost(Host):
         self.grpc_socket = os.path.join(self.directory, "grpc.sock")
         self.config = os.path.join(self.directory, "rocegwd.yaml")
         self.daemon = None
+        self.daemon_program = ["rocegwd"]  # behind words VARIABLE=VALUE for its environment
         self.daemon_options = []  # words of the daemon's command besides its configuration
         self.launcher = [os.path.join(binaries, "rocegw-run"), "--"]  # words before those of a verbs program
         with open(self.config, "w", encoding="utf-8") as file:
@@ -57,7 +58,7 @@ class GatewayHost(Host):
 
     def start_gateway(self, timeout=60):
         """Starts the daemon and returns when it says that it is ready (sd_notify)."""
-        words = [os.path.join(self.binaries, "rocegwd"), "--config", self.config, *self.daemon_options]
+        words = [*self._daemon_words(), *self.daemon_options]
         self.daemon = start_gateway_daemon(self.lab, words, self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
         return self
 
@@ -74,7 +75,11 @@ class GatewayHost(Host):
         return self.lab.start(self._take_over_words(), title=f"rocegwd of {self.name}", namespace=self.namespace)
 
     def _take_over_words(self):
-        return [os.path.join(self.binaries, "rocegwd"), "--config", self.config, "--take-over"]
+        return [*self._daemon_words(), "--take-over"]
+
+    def _daemon_words(self):
+        *environment, program = self.daemon_program
+        return ["env", *environment, os.path.join(self.binaries, program), "--config", self.config]
 
     def stop_gateway(self):
         """Ends the daemon as systemd would; returns its exit status."""

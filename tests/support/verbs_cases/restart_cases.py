@@ -22,6 +22,9 @@ _KILLS = 16
 _ENDPOINT_MESSAGES = 20000  # of each sender
 _ENDPOINT_ROUNDS = 5        # in which four take-overs have to happen under messages
 _REMAPPED = 64 << 20
+# Of workers and of ports.
+_SUMS = ("rocegw_tx_packets_total", "rocegw_rx_bytes_total", "rocegw_cqe_entries_total", "rocegw_port_tx_packets_total",
+         "rocegw_port_rx_bytes_total")
 
 
 def _restart(host):
@@ -117,7 +120,11 @@ def _verified(kind, environment=(), registered=0):
                 for host in (pair.left, pair.right):
                     expect(host.remapped_regions() > 0, f"{host.name}: the memory of the program did not move")
             for host in (pair.left, pair.right) * 2:
+                before = host.counters()
                 host.take_over()
+                after = host.counters()
+                fell = [name for name in _SUMS if not 0 < before[name] <= after[name]]
+                expect(not fell, f"{host.name}: counters jumped back: {[(name, before[name], after[name]) for name in fell]}")
                 time.sleep(0.2)
                 traffic.check()
             if registered:
@@ -130,6 +137,32 @@ def _verified(kind, environment=(), registered=0):
         for host in (pair.left, pair.right):
             host.expect_idle()
         return f"4 take-overs, {report['messages']} messages, longest silence {report['longest_ms']:.0f} ms"
+    return run
+
+
+def _older_state(kind):
+    """The left gateway is replaced in turns by one that knows only the previous version of each state, one that knows only the
+    oldest, and today's: forth and back, under messages that are verified byte by byte."""
+    def run(pair):
+        host = pair.left
+        today = host.daemon_program
+        traffic = EchoTraffic(pair.right, host, kind, 16)
+        try:
+            for limit in ("previous", "oldest", "previous"):
+                for program in ([f"ROCEGW_OLDER_STATE={limit}", "rocegwd_of_older_state"], today):
+                    host.daemon_program = program
+                    host.take_over()
+                    older = f"states of the {limit} versions" in host.log()
+                    expect(older == (program is not today), f"{limit}, {program}:\n{host.log()}")
+                    time.sleep(0.2)
+                    traffic.check()
+            report = traffic.end()
+        finally:
+            host.daemon_program = today
+            traffic.kill()
+        for one in (pair.left, pair.right):
+            one.expect_idle()
+        return f"6 take-overs, {report['messages']} messages, longest silence {report['longest_ms']:.0f} ms"
     return run
 
 
@@ -229,6 +262,9 @@ def restart_cases():
             Case("restart.take_over.suspended", 1500, _suspended, "kernel_sockets"),
             Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "kernel_sockets"),
             Case("restart.take_over.untrusted", 1500, _untrusted, "kernel_sockets"),
+            Case("restart.take_over.older_state.rc", 1500, _older_state("rc"), "kernel_sockets"),
+            Case("restart.take_over.older_state.ud", 1500, _older_state("ud"), "kernel_sockets"),
+            Case("restart.take_over.older_state.srq", 1500, _older_state("srq"), "kernel_sockets"),
             Case("restart.take_over.kills", 1500, _kills, "kernel_sockets"),
             Case("restart.storage", 1500, _storage(listens_on_all=False), "gateway"),
             Case("restart.storage.all_addresses", 1500, _storage(listens_on_all=True), "gateway")]

@@ -7,10 +7,15 @@
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
+#include <optional>
 #include <thread>
 
+#include "controlplane/api/nodes/fleet_keys.h"
 #include "controlplane/api/nodes/node_service.h"
+#include "controlplane/identity/fleet_key_rotation.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
 #include "controlplane/store/local/memory_store.h"
@@ -85,6 +90,28 @@ class EnrollmentTest : public ::testing::Test {
                        });
     return reason.get_future().get();
   }
+  std::variant<admin::v1::RotateFleetKeysResponse, api::ApiError> RotateKeys(
+      const std::string& request_id) {
+    admin::v1::RotateFleetKeysRequest request;
+    request.set_request_id(request_id);
+    std::promise<std::variant<admin::v1::RotateFleetKeysResponse, api::ApiError>> answer;
+    enrollment_.RotateKeys(api::CallOf(caller_, request),
+                           [&](const auto& outcome) { answer.set_value(outcome); });
+    return answer.get_future().get();
+  }
+  std::optional<store::Entry> KeyRecord() {
+    return store_->Get(std::string(model::kFleetKeysKey)).value();
+  }
+  // Returns the keys that a host with this certificate gets at the time; nullopt: refused.
+  std::optional<identity::FleetKeySchedule::Keys> KeysFor(const std::string& serial,
+                                                          identity::TimePoint now) {
+    std::promise<void> newest;
+    follower_->WhenNewest([&](const auto&) { newest.set_value(); });
+    newest.get_future().wait();
+    return follower_->Read([&](const sync::Fleet& fleet) {
+      return api::FleetKeysFor(fleet, schedule_, identity::PeerCertificate{"node/a", serial}, now);
+    });
+  }
   size_t Count(const std::string& prefix) {
     return store_->Range({.range = store::KeyRange::Prefix(prefix)}).value().entries.size();
   }
@@ -95,6 +122,7 @@ class EnrollmentTest : public ::testing::Test {
   identity::Key key_ = std::move(*identity::NewKey());
   std::unique_ptr<identity::CertificateAuthority> authority_ =
       std::move(*identity::CertificateAuthority::Open(directory_.File(""), "example"));
+  const identity::FleetKeySchedule schedule_{"secret", std::chrono::hours(24)};
   std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
   std::unique_ptr<sync::FleetFollower> follower_ = std::move(*sync::FleetFollower::Start(*store_));
   api::Enrollment enrollment_{
@@ -220,7 +248,7 @@ TEST_F(EnrollmentTest, DeletedGateway_IsRevokedInTheSameTransaction) {
   writer.Write(
       {.method = "/m"}, joined,
       [&](const sync::Fleet& fleet) {
-        auto plan = api::PlanDeleteGateway(fleet, "gateways/a", {}, identity::Now());
+        auto plan = enrollment_.PlanDelete(fleet, "gateways/a", {}, identity::Now());
         // A renewal between plan and transaction makes the plan obsolete.
         if (++planned == 1) {
           EXPECT_EQ(Renew("a", serial).size(), serial.size());
@@ -236,6 +264,72 @@ TEST_F(EnrollmentTest, DeletedGateway_IsRevokedInTheSameTransaction) {
   EXPECT_EQ(Count("intent/gateways/"), 0u);
   EXPECT_EQ(Join(RequestFor("a", MakeToken())), "NAME_TAKEN");
   EXPECT_EQ(Join(RequestFor("a", MakeToken("gateways/a"))), "");
+}
+
+TEST_F(EnrollmentTest, RevokedHost_GetsNoKeys_AndThoseThatItHasEnd) {
+  JoinResponse response;
+  ASSERT_EQ(Join(RequestFor("a", MakeToken()), &response), "");
+  const std::string serial = identity::FactsOfPem(response.certificate_chain()).value().serial;
+  const auto known = KeysFor(serial, identity::Now());
+  ASSERT_TRUE(known.has_value());
+  ASSERT_EQ(Revoke("gateways/a"), "");
+  const auto record = KeyRecord();
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->mod_revision, store_->Get("certificates/node/a").value()->mod_revision)
+      << "together";
+  EXPECT_FALSE(KeysFor(serial, identity::Now()).has_value());
+  const auto later =
+      schedule_.At(identity::Now() + std::chrono::minutes(4), identity::StartsOfKeys(record));
+  for (const std::string& key : known->keys)
+    EXPECT_EQ(std::ranges::find(later.keys, key), later.keys.end());
+}
+
+TEST_F(EnrollmentTest, DeletedGateway_RotatesTheKeysInTheSameTransaction) {
+  ASSERT_EQ(Join(RequestFor("a", MakeToken())), "");
+  api::Writer writer(*store_, *follower_);
+  std::promise<bool> deleted;
+  writer.Write(
+      {.method = "/m"}, store_->Range({}).value().revision,
+      [&](const sync::Fleet& fleet) {
+        return enrollment_.PlanDelete(fleet, "gateways/a", {}, identity::Now());
+      },
+      [&](const api::WrittenOrError& written) {
+        deleted.set_value(std::holds_alternative<api::Written>(written));
+      });
+  ASSERT_TRUE(deleted.get_future().get());
+  const auto record = KeyRecord();
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->mod_revision, store_->Get("certificates/node/a").value()->mod_revision);
+}
+
+TEST_F(EnrollmentTest, RotatedByHand_TwiceUnderOneRequestId_IsOneRotation) {
+  constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
+  const auto first = std::get<admin::v1::RotateFleetKeysResponse>(RotateKeys(kUuid));
+  EXPECT_LT(first.start_time().seconds(), first.done_time().seconds());
+  const auto again = std::get<admin::v1::RotateFleetKeysResponse>(RotateKeys(kUuid));
+  EXPECT_EQ(again.SerializeAsString(), first.SerializeAsString());
+  EXPECT_EQ(identity::StartsOfKeys(KeyRecord()).size(), 1u);
+  EXPECT_EQ(Count("audit/"), 1u);
+  // Another one begins when the first has ended, and serves those behind it.
+  for (int i = 0; i < 3; ++i) {
+    const auto next = std::get<admin::v1::RotateFleetKeysResponse>(RotateKeys({}));
+    EXPECT_EQ(next.start_time().seconds(), first.done_time().seconds());
+  }
+  EXPECT_EQ(identity::StartsOfKeys(KeyRecord()).size(), 2u);
+  EXPECT_EQ(Count("audit/"), 4u);
+}
+
+TEST_F(EnrollmentTest, RevocationsAtTheSameTime_AllSucceed) {
+  constexpr int kHosts = 8;
+  std::atomic<int> revoked{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kHosts; ++i) {
+    callers.emplace_back(
+        [&, i] { revoked += Revoke("gateways/h" + std::to_string(i)).empty() ? 1 : 0; });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(revoked, kHosts);
+  EXPECT_LE(identity::StartsOfKeys(KeyRecord()).size(), 2u);
 }
 
 TEST_F(EnrollmentTest, TokenForLongerThanADay_IsRefused) {

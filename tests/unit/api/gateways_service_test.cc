@@ -431,6 +431,15 @@ TEST_F(GatewaysServiceTest, WhoCapturesAndWhoAdopts_IsInTheAudit) {
   EXPECT_EQ(audited[0].first, "gateways/-");
 }
 
+TEST_F(GatewaysServiceTest, RotatedKeys_AreInTheAudit) {
+  admin::v1::RotateFleetKeysResponse response;
+  ASSERT_TRUE(gateways_->RotateFleetKeys(Context().get(), {}, &response).ok());
+  EXPECT_GT(response.done_time().seconds(), response.start_time().seconds());
+  const auto audited = Audited("RotateFleetKeys");
+  ASSERT_EQ(audited.size(), 1u);
+  EXPECT_EQ(audited[0].first, "gateways/-");
+}
+
 TEST_F(GatewaysServiceTest, AdoptTwiceUnderOneRequestId_IsOneAdoption) {
   constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
   using Answer = std::variant<uint32_t, grpc::StatusCode>;

@@ -55,6 +55,28 @@ TEST(StateVersions, UnknownKinds_AreSkipped) {
   EXPECT_EQ(read.Of(StateKind::kQueuePair), 0);
 }
 
+TEST(StateVersions, OfAProcessWithALimit_AreThoseOfAnOlderGateway) {
+  std::vector<uint8_t> today;
+  const StateVersions reader;
+  StateStream out(today, {}, reader);
+  { const StateRecord record(out, StateKind::kSession); }
+  ASSERT_GT(reader.Of(StateKind::kSession), 1);
+  LimitVersions([](const StateKindInfo& kind) { return kind.oldest; });
+  const StateVersions older;
+  EXPECT_EQ(older.Of(StateKind::kSession), 1);
+  EXPECT_EQ(older.Unwritable(), nullptr);
+  {
+    StateStream in(today, {});
+    { const StateRecord record(in, StateKind::kSession); }
+    EXPECT_EQ(in.failure(), std::string("record of a newer version"));
+    std::vector<uint8_t> bytes;
+    StateStream written(bytes, {}, reader);
+    const StateRecord record(written, StateKind::kSession);
+    EXPECT_EQ(record.version(), 1);
+  }
+  LimitVersions(nullptr);
+}
+
 // The older of both versions is written, so that the other gateway reads it.
 TEST(StateVersions, OfAnOlderReader_AreWritten) {
   StateVersions older;

@@ -75,8 +75,8 @@ TEST(FleetKeySchedule, Keys_AreAllDifferent_AndOfOneSecret) {
 }
 
 TEST(FleetKeySchedule, Agents_AskSeveralTimesInAPeriod) {
-  EXPECT_EQ(FleetKeySchedule("s", seconds(8)).At(kNow).refresh_after, seconds(1));
-  EXPECT_EQ(FleetKeySchedule("s", hours(24 * 30)).At(kNow).refresh_after, hours(1));
+  EXPECT_EQ(FleetKeySchedule("s", seconds(12)).At(kNow).refresh_after, seconds(1));
+  EXPECT_EQ(FleetKeySchedule("s", hours(24 * 30)).At(kNow).refresh_after, seconds(60));
 }
 
 TEST(FleetKeySchedule, Secrets_AreOfTheAuthorityAndThePurpose) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "controlplane/identity/fleet_key_rotation.h"
 #include "controlplane/store/local/memory_store.h"
 #include "tests/support/fleet_fixture.h"
 #include "tests/support/series_count.h"
@@ -35,6 +36,24 @@ TEST(ControllerMetrics, Series_DoNotGrowWithTheFleet) {
   EXPECT_GT(empty, 10u);
   EXPECT_LE(empty, 200u);
   EXPECT_EQ(SeriesWith(100), empty);
+}
+
+TEST(ControllerMetrics, RotationOfTheFleetsKeys_HasItsTime) {
+  server::MeasuredStore store(store::NewMemoryStore());
+  const identity::TimePoint now(std::chrono::seconds(1'800'000'000));
+  const auto rotation = identity::PlanKeyRotation({}, std::chrono::hours(24), now);
+  ASSERT_TRUE(store.Txn({.compares = {}, .then = rotation.step.operations, .otherwise = {}}).ok());
+  const auto follower = std::move(*sync::FleetFollower::Start(store));
+  sync::StatusWriter statuses(store);
+  const sync::NodeHub hub(*follower, statuses, store.uuid());
+  process::Readiness readiness;
+  const server::ControllerMetrics metrics(store, *follower, hub, readiness);
+  for (const auto& family : metrics.Collect()) {
+    if (family.name != "rocegw_fleet_key_rotation_timestamp_seconds") continue;
+    EXPECT_EQ(family.metric.at(0).gauge.value, 1.8e9);
+    return;
+  }
+  FAIL() << "no such metric";
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/session/hand_over/session_versions.h"
 #include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
@@ -33,12 +34,12 @@ class SessionHandOver : public ::testing::Test {
   // Hands the sessions of `old_` over to a new host. Returns why they were refused; "": read.
   std::string HandOver() {
     std::vector<uint8_t> bytes;
-    const hand_over::StateVersions versions;
-    StateStream out(bytes, ControlLoop::Now(), versions);
+    StateStream out(bytes, ControlLoop::Now(), versions_);
     old_.server->HandOverFoundation(out);
-    if (looks_) old_.server->attach().LookAtSessions(versions);
+    if (looks_) old_.server->attach().LookAtSessions(versions_);
     if (between_looks_) between_looks_();
-    old_.server->HandOverUnchanged(out);
+    const bool ahead = session::SessionsGoAhead(versions_);
+    if (ahead) old_.server->HandOverUnchanged(out);
     if (behind_looks_) behind_looks_();
     old_.server->attach().SetWatching(false);
     if (out.ok()) old_.server->HandOverNumbers(out);
@@ -56,7 +57,7 @@ class SessionHandOver : public ::testing::Test {
     fresh_->server->attach().Inherit(&copies);
     StateStream in(bytes, ControlLoop::Now());
     fresh_->server->HandOverFoundation(in);
-    if (in.ok()) fresh_->server->HandOverUnchanged(in);
+    if (in.ok() && ahead) fresh_->server->HandOverUnchanged(in);
     if (in.ok()) fresh_->server->HandOverNumbers(in);
     if (in.ok()) fresh_->server->HandOverSessions(in);
     fresh_->server->attach().Inherit(nullptr);
@@ -82,6 +83,7 @@ class SessionHandOver : public ::testing::Test {
   // The old host ends last: its end shuts connections down.
   SessionHost old_{2};
   std::unique_ptr<SessionHost> fresh_;
+  hand_over::StateVersions versions_;  // those that the successor reads
   std::optional<FdKind> drop_descriptor_;
   bool looks_ = false;  // hand over unchanged sessions ahead
   std::function<void()> between_looks_;
@@ -463,6 +465,19 @@ TEST_F(SessionHandOver, SessionThatRests_IsHandedOverAhead) {
   EXPECT_EQ(fresh_->BrokenRules(), std::vector<std::string>{});
 }
 
+// Its first version knows no sessions that go ahead.
+TEST_F(SessionHandOver, SessionThatRests_GoesToAGatewayOfTheFirstVersion) {
+  const auto attached = AttachToOld();
+  ASSERT_TRUE(attached->Hello());
+  const uint32_t pd = attached->AllocPd(attached->OpenContext());
+  versions_.Set(hand_over::StateKind::kSessions, 1);
+  versions_.Set(hand_over::StateKind::kSession, 1);
+  looks_ = true;
+  ASSERT_EQ(HandOver(), "");
+  attached->Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  EXPECT_EQ(attached->error(), 0);
+}
+
 TEST_F(SessionHandOver, SessionThatChangesBetweenBothLooks_IsHandedOverAtLast) {
   looks_ = true;
   const auto attached = AttachToOld();
@@ -607,6 +622,44 @@ TEST_F(SessionHandOver, PoolThatIsNotTrusted_HasACopierAgain) {
   ASSERT_EQ(HandOver(), "");
   EXPECT_NE(fresh_->workers[0]->sessions.begin()->second.link.copier, nullptr);
   client.Object(ROCEGW_MSG_DESTROY_QP, qp.handle);
+  EXPECT_EQ(client.error(), 0);
+}
+
+// Amounts that programs hold count against the limits of the successor, which may be others.
+TEST_F(SessionHandOver, AmountsInUse_CountAgainstTheSuccessorsLimits) {
+  static constexpr char kSmall[] = "tenants/default/pools/small";
+  uint64_t most = 3;
+  configure_ = [&most](SessionHost& host) {
+    tenant::PoolSettings settings;
+    settings.name = kSmall;
+    settings.quota.peak[session::Resource::kQps] = most;
+    host.server->services().pools.SetPool(settings);
+  };
+  configure_(old_);
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  old_.server->Attach(UniqueFd(ends[1]), kSmall);
+  TestClient client([this] { (fresh_ ? *fresh_ : old_).Settle(); }, UniqueFd(ends[0]));
+  ASSERT_TRUE(client.Hello());
+  const uint32_t context = client.OpenContext();
+  const uint32_t pd = client.AllocPd(context);
+  const rocegw_cq_reply cq = client.CreateCq(context, 64, 0);
+  const rocegw_qp_reply first = client.CreateQp(pd, cq.handle);
+  const rocegw_qp_reply second = client.CreateQp(pd, cq.handle);
+  ASSERT_EQ(client.error(), 0);
+  // Lowered meanwhile: it takes nothing from the program, and gives nothing until less is held.
+  most = 1;
+  ASSERT_EQ(HandOver(), "");
+  const tenant::Pool& pool = *fresh_->server->services().pools.FindPool(kSmall);
+  EXPECT_EQ(pool.used(session::Resource::kQps), 2u);
+  (void)client.CreateQp(pd, cq.handle);
+  EXPECT_EQ(client.error(), ENOMEM);
+  client.Object(ROCEGW_MSG_DESTROY_QP, first.handle);
+  EXPECT_EQ(client.error(), 0);
+  (void)client.CreateQp(pd, cq.handle);
+  EXPECT_EQ(client.error(), ENOMEM) << "one is held, and one is allowed";
+  client.Object(ROCEGW_MSG_DESTROY_QP, second.handle);
+  (void)client.CreateQp(pd, cq.handle);
   EXPECT_EQ(client.error(), 0);
 }
 

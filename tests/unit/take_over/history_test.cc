@@ -17,6 +17,7 @@ TEST(GatewayState, ArrivesAsWritten_AndGoesOn) {
   old.history.AddRefusal(Refusal::kSessions);
   old.history.AddRefusal(Refusal::kSessions);
   old.history.AddRefusal(Refusal::kStopping);
+  old.counts = {{"port a worker 0 tx_bytes", uint64_t{1} << 50}, {"port b worker 1 rx_bytes", 3}};
   std::vector<uint8_t> bytes;
   const hand_over::StateVersions versions;
   hand_over::StateStream out(bytes, TimePoint(), versions);
@@ -28,6 +29,7 @@ TEST(GatewayState, ArrivesAsWritten_AndGoesOn) {
   ASSERT_TRUE(in.ok() && in.at_end()) << in.failure();
   EXPECT_EQ(fresh.quiet_since_ns, 1234);
   EXPECT_TRUE(fresh.drains_locally);
+  EXPECT_EQ(fresh.counts, old.counts);
   fresh.history.Add(Milliseconds(20), 8, "0.2.0", 100);
   fresh.history.AddRefusal(Refusal::kSessions);
   EXPECT_EQ(fresh.history.count(), 2u);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/hand_over/state_stream.h"
+#include "gateway/worker/hand_over/counters_state.h"
 #include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {
@@ -90,6 +91,55 @@ TEST(WorkerHandOver, AWorkerWithMessagesOfTheControlThread_DoesNotRest) {
   StateStream out(bytes, pair.now(), versions);
   pair.worker(0, 0).HandOver(out);
   EXPECT_STREQ(out.failure(), "the worker does not rest");
+}
+
+TEST(WorkerHandOver, Counters_GoOn_AndBeginAnewBehindAnOlderGateway) {
+  GatewayPair old({});
+  RingEnd& own = old.AddQp(0, OptionsOf(0x100, 1));
+  RingEnd& peer = old.AddQp(1, OptionsOf(0x200, 1));
+  old.Connect(own, peer);
+  ASSERT_TRUE(own.PostSend(Send(), {}));
+  old.Ring(0, own);
+  for (int i = 0; i < 20; ++i) old.Step();
+  const uint64_t sent = old.Count(0, &metrics::WorkerCounters::tx_packets);
+  ASSERT_GT(sent, 0u);
+  const std::vector<uint8_t> state = StateOf(old);
+  GatewayPair fresh({});
+  fresh.AddQp(0, OptionsOf(0x100, 1));
+  ASSERT_EQ(Read(fresh, state), "");
+  EXPECT_EQ(fresh.Count(0, &metrics::WorkerCounters::tx_packets), sent);
+
+  hand_over::StateVersions older;
+  older.Set(hand_over::StateKind::kWorker, 1);
+  std::vector<uint8_t> bytes;
+  StateStream out(bytes, old.now(), older);
+  old.worker(0, 0).HandOver(out);
+  ASSERT_TRUE(out.ok()) << out.failure();
+  GatewayPair behind({});
+  behind.AddQp(0, OptionsOf(0x100, 1));
+  ASSERT_EQ(Read(behind, bytes), "");
+  EXPECT_EQ(behind.Count(0, &metrics::WorkerCounters::tx_packets), 0u);
+}
+
+TEST(WorkerHandOver, EachCounterAndDropReason_IsAddedByItsName) {
+  metrics::WorkerCounters old;
+  metrics::WorkerCounters fresh;
+  old.cqe_entries.Add(uint64_t{1} << 40);
+  old.rx_bytes.Add(7);
+  for (size_t i = 0; i < metrics::kDropReasonCount; ++i) old.drops[i].Add(i + 1);
+  fresh.cqe_entries.Add(5);
+  std::vector<uint8_t> bytes;
+  const hand_over::StateVersions versions;
+  StateStream out(bytes, {}, versions);
+  worker::HandOver(out, old);
+  ASSERT_TRUE(out.ok());
+  StateStream in(bytes, {});
+  worker::HandOver(in, fresh);
+  ASSERT_TRUE(in.ok() && in.at_end()) << in.failure();
+  EXPECT_EQ(fresh.cqe_entries.Read(), (uint64_t{1} << 40) + 5);
+  EXPECT_EQ(fresh.rx_packets.Read(), 0u);
+  EXPECT_EQ(fresh.rx_bytes.Read(), 7u);
+  for (size_t i = 0; i < metrics::kDropReasonCount; ++i) EXPECT_EQ(fresh.drops[i].Read(), i + 1);
 }
 
 TEST(WorkerHandOver, OtherObjectsThanTheState_AreRefused) {
