@@ -40,19 +40,46 @@ void EndpointTarget::Reset() {
   spare_.clear();
   replies_.clear();
   answers_.Reset();
-  idle_at_ = kNever;
+  idle_at_ = drained_by_ = kNever;
   drains_ = reports_ = false;
+}
+
+uint32_t EndpointTarget::under_way() const {
+  size_t count = in_flight_.size() + answers_.size();
+  for (size_t i = 0; i < replies_.size(); ++i)
+    if (!wire::Aeth{replies_[i].syndrome, 0}.is_rnr()) ++count;
+  return static_cast<uint32_t>(count);
 }
 
 void EndpointTarget::Flush() {
   for (auto& [key, record] : in_flight_) record.has_receive = false;
   spare_.clear();
-  idle_at_ = kNever;
+  idle_at_ = drained_by_ = kNever;
 }
 
 void EndpointTarget::SetDrains(bool drains, TimePoint now) {
   drains_ = drains;
+  drained_by_ = drains ? now + kLongestDrain : kNever;
   if (drains && !in_flight_.empty()) idle_at_ = Earlier(idle_at_, now);
+}
+
+bool EndpointTarget::DrainIsOver(TimePoint now) {
+  if (now < drained_by_) return false;
+  drained_by_ = now + kLongestDrain;
+  return true;
+}
+
+void EndpointTarget::EndDrain(QpContext& qp) {
+  for (auto& [key, record] : in_flight_) GiveBack(qp, record);
+  in_flight_.clear();
+  answers_.ForgetAll();
+  for (size_t left = replies_.size(); left != 0; --left) {
+    Reply reply = replies_.front();
+    replies_.pop_front();
+    if (reply.carrier != nullptr) channels_.Leave(*reply.carrier);
+    reply.carrier = nullptr;
+    if (!qp.IsDone(reply.ticket)) replies_.push_back(reply);
+  }
 }
 
 TimePoint EndpointTarget::IdleAt(const QpContext& qp, const Record& record) const {

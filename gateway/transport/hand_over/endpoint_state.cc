@@ -91,8 +91,8 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
 
 void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointTarget);
-  auto& [receives, channels, in_flight, spare, replies, answers, serial, idle_at, drains, reports] =
-      *this;
+  auto& [receives, channels, in_flight, spare, replies, answers, serial, idle_at, drains, reports,
+         drained_by] = *this;
   (void)channels;  // handed over by the endpoint
   HandOverMap(state, in_flight, kMost, [&, &queue = receives](Key& key, Record& one) {
     auto& [key_carrier, source, number] = key;
@@ -127,7 +127,14 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   });
   answers.HandOver(state, names);
   state(serial);
-  if (record.version() >= 2) state(idle_at, drains, reports);
+  // While the endpoint drains, the time of its end stands in place of that of idle messages, which
+  // is found anew.
+  TimePoint next = drains ? drained_by : idle_at;
+  if (record.version() >= 2) state(next, drains, reports);
+  if (!state.reading()) return;
+  idle_at = drains ? state.now() : next;
+  drained_by = kNever;
+  if (drains) drained_by = next == kNever ? state.now() + kLongestDrain : next;
 }
 
 void EndpointTombstone::HandOver(StateStream& state) {
