@@ -144,7 +144,8 @@ class SessionServer {  // NOLINT(clang-analyzer-optin.performance.Padding)
   void TellOpeners(const worker::AsyncEventRaised& event);
   // Assigns the row of such a queue pair to its first opener.
   void AssignToOpener(worker::QpSnapshot& qp) const;
-  void AddDataPath(const worker::QpSnapshot& from, QpRow& row);
+  // Adds what the session knows: the data path, and the modes of endpoints.
+  void AddWhatIsKnown(const worker::QpSnapshot& from, QpRow& row);
   void AddSrqRow(const worker::SrqSnapshot& from, StateSnapshot& snapshot);
   void AddQps(const std::shared_ptr<StateSnapshot>& snapshot, const StateQuery& query,
               std::function<void(StateSnapshot)> done);

@@ -42,6 +42,7 @@ constexpr int kExitNotFound = 127;
 constexpr uint16_t kRocePort = 4791;
 // The libraries for remote memory need smaller pieces themselves, as a rule.
 constexpr unsigned long long kFewestFarLeast = 64 << 10;
+const std::string kDonorsDir = "/run/rocegw-donors";
 
 constexpr char kHelp[] =
     "usage: rocegw-run [--socket PATH] [--wait SECONDS] [--drop-in] [--library FILE]\n"
@@ -89,6 +90,8 @@ constexpr char kHelp[] =
     "least,\n"
     "                   as 0.5, and the rest here\n"
     "  --far-donor HOST[:PORT]  a host that donates memory (rocegw-memory donate); once for each\n"
+    "  --far-donors fleet  or: the controller chooses donors with room, by the agent of this host\n"
+    "  --far-donors-dir DIRECTORY  where the agent answers (default: /run/rocegw-donors)\n"
     "  --far-size SIZE  bytes of remote memory for each process, as 4GiB (default: 1GiB)\n"
     "  --far-replicas N donors that hold each page, 1 to 4 (default: 1)\n"
     "  --far-least SIZE smaller mappings and blocks stay here (at least 64KiB, default: 1MiB)\n"
@@ -245,16 +248,18 @@ bool IsNumber(const std::string& text) {
 
 // Options that put memory of the program into that of other hosts.
 struct FarOptions {
-  std::string fraction, donors, size, replicas, least;
+  std::string fraction, donors, from, donors_dir, size, replicas, least;
   bool report = false;
 
   // The variable for the option's value; nullptr: it is another option.
   std::string* Value(const std::string& option) {
-    return option == "--far"            ? &fraction
-           : option == "--far-size"     ? &size
-           : option == "--far-replicas" ? &replicas
-           : option == "--far-least"    ? &least
-                                        : nullptr;
+    return option == "--far"              ? &fraction
+           : option == "--far-donors"     ? &from
+           : option == "--far-donors-dir" ? &donors_dir
+           : option == "--far-size"       ? &size
+           : option == "--far-replicas"   ? &replicas
+           : option == "--far-least"      ? &least
+                                          : nullptr;
   }
 };
 
@@ -278,7 +283,8 @@ unsigned long long ReadSize(const std::string& text) {
 // stderr.
 int PrepareFar(const FarOptions& far, const std::string& library) {
   if (far.fraction.empty()) {
-    if (far.donors.empty() && far.size.empty() && far.replicas.empty() && far.least.empty())
+    if (far.donors.empty() && far.from.empty() && far.donors_dir.empty() && far.size.empty() &&
+        far.replicas.empty() && far.least.empty())
       return 0;
     return Fail(kExitUsage, "options --far-* go with --far");
   }
@@ -287,7 +293,12 @@ int PrepareFar(const FarOptions& far, const std::string& library) {
   if (*end != 0 || !(fraction > 0 && fraction <= 1)) {
     return Fail(kExitUsage, "--far is a fraction above 0, at most 1, not %s", far.fraction.c_str());
   }
-  if (far.donors.empty()) return Fail(kExitUsage, "--far needs --far-donor");
+  if (!far.from.empty() && far.from != "fleet")
+    return Fail(kExitUsage, "--far-donors is fleet, not %s", far.from.c_str());
+  if (far.donors.empty() == far.from.empty())
+    return Fail(kExitUsage, "--far needs either --far-donor or --far-donors fleet");
+  if (!far.donors_dir.empty() && far.from.empty())
+    return Fail(kExitUsage, "--far-donors-dir goes with --far-donors");
   if (!IsFile(library)) {
     return Fail(kExitUsage, "there is no %s (package rocegw-memory)", library.c_str());
   }
@@ -308,6 +319,8 @@ int PrepareFar(const FarOptions& far, const std::string& library) {
   }
   setenv("ROCEGW_FAR", far.fraction.c_str(), 1);
   setenv("ROCEGW_FAR_DONORS", far.donors.c_str(), 1);
+  const std::string& dir = far.donors_dir.empty() ? kDonorsDir : far.donors_dir;
+  setenv("ROCEGW_FAR_DONORS_DIR", far.from.empty() ? "" : dir.c_str(), 1);
   setenv("ROCEGW_FAR_REPLICAS", far.replicas.empty() ? "1" : far.replicas.c_str(), 1);
   setenv("ROCEGW_FAR_REPORT", far.report ? "1" : "0", 1);
   return 0;

@@ -14,14 +14,9 @@
 #include "gateway/base/unique_fd.h"
 
 namespace rocegw::far {
-namespace {
 
-constexpr timeval kLongestWait{30, 0};
-
-}  // namespace
-
-StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder,
-                                           const DonorQuestion& question) {
+StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder, const DonorQuestion& question,
+                                           std::chrono::seconds longest) {
   const std::string path = folder + "/" + kAgentSocket;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -29,8 +24,9 @@ StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder,
   std::memcpy(address.sun_path, path.data(), path.size());
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return ErrnoStatus("socket");
-  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kLongestWait, sizeof kLongestWait);
-  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kLongestWait, sizeof kLongestWait);
+  const timeval wait{longest.count(), 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const Status status = ErrnoStatus(path);
     return Status(status.error(), status.text() + " (the agent serves it with donors_dir)");

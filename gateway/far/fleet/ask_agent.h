@@ -2,6 +2,7 @@
 // Question of a program to the agent of its host: which donors of the fleet have room for it?
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,9 @@
 
 namespace rocegw::far {
 
-// Waits for the answer, at most half a minute. `folder`: the agent's donors_dir. ENOENT: the
+// Waits for the answer, at most about `longest`. `folder`: the agent's donors_dir. ENOENT: the
 // controller found no such donors, or refused; ECONNREFUSED and others: the agent does not answer.
-StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder,
-                                           const DonorQuestion& question);
+StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder, const DonorQuestion& question,
+                                           std::chrono::seconds longest);
 
 }  // namespace rocegw::far

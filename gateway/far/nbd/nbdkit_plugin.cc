@@ -26,6 +26,8 @@ constexpr uint64_t kMostQueued = 64 << 20;
 
 struct Device {
   std::vector<std::string> donors;
+  bool fleet = false;  // the agent names the donors
+  std::string donors_dir = "/run/rocegw-donors";
   std::string tenant = "default";
   std::string disk_copy;
   int disk_copy_keep = 1;
@@ -51,6 +53,18 @@ int Configure(const char* name, const char* value) {
   const std::string key = name;
   if (key == "donor") {
     device.donors.emplace_back(value);
+    return 0;
+  }
+  if (key == "donors") {
+    device.fleet = std::string(value) == "fleet";
+    if (!device.fleet) nbdkit_error("donors=%s: only donors=fleet is known", value);
+    return device.fleet ? 0 : -1;
+  }
+  if (key == "donors-dir") {
+    char* path = nbdkit_absolute_path(value);
+    if (path == nullptr) return -1;
+    device.donors_dir = path;
+    std::free(path);
     return 0;
   }
   if (key == "tenant") {
@@ -79,8 +93,8 @@ int Configure(const char* name, const char* value) {
 
 int ConfigureComplete() {
   const Device& device = TheDevice();
-  if (device.donors.empty() || device.size == 0) {
-    nbdkit_error("donor=HOST and size=SIZE are needed");
+  if (!device.donors.empty() == device.fleet || device.size == 0) {
+    nbdkit_error("size=SIZE, and either donor=HOST or donors=fleet, are needed");
     return -1;
   }
   if (const auto read = DonorList::Read(device.donors); !read.ok()) {
@@ -95,6 +109,7 @@ int Open() {
   Device& device = TheDevice();
   const auto donors = DonorList::Read(device.donors);
   donors.value().NameIn(device.options);  // ConfigureComplete has checked them
+  if (device.fleet) device.options.donors_dir = device.donors_dir.c_str();
   device.options.size = device.size;
   device.options.tenant = device.tenant.c_str();
   device.options.most_queued_bytes = kMostQueued;
@@ -182,7 +197,9 @@ nbdkit_plugin MakePlugin() {
   plugin.config = Configure;
   plugin.config_complete = ConfigureComplete;
   plugin.config_help =
-      "donor=HOST[:PORT]      (required) host that donates; once for each donor\n"
+      "donor=HOST[:PORT]      host that donates; once for each donor\n"
+      "donors=fleet           or: the controller chooses donors with room\n"
+      "donors-dir=DIRECTORY   where the agent of this host answers (default: /run/rocegw-donors)\n"
       "size=SIZE              (required) bytes of the device\n"
       "replicas=COUNT         donors that hold each page (default: 1)\n"
       "tenant=NAME            name that quotas of donors apply to (default: default)\n"

@@ -46,6 +46,8 @@ FarSettings FarSettings::FromEnvironment() {
     if (length != 0) settings.donors.emplace_back(at, length);
     at += length + (at[length] != 0 ? 1 : 0);
   }
+  const char* donors_dir = std::getenv("ROCEGW_FAR_DONORS_DIR");
+  settings.donors_dir = donors_dir != nullptr ? donors_dir : "";
   settings.size = Number("ROCEGW_FAR_SIZE", kDefaultSize);
   settings.replicas = static_cast<uint32_t>(Number("ROCEGW_FAR_REPLICAS", 1));
   settings.least = std::max(Number("ROCEGW_FAR_LEAST", kDefaultLeast), FarMemory::kFewestLeast);
@@ -58,6 +60,7 @@ StatusOr<std::unique_ptr<FarMemory>> FarMemory::Open(const FarSettings& settings
   if (!donors.ok()) return donors.status();
   rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
   donors.value().NameIn(options);
+  if (!settings.donors_dir.empty()) options.donors_dir = settings.donors_dir.c_str();
   options.size = settings.size;
   options.replicas = settings.replicas;
   options.slab_bytes = kSlab;

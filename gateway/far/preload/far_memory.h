@@ -21,6 +21,7 @@ namespace rocegw::far {
 struct FarSettings {
   double fraction = 0;              // ROCEGW_FAR; 0: off
   std::vector<std::string> donors;  // ROCEGW_FAR_DONORS, separated by commas
+  std::string donors_dir;           // the agent there names them; empty: they are named above
   uint64_t size = 0;                // ROCEGW_FAR_SIZE
   uint32_t replicas = 1;            // ROCEGW_FAR_REPLICAS
   uint64_t least = 0;               // ROCEGW_FAR_LEAST: smaller mappings stay here

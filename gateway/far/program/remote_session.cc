@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "gateway/far/fleet/ask_agent.h"
 #include "gateway/far/session/donor_name.h"
 
 namespace rocegw::far {
@@ -34,41 +33,28 @@ class SessionSpace final : public Space {
   Dispatcher& dispatcher_;
 };
 
-// Asks the agent for donors. Returns the failure domain of each.
-StatusOr<std::vector<std::string>> FindDonors(SessionArguments& arguments) {
-  DonorQuestion question;
-  question.tenant = arguments.tenant;
-  const uint64_t slab = std::max<uint64_t>(arguments.slab_bytes, 1);
-  question.bytes = (arguments.size + slab - 1) / slab * slab;
-  question.replicas = arguments.replicas;
-  const auto found = AskAgent(arguments.donors_dir, question);
-  if (!found.ok()) return found.status();
-  std::vector<std::string> domains;
-  for (const NamedDonor& donor : found.value()) {
-    const bool has_colon = donor.address.find(':') != std::string::npos;
-    arguments.donors.push_back((has_colon ? "[" + donor.address + "]" : donor.address) + ":" +
-                               std::to_string(donor.port));
-    domains.push_back(donor.failure_domain);
+// Names the donors that the fleet chose, as a command line would.
+void NameDonors(Session& session, SessionArguments& arguments) {
+  for (const Settings::Donor& donor : session.Donors()) {
+    const bool has_colon = donor.host.find(':') != std::string::npos;
+    arguments.donors.push_back((has_colon ? "[" + donor.host + "]" : donor.host) + ":" +
+                               donor.port);
     spdlog::info("donor {} at {}, failure domain {}", donor.name, arguments.donors.back(),
                  donor.failure_domain);
   }
-  return domains;
 }
 
 }  // namespace
 
 StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments) {
-  std::vector<std::string> domains;
-  if (!arguments.donors_from.empty()) {
-    auto found = FindDonors(arguments);
-    if (!found.ok()) return found.status();
-    domains = std::move(found.value());
-  }
-  if (arguments.donors.empty()) return Status(EINVAL, "--donor HOST or --donors fleet is needed");
+  const bool fleet = !arguments.donors_from.empty();
+  if (arguments.donors.empty() && !fleet)
+    return Status(EINVAL, "--donor HOST or --donors fleet is needed");
   const auto donors = DonorList::Read(arguments.donors);
   if (!donors.ok()) return donors.status();
   rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
   donors.value().NameIn(options);
+  if (fleet) options.donors_dir = arguments.donors_dir.c_str();
   options.size = arguments.size;
   options.replicas = arguments.replicas;
   options.tenant = arguments.tenant.c_str();
@@ -81,10 +67,9 @@ StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments) {
   if (!settings.ok()) return settings.status();
   // Only this process knows where in the space files and swap lie.
   settings.value().disk_use = CopyUse::kTemporary;
-  for (size_t number = 0; number < domains.size(); number++) {
-    settings.value().donors[number].failure_domain = domains[number];
-  }
-  return Session::Open(settings.value());
+  auto session = Session::Open(settings.value());
+  if (session.ok() && fleet) NameDonors(*session.value(), arguments);
+  return session;
 }
 
 std::unique_ptr<Space> MakeSpace(Session& session) {

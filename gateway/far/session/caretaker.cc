@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "gateway/far/session/fleet_donors.h"
+
 namespace rocegw::far {
 namespace {
 
@@ -17,6 +19,10 @@ constexpr auto kReconnectAfter = std::chrono::seconds(1);
 constexpr auto kRenewEvery = std::chrono::seconds(2);  // leases last at least 6 seconds
 constexpr auto kLongestFinish = std::chrono::seconds(30);
 constexpr size_t kLeasesAtOnce = 8;  // fewer than buffers for messages
+// Pauses between questions for further donors, while a slab needs one and otherwise.
+constexpr auto kAskSoon = std::chrono::seconds(3);
+constexpr auto kAskEvery = std::chrono::seconds(60);
+constexpr auto kLongestAnswer = std::chrono::seconds(2);  // a session that ends waits for it
 
 }  // namespace
 
@@ -27,6 +33,7 @@ Caretaker::Caretaker(const Settings& settings, ibv_context* context, RegisteredM
       memory_(memory),
       pollers_(pollers),
       dispatcher_(dispatcher),
+      donors_(settings.donors),
       connect_at_(settings.donors.size()),
       tried_(settings.donors.size(), false) {}
 
@@ -35,6 +42,7 @@ Status Caretaker::Start() {
   if (!wake_fd_.valid()) return {errno, "no eventfd"};
   caring_ = std::thread([this] { Care(); });
   connecting_ = std::thread([this] { Connect(); });
+  if (!settings_.donors_dir.empty()) asking_ = std::thread([this] { Ask(); });
   return OkStatus();
 }
 
@@ -46,10 +54,10 @@ Status Caretaker::WaitUntilPlaced() {
   });
   if (placed_) return OkStatus();
   size_t connected = 0;
-  for (uint32_t donor = 0; donor < settings_.donors.size(); donor++) connected += IsUp(donor);
+  for (uint32_t donor = 0; donor < donors_.size(); donor++) connected += IsUp(donor);
   if (connected < settings_.replicas) {
     return {last_connect_.ok() ? ENODEV : last_connect_.error(),
-            std::to_string(connected) + " of " + std::to_string(settings_.donors.size()) +
+            std::to_string(connected) + " of " + std::to_string(donors_.size()) +
                 " donors could be reached; the last error: " + last_connect_.text()};
   }
   return {ENOSPC, "the donors have not as much memory for tenant " + settings_.tenant};
@@ -87,14 +95,13 @@ void Caretaker::Stop() {
   if (!wake_fd_.valid()) return;
   Wake();
   if (connecting_.joinable()) connecting_.join();
+  if (asking_.joinable()) asking_.join();
   if (caring_.joinable()) caring_.join();
   dispatcher_.StopDisk();
   const auto quiet = [this](uint32_t donor) {
     return std::unique_lock(pollers_[donor % pollers_.size()]->quiet());
   };
-  for (uint32_t donor = 0; donor < settings_.donors.size(); donor++) {
-    dispatcher_.FailLink(donor, false);
-  }
+  for (uint32_t donor = 0; donor < donors_.size(); donor++) dispatcher_.FailLink(donor, false);
   // Transfers of an interrupted copy complete or are abandoned after the timeout.
   const auto any_connection = [this] {
     const std::lock_guard lock(dispatcher_.mutex());
@@ -144,6 +151,7 @@ void Caretaker::Care() {
     }
     // Messages of a connection are handled before it is closed: a later one never sees them.
     HandleMessages();
+    TakeFound();
     dispatcher_.CheckLinks(quiet);
     dispatcher_.CheckDisk();
     LeaseForSlabs();
@@ -234,6 +242,7 @@ void Caretaker::LeaseForSlabs() {
   std::vector<std::pair<uint32_t, uint32_t>> wanted;  // slab, donor
   bool placed = true;
   bool stuck = false;
+  bool needs_donors = false;
   {
     const std::lock_guard lock(dispatcher_.mutex());
     std::vector<DonorOffer> offers = dispatcher_.OffersLocked();
@@ -246,6 +255,7 @@ void Caretaker::LeaseForSlabs() {
       const auto donor = ChooseDonor(offers, slabs[number], settings_.merge.slab_bytes);
       if (!donor) {
         stuck = stuck || lacks;
+        needs_donors = true;
         continue;
       }
       offers[*donor].free_bytes -= settings_.merge.slab_bytes;
@@ -262,6 +272,7 @@ void Caretaker::LeaseForSlabs() {
     leases_[slab] = {donor, now + std::chrono::milliseconds(settings_.timeout_ms)};
   }
   const std::lock_guard lock(mutex_);
+  needs_donors_ = needs_donors;
   placed_ = placed;
   stuck_ = stuck && leases_.empty();
   if (placed_ || stuck_) changed_.notify_all();
@@ -287,7 +298,7 @@ void Caretaker::RenewLeases() {
   const Clock::time_point now = Clock::now();
   if (now < renew_at_) return;
   renew_at_ = now + kRenewEvery;
-  for (uint32_t donor = 0; donor < settings_.donors.size(); donor++) {
+  for (uint32_t donor = 0; donor < dispatcher_.links().size(); donor++) {
     if (IsUp(donor)) SendTo(donor, Message{});
   }
 }
@@ -373,27 +384,71 @@ int Caretaker::SendTo(uint32_t donor, const Message& message) {
   return connection != nullptr ? connection->Send(message) : ENOTCONN;
 }
 
+// Donors of the fleet ----------------------------------------------------------------------------
+
+std::vector<Settings::Donor> Caretaker::Donors() {
+  const std::lock_guard lock(mutex_);
+  return donors_;
+}
+
+// Asks for one more donor at a time with room for a slab: the answer has several.
+void Caretaker::Ask() {
+  pthread_setname_np(pthread_self(), "rocegw-far-ask");
+  std::unique_lock lock(mutex_);
+  Clock::time_point asked = Clock::now();
+  while (!stop_) {
+    changed_.wait_for(lock, kTick, [this] { return stop_; });
+    if (stop_ || Clock::now() - asked < (needs_donors_ ? kAskSoon : kAskEvery)) continue;
+    if (donors_.size() >= settings_.MostDonors()) continue;
+    lock.unlock();
+    auto found = FindFleetDonors(settings_, settings_.merge.slab_bytes, 1, kLongestAnswer);
+    lock.lock();
+    asked = Clock::now();
+    if (!found.ok()) continue;  // the agent is away, or no donor has room
+    found_ = std::move(found.value());
+    Wake();
+  }
+}
+
+void Caretaker::TakeFound() {
+  const std::lock_guard lock(mutex_);
+  const size_t most = settings_.MostDonors() - donors_.size();
+  for (Settings::Donor& donor : NewDonors(donors_, std::exchange(found_, {}), most)) {
+    const auto number = static_cast<uint32_t>(donors_.size());
+    uint32_t domain = 0;
+    while (domain < number && (donor.failure_domain.empty() ||
+                               donors_[domain].failure_domain != donor.failure_domain)) {
+      domain++;
+    }
+    donors_.push_back(std::move(donor));
+    connect_at_.emplace_back();
+    tried_.push_back(false);
+    dispatcher_.AddDonor(domain);
+  }
+}
+
 // Connecting -------------------------------------------------------------------------------------
 
 void Caretaker::Connect() {
   pthread_setname_np(pthread_self(), "rocegw-far-conn");
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    for (uint32_t donor = 0; donor < settings_.donors.size() && !stop_; donor++) {
+    for (uint32_t donor = 0; donor < donors_.size() && !stop_; donor++) {
       if (Clock::now() < connect_at_[donor]) continue;
+      const Settings::Donor named = donors_[donor];
       lock.unlock();
       const bool down = [&] {
         const std::lock_guard state(dispatcher_.mutex());
         return dispatcher_.links()[donor].state == DonorLink::State::kDown;
       }();
-      const Status status = down ? ConnectTo(donor) : OkStatus();
+      const Status status = down ? ConnectTo(donor, named) : OkStatus();
       lock.lock();
       connect_at_[donor] = Clock::now() + kReconnectAfter;
       if (!down) continue;
       tried_[donor] = true;
       stuck_ = false;  // until the caring thread has looked at this donor
       if (!status.ok()) {
-        last_connect_ = {status.error(), settings_.donors[donor].host + ": " + status.text()};
+        last_connect_ = {status.error(), named.host + ": " + status.text()};
       }
       Wake();
       changed_.notify_all();
@@ -402,11 +457,10 @@ void Caretaker::Connect() {
   }
 }
 
-Status Caretaker::ConnectTo(uint32_t donor) {
+Status Caretaker::ConnectTo(uint32_t donor, const Settings::Donor& named) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(settings_.connect_timeout_ms);
   auto connection = std::make_unique<Connection>();
-  Status status =
-      connection->Resolve(settings_.donors[donor].host, settings_.donors[donor].port, deadline);
+  Status status = connection->Resolve(named.host, named.port, deadline);
   if (!status.ok()) return status;
   if (connection->context() != context_) {
     return {EXDEV, "is reached through another device than the first donor"};

@@ -2,7 +2,8 @@
 // Keeps a session's donors and replicas as they should be: connects to donors, and again to those
 // that were lost, leases memory for slabs that lack a replica, copies data to it, renews leases,
 // and notices donors that end or hang. Two threads: one for all that, one that waits for
-// connections.
+// connections. A third one asks the agent of this host for donors that came later, if it named the
+// first ones.
 #pragma once
 
 #include <condition_variable>
@@ -42,6 +43,8 @@ class Caretaker {
   Status WaitUntilPlaced();
   // Ends the threads and all connections; the session has no requests.
   void Stop();
+  // Returns the donors, those that came later included.
+  std::vector<Settings::Donor> Donors();
 
   // Called by pollers.
   void OnMessage(const Connection& connection, const Message& message);
@@ -77,7 +80,9 @@ class Caretaker {
   void ContinueCopy();
 
   void Connect();
-  Status ConnectTo(uint32_t donor);
+  Status ConnectTo(uint32_t donor, const Settings::Donor& named);
+  void Ask();
+  void TakeFound();
   bool IsUp(uint32_t donor);
   int SendTo(uint32_t donor, const Message& message);
 
@@ -93,11 +98,14 @@ class Caretaker {
   bool finish_disk_ = false;  // the disk copy is to get at once what it lacks
   std::deque<Incoming> incoming_;
   std::optional<bool> copied_;                 // result of the copy in progress
+  std::vector<Settings::Donor> donors_;        // only the caring thread adds some
+  std::vector<Settings::Donor> found_;         // by the asking thread, not taken yet
   std::vector<Clock::time_point> connect_at_;  // by donor
   std::vector<bool> tried_;                    // by donor: connecting has succeeded or failed once
   Status last_connect_;
   bool placed_ = false;
-  bool stuck_ = false;  // no donor has room for a slab that lacks a replica
+  bool stuck_ = false;         // no donor has room for a slab that lacks a replica
+  bool needs_donors_ = false;  // the same, or for one whose replica leaves a draining donor
 
   // The caring thread's alone.
   std::map<uint32_t, Lease> leases_;          // by slab
@@ -110,6 +118,7 @@ class Caretaker {
   UniqueFd wake_fd_;
   std::thread caring_;
   std::thread connecting_;
+  std::thread asking_;  // only if the fleet names the donors
 };
 
 }  // namespace rocegw::far

@@ -134,6 +134,12 @@ void Dispatcher::Free(void* memory) {
 
 // Donors -----------------------------------------------------------------------------------------
 
+void Dispatcher::AddDonor(uint32_t domain) {
+  const std::lock_guard lock(mutex_);
+  links_.emplace_back();
+  domains_.push_back(domain);
+}
+
 void Dispatcher::LinkUp(uint32_t donor, std::unique_ptr<Connection> connection,
                         const Welcome& welcome) {
   const std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -70,9 +71,10 @@ class Dispatcher {
   // all completed, or have not within the timeout although they were aborted. `quiet` makes sure
   // that the donor's poller is not handling completions.
   void CheckLinks(const std::function<std::unique_lock<std::mutex>(uint32_t donor)>& quiet);
-  std::vector<DonorLink>& links() { return links_; }
-  // Failure domain of each donor.
-  const std::vector<uint32_t>& domains() const { return domains_; }
+  // Grows by AddDonor only; its elements stay where they are.
+  std::deque<DonorLink>& links() { return links_; }
+  // Adds a donor, not connected, in that failure domain: its number is the next one.
+  void AddDonor(uint32_t domain);
   std::mutex& mutex() { return mutex_; }
 
   // Slabs, by the caretaker.
@@ -176,8 +178,8 @@ class Dispatcher {
   std::mutex mutex_;
   std::condition_variable less_queued_;
   std::vector<Slab> slabs_;
-  std::vector<DonorLink> links_;
-  const std::vector<uint32_t> domains_;  // by donor
+  std::deque<DonorLink> links_;
+  std::vector<uint32_t> domains_;  // by donor
   MergeQueue reads_;
   MergeQueue writes_;
   RangeHolds holds_;

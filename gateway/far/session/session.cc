@@ -5,11 +5,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "gateway/far/session/fleet_donors.h"
+
 namespace rocegw::far {
 namespace {
 
 constexpr uint32_t kMostSegments = 16;
 constexpr uint64_t kMostMeasured = 8 << 20;
+constexpr std::chrono::seconds kLongestSearch(30);
 
 }  // namespace
 
@@ -27,6 +30,21 @@ Dispatcher::DiskEnd Session::Stop() {
   if (caretaker_ != nullptr) caretaker_->Stop();
   for (const auto& poller : pollers_) poller->Stop();
   return dispatcher_->StopDisk();
+}
+
+// Asks the agent of this host, if it is to name the donors.
+Status Session::FindDonors() {
+  if (!settings_.donors_dir.empty()) {
+    auto found = FindFleetDonors(settings_, settings_.slabs * settings_.merge.slab_bytes,
+                                 settings_.replicas, kLongestSearch);
+    if (!found.ok()) return found.status();
+    settings_.donors = std::move(found.value());
+    if (settings_.donors.empty()) return {ENOENT, "the fleet has no donors"};
+    if (settings_.donors.size() > kMostDonors) settings_.donors.resize(kMostDonors);
+  }
+  const auto donors = static_cast<uint32_t>(settings_.donors.size());
+  settings_.pollers = settings_.pollers == 0 ? donors : std::min(settings_.pollers, donors);
+  return OkStatus();
 }
 
 Status Session::FindDevice() {
@@ -59,6 +77,7 @@ StatusOr<std::unique_ptr<DiskCopy>> Session::OpenDisk(Ranges& found, Ranges& los
 }
 
 Status Session::Start() {
+  if (Status status = FindDonors(); !status.ok()) return status;
   if (Status status = FindDevice(); !status.ok()) return status;
   ibv_context* context = probe_.context();
   ibv_device_attr device{};
@@ -84,7 +103,7 @@ Status Session::Start() {
   for (const CopyFile::Range& range : recovered) dispatcher_->Recover(range.begin, range.end);
   if (!lost.empty()) dispatcher_->RecoverLost(lost);
   // Transfers, and the messages of both directions, of all donors that may share a poller.
-  const size_t sharing = (settings_.donors.size() + settings_.pollers - 1) / settings_.pollers;
+  const size_t sharing = (settings_.MostDonors() + settings_.pollers - 1) / settings_.pollers;
   const size_t entries = sharing * (Dispatcher::kSendDepth + 2 * Connection::kMessages);
   for (uint32_t number = 0; number < settings_.pollers; number++) {
     pollers_.push_back(std::make_unique<Poller>(settings_.polling));

@@ -25,12 +25,15 @@ class Session {
   // lacks.
   Dispatcher::DiskEnd Stop();
   void AddStatistics(rocegw_memory_statistics& statistics);
+  // Returns the donors, those that came later included.
+  std::vector<Settings::Donor> Donors() { return caretaker_->Donors(); }
 
  private:
   using Ranges = std::vector<CopyFile::Range>;
 
   explicit Session(const Settings& settings) : settings_(settings) {}
   Status Start();
+  Status FindDonors();
   Status FindDevice();
   StatusOr<std::unique_ptr<DiskCopy>> OpenDisk(Ranges& found, Ranges& lost);
   void OnCompletions(const ibv_wc* completions, size_t count);

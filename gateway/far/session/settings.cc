@@ -12,7 +12,6 @@
 namespace rocegw::far {
 namespace {
 
-constexpr size_t kMostDonors = 64;
 constexpr uint64_t kMostStaging = 64 << 20;
 constexpr uint64_t kDiskQueue = 16 << 20;
 
@@ -31,6 +30,10 @@ std::vector<uint32_t> Settings::Domains() const {
   return domains;
 }
 
+size_t Settings::MostDonors() const {
+  return donors_dir.empty() ? donors.size() : std::max(donors.size(), kMostFleetDonors);
+}
+
 uint64_t Settings::StagingBytes() const {
   const uint64_t wanted = window_bytes == 0 ? kMostStaging : std::min(window_bytes, kMostStaging);
   return std::max(wanted, 2 * merge.most_bytes);
@@ -41,10 +44,15 @@ StatusOr<Settings> CheckOptions(const rocegw_memory_options& given, size_t size)
   if (size < offsetof(rocegw_memory_options, disk_copy)) return Wrong("options_size");
   rocegw_memory_options options{};
   std::memcpy(&options, &given, std::min(size, sizeof options));
-  if (options.donors == nullptr || options.donor_count == 0 || options.donor_count > kMostDonors) {
+  Settings settings;
+  const bool fleet = options.donors_dir != nullptr && *options.donors_dir != 0;
+  if (fleet) {
+    if (options.donor_count != 0) return Wrong("donors and donors_dir: one of them");
+    settings.donors_dir = options.donors_dir;
+  } else if (options.donors == nullptr || options.donor_count == 0 ||
+             options.donor_count > kMostDonors) {
     return Wrong("donor_count: 1 to 64");
   }
-  Settings settings;
   for (size_t number = 0; number < options.donor_count; number++) {
     const rocegw_memory_donor& donor = options.donors[number];
     if (donor.host == nullptr || *donor.host == 0) return Wrong("a donor has no host");
@@ -56,7 +64,7 @@ StatusOr<Settings> CheckOptions(const rocegw_memory_options& given, size_t size)
     return Wrong("tenant: 1 to 31 characters");
   }
   if (options.replicas == 0 || options.replicas > kMostReplicas ||
-      options.replicas > options.donor_count) {
+      (!fleet && options.replicas > options.donor_count)) {
     return Wrong("replicas: 1 to 4, at most one for each donor");
   }
   if (!std::has_single_bit(options.slab_bytes) || options.slab_bytes < (64 << 10) ||
@@ -92,9 +100,7 @@ StatusOr<Settings> CheckOptions(const rocegw_memory_options& given, size_t size)
   settings.most_queued_bytes = std::max<uint64_t>(options.most_queued_bytes, 1);
   settings.polling = {static_cast<PollMode>(options.polling), options.poll_completions,
                       options.poll_retries};
-  settings.pollers = options.pollers == 0
-                         ? static_cast<uint32_t>(options.donor_count)
-                         : std::min(options.pollers, static_cast<uint32_t>(options.donor_count));
+  settings.pollers = options.pollers;
   settings.timeout_ms = options.timeout_ms;
   settings.connect_timeout_ms = options.connect_timeout_ms;
   settings.disk_path = options.disk_copy != nullptr ? options.disk_copy : "";

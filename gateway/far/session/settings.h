@@ -15,6 +15,9 @@
 
 namespace rocegw::far {
 
+constexpr size_t kMostDonors = 64;
+// Limit of a session whose donors the fleet names, those that come later included.
+constexpr size_t kMostFleetDonors = 16;
 constexpr uint32_t kMostReplicas = 4;
 // A slab has one more while a replica moves from a draining donor.
 constexpr uint32_t kMostCopies = kMostReplicas + 1;
@@ -24,8 +27,11 @@ struct Settings {
     std::string host;
     std::string port;
     std::string failure_domain = {};  // empty: the donor is a domain of its own
+    std::string name = {};            // in the fleet: "gateways/G/donors/D"
   };
   std::vector<Donor> donors;
+  // The agent that answers in this folder names the donors; empty: they are named above.
+  std::string donors_dir;
   std::string tenant;
   uint64_t slabs = 0;
   uint32_t replicas = 1;
@@ -37,7 +43,7 @@ struct Settings {
   uint64_t copy_limit_bytes = 0;
   uint64_t most_queued_bytes = 0;
   PollPolicy polling;
-  uint32_t pollers = 1;
+  uint32_t pollers = 1;  // 0: one for each donor
   uint32_t timeout_ms = 0;
   uint32_t connect_timeout_ms = 0;
   std::string disk_path;  // empty: no disk copy
@@ -46,6 +52,8 @@ struct Settings {
 
   // Numbers the failure domains of the donors.
   std::vector<uint32_t> Domains() const;
+  // Returns the most donors that the session ever has.
+  size_t MostDonors() const;
   // The staging buffer takes all that the window admits, and always two of the largest operations.
   uint64_t StagingBytes() const;
 };

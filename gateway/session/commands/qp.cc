@@ -18,6 +18,7 @@
 #include "gateway/session/state/captures.h"
 #include "gateway/transport/endpoint/endpoint_group.h"
 #include "gateway/transport/endpoint/endpoint_initiator.h"
+#include "gateway/transport/endpoint/endpoint_target.h"
 #include "gateway/transport/queues/receive_queue.h"
 #include "gateway/transport/queues/send_queue.h"
 
@@ -65,15 +66,20 @@ bool MayJoin(const EndpointGroup* group, const Srq* srq, const rocegw_create_qp&
          (srq == nullptr || srq->worker == group->worker);
 }
 
-// Heap of the worker for posted requests; receives of a shared queue are charged to that queue.
-uint64_t HeapOfQueues(const rocegw_create_qp& asked) {
+// Heap of the worker for posted requests. Receives of a shared queue are charged to that queue, and
+// to endpoints as well, which hold many at a time.
+uint64_t HeapOfQueues(const rocegw_create_qp& asked, const Srq* srq) {
   const uint32_t sends = std::bit_ceil(std::max(asked.max_send_wr, 1u));
-  const bool receives = asked.srq == 0 && asked.type != ROCEGW_QPT_XRC_SEND;
-  return transport::SendQueue::HeapBytes(sends, std::max(asked.max_send_sge, 1u)) +
-         (receives ? transport::ReceiveQueue::HeapBytes(
-                         std::bit_ceil(std::max(asked.max_recv_wr, 1u)), asked.max_recv_sge)
-                   : 0) +
-         (asked.type == ROCEGW_QPT_ENDPOINT ? transport::EndpointInitiator::HeapBytes(sends) : 0);
+  uint64_t heap = transport::SendQueue::HeapBytes(sends, std::max(asked.max_send_sge, 1u));
+  if (asked.type == ROCEGW_QPT_ENDPOINT) heap += transport::EndpointInitiator::HeapBytes(sends);
+  if (srq != nullptr) {
+    if (asked.type == ROCEGW_QPT_ENDPOINT)
+      heap += transport::EndpointTarget::HeapOfSharedReceives(srq->entries, srq->max_sge);
+  } else if (asked.type != ROCEGW_QPT_XRC_SEND) {
+    heap += transport::ReceiveQueue::HeapBytes(std::bit_ceil(std::max(asked.max_recv_wr, 1u)),
+                                               asked.max_recv_sge);
+  }
+  return heap;
 }
 
 bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
@@ -146,10 +152,10 @@ class UnfinishedQp {
   UnfinishedQp& operator=(const UnfinishedQp&) = delete;
 
   // Takes the queue pair from the pool's limits. Returns 0, or the errno to answer with.
-  int Charge(const rocegw_create_qp& asked) {
+  int Charge(const rocegw_create_qp& asked, const Srq* srq) {
     if (const int error = session_.quota().Take(Resource::kQps)) return error;
     counted_ = true;
-    return session_.quota().Take(Resource::kHeapBytes, HeapOfQueues(asked), heap_);
+    return session_.quota().Take(Resource::kHeapBytes, HeapOfQueues(asked, srq), heap_);
   }
   // Takes a queue pair from the session's reserve, or makes one without a number.
   Qp& Make(const rocegw_create_qp& asked) {
@@ -256,7 +262,8 @@ void Fill(const rocegw_create_qp& asked, const UsedObjects& used, bool placement
 StatusOr<std::unique_ptr<Qp>> MakeQp(ClientSession& session, const rocegw_create_qp& asked,
                                      const UsedObjects& used) {
   UnfinishedQp unfinished(session);
-  if (const int error = unfinished.Charge(asked)) return Status(error, "queue pair: limit");
+  if (const int error = unfinished.Charge(asked, used.srq))
+    return Status(error, "queue pair: limit");
   Qp& qp = unfinished.Make(asked);
   Fill(asked, used, session.rules().HasPlacement(session.pool()), qp);
   std::optional<WorkerIndex> on;

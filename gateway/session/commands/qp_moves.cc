@@ -39,6 +39,8 @@ bool Becomes(const QpMove& move, verbs::QpState state) {
 // Updates the control thread's copy with a move that the worker accepted or will accept.
 void Remember(const QpMove& move, Qp& qp) {
   if ((move.asked.attr_mask & verbs::kAttrDestQpn) != 0) qp.peer = move.to.dest_qpn;
+  if (Becomes(move, verbs::QpState::kReset) || Becomes(move, verbs::QpState::kError))
+    qp.drains = false;
   if (!move.path) return;
   const auto& channel = move.path->channel;
   qp.any_order = channel.has_value() && (channel->features & wire::kOptionOrdering) != 0;

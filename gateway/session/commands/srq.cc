@@ -12,6 +12,7 @@
 #include "gateway/session/commands/commands.h"
 #include "gateway/session/commands/link_configs.h"
 #include "gateway/session/objects/queue_memory.h"
+#include "gateway/transport/endpoint/endpoint_target.h"
 #include "gateway/transport/queues/receive_queue.h"
 
 namespace rocegw::session {
@@ -45,6 +46,15 @@ void DropSrq(ClientSession& session, uint32_t handle, std::function<void(uint32_
 // Heap for receives that queue pairs have taken.
 uint64_t HeapOf(uint32_t entries, uint32_t max_sge) {
   return transport::ReceiveQueue::HeapBytes(entries, max_sge);
+}
+
+// Endpoints of the queue were charged for its old size when they were made.
+uint64_t HeapOfEndpoints(ClientSession& session, uint32_t srq, uint32_t entries, uint32_t max_sge) {
+  uint64_t endpoints = 0;
+  session.objects().qps.ForEach([&](uint32_t, const Qp& qp) {
+    endpoints += qp.srq == srq && qp.type == verbs::QpType::kEndpoint ? 1 : 0;
+  });
+  return endpoints * transport::EndpointTarget::HeapOfSharedReceives(entries, max_sge);
 }
 
 rocegw_srq_reply Describe(const Srq& srq) {
@@ -86,9 +96,9 @@ void Resize(ClientSession& session, uint32_t handle, uint32_t capacity,
       {slots, shm::Writer::kClient, uint64_t{capacity} * rocegw_rq_stride(srq.max_sge)},
   };
   tenant::Charge heap;
-  if (const int error =
-          session.quota().Take(Resource::kHeapBytes, HeapOf(capacity, srq.max_sge), heap))
-    return done(error);
+  const uint64_t bytes =
+      HeapOf(capacity, srq.max_sge) + HeapOfEndpoints(session, handle, capacity, srq.max_sge);
+  if (const int error = session.quota().Take(Resource::kHeapBytes, bytes, heap)) return done(error);
   if (!AllocateBlocks(session, wanted)) return done(ENOMEM);
   // Also if the worker refuses: the additional charge ends with the queue.
   srq.heap = std::move(heap);

@@ -191,6 +191,29 @@ const char* DeclinedText(wire::ChannelReason reason) {
   }
 }
 
+const char* StateText(transport::EndpointState state) {
+  switch (state) {
+    case transport::EndpointState::kReset:
+      return "reset";
+    case transport::EndpointState::kReady:
+      return "ready";
+    case transport::EndpointState::kSuspended:
+      return "suspended";
+    case transport::EndpointState::kDraining:
+      return "draining";
+    case transport::EndpointState::kException:
+      return "exception";
+    case transport::EndpointState::kError:
+      break;
+  }
+  return "error";
+}
+
+// Endpoints have these two modes only.
+const char* ModeText(verbs::ServiceMode mode) {
+  return mode == verbs::ServiceMode::kByInitiator ? "by initiator" : "unordered";
+}
+
 QpRow RowOf(const worker::QpSnapshot& qp) {
   QpRow row;
   row.session = qp.session.value;
@@ -312,11 +335,19 @@ void SessionServer::AssignToOpener(worker::QpSnapshot& qp) const {
   qp.qp_handle = target->openers.front().handle;
 }
 
-void SessionServer::AddDataPath(const worker::QpSnapshot& from, QpRow& row) {
-  if (row.remote_qpn == 0) return;
+void SessionServer::AddWhatIsKnown(const worker::QpSnapshot& from, QpRow& row) {
   const ClientSession* const session = attach_.Find(from.session);
   const Qp* const qp = session == nullptr ? nullptr : session->objects().qps.Find(from.qp_handle);
   if (qp == nullptr) return;
+  if (qp->type == verbs::QpType::kEndpoint) {
+    row.endpoint = EndpointRow{.state = StateText(from.endpoint.state),
+                               .mode = ModeText(qp->service_mode),
+                               .suspends_on_failure = qp->suspends_on_failure,
+                               .requests = from.endpoint.requests,
+                               .messages = from.endpoint.messages,
+                               .failures = from.endpoint.failures};
+  }
+  if (row.remote_qpn == 0) return;
   row.transport = from.on_channel ? "channel" : "native";
   row.transport_reason =
       from.declined == wire::ChannelReason::kNone ? qp->data_path : DeclinedText(from.declined);
@@ -409,7 +440,7 @@ void SessionServer::AddQps(const std::shared_ptr<StateSnapshot>& snapshot, const
           AssignToOpener(qp);
           QpRow row = RowOf(qp);
           row.worker = services_.steering.WorkerOf(qp.qpn);
-          AddDataPath(qp, row);
+          AddWhatIsKnown(qp, row);
           snapshot->qps.push_back(std::move(row));
         }
         done(std::move(*snapshot));

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,16 @@ struct SessionRow {
   uint32_t blocked_calls = 0;
 };
 
+// Facts of an endpoint beside those of a queue pair.
+struct EndpointRow {
+  std::string state;  // "ready", "draining", ...: a word for each value of enum rocegw_ep_state
+  std::string mode;   // "by initiator" or "unordered": enum rocegw_service_mode
+  bool suspends_on_failure = false;
+  uint32_t requests = 0;  // begun and not complete
+  uint32_t messages = 0;  // messages of others: begun, or not answered yet
+  uint64_t failures = 0;  // requests that failed
+};
+
 struct QpRow {
   uint32_t session = 0;
   uint32_t qpn = 0;
@@ -69,6 +80,7 @@ struct QpRow {
   std::string transport_reason;  // text of one line
   uint32_t channel = 0;          // on a channel: our number of the channel
   std::vector<uint32_t> beside;  // further channels that it uses
+  std::optional<EndpointRow> endpoint;
 };
 
 // Connection of the connection manager; addresses and numbers as in cm/describe.h.

@@ -42,6 +42,8 @@ class EndpointAnswers {
   explicit EndpointAnswers(PeerChannels& channels) : channels_(channels) {}
 
   void Reset();
+  // Forgets all requests, answered or not, and what they use of the channels.
+  void ForgetAll();
   bool HasRoomFor(const flow::Carrier& carrier, Qpn source) const;
   // Executes the request in `frame`. `serial` names the request within the endpoint from now on;
   // `as` is the number that the frame was addressed to. Returns nothing if a response will follow,
@@ -89,7 +91,6 @@ class EndpointAnswers {
   bool Fill(QpContext& qp, Outbox& outbox, uint32_t serial, const Answer& answer, uint32_t offset,
             uint32_t bytes, Psn psn, const flow::CarrierAddress& address,
             port::TxPacket& packet) const;
-  void ForgetAll();
   // Ends the request's wait: its response is completely sent, or never will be.
   void EndWait(const Answer& answer);
   void BeginWait(const Answer& answer);

@@ -399,6 +399,12 @@ void EndpointInitiator::OnCarrierLost(QpContext& qp, Outbox& outbox, const flow:
   if (qp.sends()) send_.RetireEach(qp, outbox);
 }
 
+void EndpointInitiator::GiveUp(QpContext& qp, Outbox& outbox) {
+  for (uint32_t index = send_.head(); index != send_.tail(); ++index)
+    if (!send_.At(index).answered) End(qp, index, WcStatus::kRetryExceeded);
+  send_.RetireEach(qp, outbox);
+}
+
 void EndpointInitiator::OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now) {
   look_at_ = kNever;
   for (uint32_t index = send_.head(); index != send_.tail(); ++index) {

@@ -50,6 +50,8 @@ class EndpointInitiator {
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnCarrierLost(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier);
   void OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now);
+  // Fails every request that is not answered, also those that have not begun.
+  void GiveUp(QpContext& qp, Outbox& outbox);
   TimePoint deadline() const { return look_at_; }
   // Returns the number of requests that began and are not answered and placed. Later requests may
   // have begun before earlier ones, so all of them are looked at.

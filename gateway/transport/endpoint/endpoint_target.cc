@@ -43,19 +43,52 @@ void EndpointTarget::Reset() {
   replies_.clear();
   blocked_.clear();
   answers_.Reset();
-  idle_at_ = kNever;
+  idle_at_ = drained_by_ = kNever;
   drains_ = reports_ = false;
+}
+
+uint32_t EndpointTarget::under_way() const {
+  size_t count = in_flight_.size() + answers_.size();
+  const auto count_of = [&](const GrowingRing<Reply>& replies) {
+    for (size_t i = 0; i < replies.size(); ++i)
+      if (!wire::Aeth{replies[i].syndrome, 0}.is_rnr()) ++count;
+  };
+  count_of(replies_);
+  for (const Blocked& one : blocked_) count_of(one.replies);
+  return static_cast<uint32_t>(count);
 }
 
 void EndpointTarget::Flush() {
   for (auto& [key, record] : in_flight_) record.has_receive = false;
   spare_.clear();
-  idle_at_ = kNever;
+  idle_at_ = drained_by_ = kNever;
 }
 
 void EndpointTarget::SetDrains(bool drains, TimePoint now) {
   drains_ = drains;
+  drained_by_ = drains ? now + kLongestDrain : kNever;
   if (drains && !in_flight_.empty()) idle_at_ = Earlier(idle_at_, now);
+}
+
+bool EndpointTarget::DrainIsOver(TimePoint now) {
+  if (now < drained_by_) return false;
+  drained_by_ = now + kLongestDrain;
+  return true;
+}
+
+void EndpointTarget::EndDrain(QpContext& qp) {
+  for (auto& [key, record] : in_flight_) GiveBack(qp, record);
+  in_flight_.clear();
+  places_.clear();
+  answers_.ForgetAll();
+  UnblockAll();
+  for (size_t left = replies_.size(); left != 0; --left) {
+    Reply reply = replies_.front();
+    replies_.pop_front();
+    if (reply.carrier != nullptr) channels_.Leave(*reply.carrier);
+    reply.carrier = nullptr;
+    if (!qp.IsDone(reply.ticket)) replies_.push_back(reply);
+  }
 }
 
 TimePoint EndpointTarget::IdleAt(const QpContext& qp, const Record& record) const {
@@ -534,12 +567,6 @@ bool EndpointTarget::MayAnswer(const flow::Carrier& carrier) const {
   for (const Blocked& one : blocked_)
     if (one.carrier == &carrier) return one.replies.size() < share;
   return true;
-}
-
-size_t EndpointTarget::blocked_replies() const {
-  size_t count = 0;
-  for (const Blocked& one : blocked_) count += one.replies.size();
-  return count;
 }
 
 void EndpointTarget::UnblockAll() {

@@ -8,6 +8,7 @@
 // complete it, because one of its frames was dropped; ForgetOld() drops that record.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -43,6 +44,15 @@ class EndpointTarget {
   static constexpr Duration kIdle = Milliseconds(20);
   // Shortest time between two searches of all messages for one to give up.
   static constexpr Duration kSearch = Milliseconds(1);
+  // Longest time that peers can keep an endpoint from draining.
+  static constexpr Duration kLongestDrain = Seconds(30);
+
+  // Returns the most bytes of heap that an endpoint keeps for receives of a shared receive queue of
+  // that size. Receives that wait for their completion are charged to the queue.
+  static uint64_t HeapOfSharedReceives(uint32_t entries, uint32_t max_sge) {
+    return ReceiveQueue::HeapBytes(std::min(entries, static_cast<uint32_t>(kMostUnderWay)),
+                                   max_sge);
+  }
 
   // `receives` and `channels` must outlive this object.
   EndpointTarget(ReceiveQueue& receives, PeerChannels& channels)
@@ -70,7 +80,9 @@ class EndpointTarget {
   }
   void OnCarrierLost(QpContext& qp, const flow::Carrier& carrier);
   void OnDeadline(QpContext& qp, TimePoint now);
-  TimePoint deadline() const { return Earlier(answers_.deadline(), idle_at_); }
+  TimePoint deadline() const {
+    return Earlier(Earlier(answers_.deadline(), idle_at_), drained_by_);
+  }
   // Returns receives that no message uses to the shared receive queue, once nothing is written to
   // their buffers any more.
   void OnMemoryDone(QpContext& qp);
@@ -90,15 +102,15 @@ class EndpointTarget {
 
   size_t in_flight() const { return in_flight_.size(); }
   // Returns the number of messages that have begun and are not answered, and of answers that may
-  // not have arrived.
-  uint32_t under_way() const {
-    return static_cast<uint32_t>(in_flight_.size() + replies_.size() + blocked_replies() +
-                                 answers_.size());
-  }
-  // Returns the number of replies that wait for window.
-  size_t blocked_replies() const;
+  // not have arrived. Refusals do not count: their messages have not begun.
+  uint32_t under_way() const;
   // With `drains`, messages that have not begun are refused for now.
   void SetDrains(bool drains, TimePoint now);
+  // Returns true each kLongestDrain after the endpoint began to drain.
+  bool DrainIsOver(TimePoint now);
+  // Forgets what peers keep from ending: parts of messages, replies that cannot leave, and answers
+  // that are not acknowledged. Messages whose bytes are being placed stay until then.
+  void EndDrain(QpContext& qp);
   bool drains() const { return drains_; }
   // The program wants to know when the endpoint has drained.
   void SetReport(bool report) { reports_ = report; }
@@ -207,6 +219,7 @@ class EndpointTarget {
   TimePoint old_search_at_;
   bool drains_ = false;
   bool reports_ = false;
+  TimePoint drained_by_ = kNever;  // kNever: the endpoint does not drain, or is in the error state
 };
 
 }  // namespace rocegw::transport

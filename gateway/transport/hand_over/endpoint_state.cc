@@ -98,7 +98,7 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
 void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointTarget);
   auto& [receives, channels, in_flight, places, spare, replies, blocked, answers, serial, idle_at,
-         idle_search_at, old_search_at, drains, reports] = *this;
+         idle_search_at, old_search_at, drains, reports, drained_by] = *this;
   (void)channels;  // handed over by the endpoint
   // A search may happen at once.
   (void)idle_search_at;
@@ -141,7 +141,14 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   });
   answers.HandOver(state, names);
   state(serial);
-  if (record.version() >= 2) state(idle_at, drains, reports);
+  // While the endpoint drains, the time of its end stands in place of that of idle messages, which
+  // is found anew.
+  TimePoint next = drains ? drained_by : idle_at;
+  if (record.version() >= 2) state(next, drains, reports);
+  if (!state.reading()) return;
+  idle_at = drains ? state.now() : next;
+  drained_by = kNever;
+  if (drains) drained_by = next == kNever ? state.now() + kLongestDrain : next;
 }
 
 void EndpointTombstone::HandOver(StateStream& state) {

@@ -110,6 +110,8 @@ void ReceiveQueue::Return(QpContext& qp, uint32_t number) {
   qp.srq->GiveBack(At(number).request.ring_slot);
   At(number).closed = true;
   out_of_turn_->unused.push_back(number);
+  ForgetClosed();
+  if (in_flight_->empty()) in_flight_.reset();
 }
 
 void ReceiveQueue::ForgetClosed() {
@@ -176,8 +178,7 @@ void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
       Release(qp, cqe.ring_slot);
       if (!PushReceive(qp, outbox, cqe)) (void)qp.EnterError();
     }
-    // In the error state no message takes a receive any more.
-    if (qp.state() == verbs::QpState::kError) ForgetClosed();
+    ForgetClosed();
     if (in_flight_->empty()) outbox.in_flight.receives.GiveBack(std::move(in_flight_));
   }
   if (qp.state() == verbs::QpState::kError && in_flight_ == nullptr)

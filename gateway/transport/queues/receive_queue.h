@@ -128,7 +128,7 @@ class ReceiveQueue {
  private:
   static uint32_t Stride(uint32_t max_sge) { return std::bit_ceil(max_sge == 0 ? 1 : max_sge); }
   void Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_t ticket);
-  // kAsTheyCome: forgets the closed receives if none is open.
+  // kAsTheyCome: forgets the closed receives if none is open, so that their heap can be returned.
   void ForgetClosed();
   // Releases the ring's slots in order.
   void Release(QpContext& qp, uint32_t slot);

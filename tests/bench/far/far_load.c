@@ -8,14 +8,20 @@
  *            [--block BYTES] [--requests N] [--reads PERCENT] [--random] [--batching 0..3]
  *            [--polling 0..4] [--pollers N] [--window BYTES] [--copy-limit BYTES] [--slab BYTES]
  *            [--timeout MS] [--tenant NAME] [--from-pool] [--pause] [--settle] [--expect-lost]
- *            [--disk-copy FILE]
+ *            [--disk-copy FILE] [--zipf THETA] [--rate N] [--fill]
  *
- * Each thread owns a share of the blocks, so that it knows what each must contain. --pause waits
+ * Each thread owns a share of the blocks, so that it knows what each must contain. --zipf draws
+ * blocks by Zipf's law (as YCSB does, Gray et al. 1994, the hottest ones spread over the share). A
+ * block that has a request in progress is not drawn. --rate begins requests at random moments, so
+ * many per second in all (a Poisson process), whether earlier ones are done or not; latencies count
+ * from the moment at which a request was due. Without it the load is a closed loop. --fill writes
+ * all blocks before. --pause waits
  * for SIGUSR1 after the first half of the requests; --settle waits at the end until all replicas
  * are restored. --expect-lost: a read may fail
  * with EIO; the block is written anew then. Exit status: 0, 1 wrong bytes or an unexpected error, 2
  * no session. */
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +40,9 @@ enum { kMostDonors = 8, kMostThreads = 64, kMostDepth = 256 };
 static struct {
   uint64_t block, requests;
   uint32_t threads, depth, reads;
-  bool random, pause, expect_lost, settle;
+  bool random, pause, expect_lost, settle, fill;
+  double zipf; /* theta; 0: uniform */
+  double rate; /* requests per second; 0: a closed loop */
 } load = {.block = 4096, .requests = 20000, .threads = 4, .depth = 8, .reads = 50};
 
 static struct rocegw_memory_session* session;
@@ -60,6 +69,7 @@ struct worker {
   struct slot* idle[kMostDepth];
   uint32_t done_count, idle_count;
   uint64_t first_block, blocks, seed, next;
+  double zeta, zeta_of_two;
   uint32_t* version; /* of each block; 0: never written */
   bool* busy;
   uint32_t* latency_us;
@@ -77,6 +87,31 @@ static uint64_t next_random(uint64_t* state) {
   *state ^= *state >> 7;
   *state ^= *state << 17;
   return *state;
+}
+
+/* Of (0, 1]. */
+static double next_fraction(uint64_t* state) {
+  return ((double)(next_random(state) >> 11) + 1) / 9007199254740992.0;
+}
+
+static double zeta(uint64_t count) {
+  double sum = 0;
+  for (uint64_t each = 1; each <= count; each++) sum += pow((double)each, -load.zipf);
+  return sum;
+}
+
+static uint64_t draw(struct worker* worker) {
+  if (load.zipf == 0) return next_random(&worker->seed) % worker->blocks;
+  const double fraction = next_fraction(&worker->seed);
+  const double place = fraction * worker->zeta;
+  const double count = (double)worker->blocks;
+  const double eta = (1 - pow(2 / count, 1 - load.zipf)) / (1 - worker->zeta_of_two / worker->zeta);
+  uint64_t rank = 0;
+  if (place >= 1) rank = 1;
+  if (place >= worker->zeta_of_two)
+    rank = (uint64_t)(count * pow(eta * fraction - eta + 1, 1 / (1 - load.zipf)));
+  if (rank >= worker->blocks) rank = worker->blocks - 1;
+  return rank * 0x9E3779B97F4A7C15u % worker->blocks;
 }
 
 /* Every 8 bytes say which block and version they belong to, and where they stand in it. */
@@ -140,11 +175,11 @@ static void reap_all(struct worker* worker) {
   while (worker->idle_count < load.depth) reap(worker);
 }
 
-static void start(struct worker* worker, struct slot* slot) {
+/* `due_ns`: when the request should have begun; 0: now. */
+static void start(struct worker* worker, struct slot* slot, uint64_t due_ns) {
   uint64_t block;
   do {
-    block =
-        load.random ? next_random(&worker->seed) % worker->blocks : worker->next++ % worker->blocks;
+    block = load.random || load.zipf != 0 ? draw(worker) : worker->next++ % worker->blocks;
   } while (worker->busy[block]);
   worker->busy[block] = true;
   slot->block = block;
@@ -156,7 +191,7 @@ static void start(struct worker* worker, struct slot* slot) {
     worker->version[block] = version == UINT32_MAX ? 1 : version + 1;
     fill(slot->buffer, worker->first_block + block, worker->version[block]);
   }
-  slot->started_ns = now_ns();
+  slot->started_ns = due_ns != 0 ? due_ns : now_ns();
   int error;
   do {
     error = slot->is_read
@@ -170,17 +205,32 @@ static void start(struct worker* worker, struct slot* slot) {
   }
 }
 
+static void sleep_until(uint64_t when_ns) {
+  const struct timespec when = {(time_t)(when_ns / 1000000000), (long)(when_ns % 1000000000)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR) {
+  }
+}
+
 static void* work(void* argument) {
   struct worker* worker = argument;
   const uint64_t requests = load.requests / load.threads;
+  uint64_t due_ns = 0;
+  if (load.rate != 0) {
+    prctl(PR_SET_TIMERSLACK, 1);
+    due_ns = now_ns();
+  }
   for (uint64_t request = 0; request < requests; request++) {
     if (load.pause && request == requests / 2) {
       reap_all(worker);
       pthread_barrier_wait(&halfway);
       pthread_barrier_wait(&halfway);
     }
+    if (load.rate != 0) {
+      due_ns += (uint64_t)(-log(next_fraction(&worker->seed)) * load.threads / load.rate * 1e9);
+      if (due_ns > now_ns()) sleep_until(due_ns);
+    }
     if (worker->idle_count == 0) reap(worker);
-    start(worker, worker->idle[--worker->idle_count]);
+    start(worker, worker->idle[--worker->idle_count], due_ns);
   }
   reap_all(worker);
   return NULL;
@@ -192,6 +242,10 @@ static bool prepare(struct worker* worker, uint32_t number, uint64_t blocks, boo
   worker->blocks = blocks;
   worker->first_block = number * blocks;
   worker->seed = 88172645463325252u + number;
+  if (load.zipf != 0) {
+    worker->zeta = zeta(blocks);
+    worker->zeta_of_two = zeta(2);
+  }
   worker->version = calloc(blocks, sizeof *worker->version);
   worker->busy = calloc(blocks, sizeof *worker->busy);
   worker->latency_us = calloc(load.requests / load.threads + 1, sizeof *worker->latency_us);
@@ -204,6 +258,24 @@ static bool prepare(struct worker* worker, uint32_t number, uint64_t blocks, boo
     worker->idle[worker->idle_count++] = slot;
   }
   return worker->version != NULL && worker->busy != NULL && worker->latency_us != NULL;
+}
+
+/* Writes all blocks of the worker, many at a time. */
+static bool fill_all(struct worker* worker) {
+  const uint64_t together = ((1 << 20) + load.block - 1) / load.block;
+  uint8_t* buffer = aligned_alloc(4096, (together * load.block + 4095) / 4096 * 4096);
+  bool good = buffer != NULL;
+  for (uint64_t block = 0; block < worker->blocks && good; block += together) {
+    const uint64_t count = block + together > worker->blocks ? worker->blocks - block : together;
+    for (uint64_t each = 0; each < count; each++) {
+      fill(buffer + each * load.block, worker->first_block + block + each, 1);
+      worker->version[block + each] = 1;
+    }
+    good = rocegw_memory_write_wait(session, (worker->first_block + block) * load.block, buffer,
+                                    count * load.block) == 0;
+  }
+  free(buffer);
+  return good;
 }
 
 static int compare(const void* a, const void* b) {
@@ -284,6 +356,8 @@ int main(int argc, char** argv) {
       load.expect_lost = true;
     } else if (strcmp(name, "--settle") == 0) {
       load.settle = true;
+    } else if (strcmp(name, "--fill") == 0) {
+      load.fill = true;
     } else if (strcmp(name, "--from-pool") == 0) {
       from_pool = true;
     } else if (at + 1 == argc) {
@@ -297,6 +371,10 @@ int main(int argc, char** argv) {
       options.disk_copy = argv[++at];
     } else if (strcmp(name, "--tenant") == 0) {
       options.tenant = argv[++at];
+    } else if (strcmp(name, "--zipf") == 0) {
+      load.zipf = strtod(argv[++at], NULL);
+    } else if (strcmp(name, "--rate") == 0) {
+      load.rate = strtod(argv[++at], NULL);
     } else {
       const uint64_t value = strtoull(argv[++at], NULL, 0);
       if (strcmp(name, "--size") == 0)
@@ -351,6 +429,10 @@ int main(int argc, char** argv) {
         !prepare(&workers[each], each, blocks, from_pool)) {
       fprintf(stderr, "far_load: too many threads or too large blocks\n");
       return 2;
+    }
+    if (load.fill && !fill_all(&workers[each])) {
+      fprintf(stderr, "far_load: not all blocks could be written\n");
+      return 1;
     }
   }
   const uint64_t begin = now_ns();

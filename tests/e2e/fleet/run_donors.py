@@ -24,10 +24,13 @@ from netlab.lab import Lab  # noqa: E402
 from netlab.steps import last_words, run_steps  # noqa: E402
 from verbs_cases.far.files import direct_read, direct_write  # noqa: E402
 from verbs_cases.far.load_cases import FarDonor  # noqa: E402
+from verbs_cases.far.nbd_cases import far_device  # noqa: E402
+from verbs_cases.far.nbd_client import NbdClient  # noqa: E402
 
 MIB = 1 << 20
 FILE_BYTES = 8 * MIB
-STEPS = ("appear", "find", "mount", "quota", "drain", "undrain", "drained_gateway", "killed", "agent_away", "controller_away", "withdrawn")
+STEPS = ("appear", "find", "mount", "others", "quota", "drain", "undrain", "later", "drained_gateway", "killed", "agent_away", "controller_away",
+         "withdrawn")
 METRICS = 7477
 
 
@@ -124,6 +127,22 @@ class Donors:
               f"the session: {metrics}")
         eventually(f"32 leases: {self.states()}", lambda: sum(leases for _, leases in self.states().values()) >= 30)
 
+    def others(self):
+        """A block device and a program with --far get their donors from the fleet as well"""
+        fleet = ("donors=fleet", f"donors-dir={self.folders[0]}", "replicas=2")
+        with far_device(self.left, [], 8, self.left.directory, *fleet) as device:
+            client = NbdClient(device.path)
+            client.write(1 << 20, self.data[:MIB])
+            check(client.read(1 << 20, MIB) == self.data[:MIB], "wrong bytes of the block device")
+            client.close()
+        words = ["env", f"ROCEGW_SOCKET={self.left.attach_socket}", self.left.launcher[0], "--far", "0.75", "--far-size", "48MiB",
+                 "--far-least", "512KiB", "--far-report", "--far-replicas", "2", "--far-donors", "fleet",
+                 "--far-donors-dir", self.folders[0], "--", self.left.program("far_program")]
+        job = self.left.start_plain(words)
+        check(job.wait(120) == 0 and "all is as it must be" in job.output, f"far_program:\n{job.output}")
+        check(re.search(r"rocegw-far: at most \d+ MiB mapped, \d+ faults, \d+ pages read, [1-9]", job.output),
+              f"far_program has used no remote memory:\n{job.output}")
+
     def quota(self):
         """Quotas of the fleet hold at the donor; a tenant without a pool on the host gets nothing"""
         for tenant in ("red", "blue"):
@@ -149,7 +168,13 @@ class Donors:
     def drain(self):
         """Drains of two donors at once move data to others and return the leases; nothing is lost, nothing fails"""
         before = self.mount_metrics()
-        self.ctl("drain", "donor", "right/b")
+        # The session learns of both drains at the same moment: slabs with both replicas there cannot leave one first.
+        self.files.signal(signal.SIGSTOP)
+        for name in "ba":
+            self.ctl("drain", "donor", f"right/{name}")
+        eventually("donors that follow their orders",
+                   lambda: all(self.donors[name].metrics()["rocegw_memory_draining"] == 1 for name in "ab"))
+        self.files.signal(signal.SIGCONT)
         self.ctl("drain", "donor", "right/a", "--wait", "--timeout", "60")
         eventually(f"two empty donors: {self.states()}",
                    lambda: self.states()["right/a"] == self.states()["right/b"] == ("drained", 0))
@@ -170,6 +195,32 @@ class Donors:
             self.ctl("undrain", "donor", f"right/{name}")
         eventually(f"donors that serve: {self.states()}",
                    lambda: self.states()["right/a"] == self.states()["right/b"] == ("serving", 0))
+
+    def later(self):
+        """A running session uses donors that come later when its own have no room left for a slab"""
+        for number, name in ((4, "e"), (5, "f")):
+            self.start_donor(name, number)
+        eventually(f"two more donors: {self.states()}",
+                   lambda: all(self.states().get(f"right/{name}") == ("serving", 0) for name in "ef"))
+        for name in "ef":
+            self.ctl("update", "donor", f"right/{name}", f"failure_domain=rack-{name}")
+        for name in "abcd":
+            self.ctl("drain", "donor", f"right/{name}")
+        eventually(f"four empty donors: {self.states()}",
+                   lambda: all(self.states()[f"right/{name}"] == ("drained", 0) for name in "abcd"), 60)
+        metrics = self.mount_metrics()
+        check(metrics["rocegw_memory_session_donors"] == 6 and metrics["rocegw_memory_session_degraded_slabs"] == 0
+              and metrics["rocegw_memory_session_lost_pages"] == 0, f"the session: {metrics}")
+        self.content_is_right()
+        for name in "abcd":
+            self.ctl("undrain", "donor", f"right/{name}")
+        eventually("donors that serve", lambda: {state for state, _ in self.states().values()} == {"serving"})
+        for name in "ef":
+            self.ctl("drain", "donor", f"right/{name}", "--wait", "--timeout", "60")
+            check(self.donors.pop(name).end() == 0, "a donor ended badly")
+            eventually("an absent donor", lambda name=name: self.states()[f"right/{name}"][0] == "absent")
+            self.ctl("delete", "donor", f"right/{name}")
+        self.content_is_right()
 
     def drained_gateway(self):
         """A drain of a gateway takes its donors along"""

@@ -56,10 +56,17 @@ std::span<const uint8_t> OpcodesOf(QpType type) {
                                             ROCEGW_WR_SEND,       ROCEGW_WR_SEND_WITH_IMM,
                                             ROCEGW_WR_LOCAL_INV,  ROCEGW_WR_BIND_MW};
   static constexpr uint8_t kDatagram[] = {ROCEGW_WR_SEND, ROCEGW_WR_SEND_WITH_IMM};
+  static constexpr uint8_t kEndpoint[] = {
+      ROCEGW_WR_RDMA_WRITE,           ROCEGW_WR_RDMA_WRITE_WITH_IMM, ROCEGW_WR_SEND,
+      ROCEGW_WR_SEND_WITH_IMM,        ROCEGW_WR_RDMA_READ,           ROCEGW_WR_ATOMIC_CMP_AND_SWP,
+      ROCEGW_WR_ATOMIC_FETCH_AND_ADD, ROCEGW_WR_ATOMIC_SWAP,         ROCEGW_WR_ATOMIC_LOAD,
+      ROCEGW_WR_ATOMIC_STORE,         ROCEGW_WR_ATOMIC_FETCH_AND,    ROCEGW_WR_ATOMIC_FETCH_OR,
+      ROCEGW_WR_ATOMIC_FETCH_XOR,     ROCEGW_WR_ATOMIC_FETCH_SUB};
   // XRC has neither the placement extensions nor the atomics behind them.
   if (type == QpType::kXrcSend) return std::span(kReliable).first(std::size(kReliable) - 9);
   if (type == QpType::kRc) return kReliable;
   if (type == QpType::kUc) return kUnreliable;
+  if (type == QpType::kEndpoint) return kEndpoint;
   return kDatagram;
 }
 
@@ -84,13 +91,18 @@ void Descriptors::GoodSend(std::span<uint8_t> slot) {
   if (wqe.opcode == ROCEGW_WR_BIND_MW) {
     wqe.u.bind = {around_.memory, 4096, around_.local_keys.front(), around_.window, 7, 0};
   } else if (type_ == QpType::kUd) {
-    wqe.u.ud = {around_.peer, around_.peer_qpn, around_.qkey};
+    wqe.u.ud = {around_.address, around_.peer_qpn, around_.qkey};
   } else {
     wqe.u.rdma.remote_address = around_.peer_memory + random_.Below(kMostBytes) / 8 * 8;
     wqe.u.rdma.rkey = around_.remote_keys.front();
     wqe.u.rdma.compare_add = random_.Bits();
     wqe.u.rdma.swap = random_.Bits();
     if (type_ == QpType::kXrcSend) wqe.u.rdma.peer = around_.peer_srq;
+    if (type_ == QpType::kEndpoint) {
+      wqe.u.rdma.peer = around_.peer;
+      if (random_.Below(8) == 0 && wqe.opcode < ROCEGW_WR_RDMA_READ)
+        wqe.flags |= ROCEGW_WQE_UNACKNOWLEDGED;
+    }
   }
   if (wqe.opcode == ROCEGW_WR_FLUSH) {
     wqe.u.rdma.compare_add %= kMostBytes;
@@ -159,7 +171,7 @@ void Descriptors::SpoilSendField(std::span<uint8_t> slot) {
         wqe.u.ud.remote_qpn = random_.Value<uint32_t>();
       } else {
         wqe.u.rdma.rkey = around_.remote_keys[random_.Below(around_.remote_keys.size())];
-        if (type_ == QpType::kXrcSend && random_.Coin())
+        if ((type_ == QpType::kXrcSend || type_ == QpType::kEndpoint) && random_.Coin())
           wqe.u.rdma.peer = random_.Value<uint32_t>();
       }
       break;

@@ -27,7 +27,8 @@ struct Surroundings {
   uint32_t peer_qpn = 0;
   uint32_t peer_srq = 0;  // for XRC
   uint32_t qkey = 0;
-  rocegw_address_vector peer{};
+  uint32_t peer = 0;  // of endpoints
+  rocegw_address_vector address{};
 };
 
 class Descriptors {

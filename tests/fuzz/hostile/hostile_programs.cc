@@ -66,6 +66,22 @@ std::vector<std::span<uint8_t>> HostileWorld::SlotsOf(Line& line) {
   return slots;
 }
 
+void HostileWorld::MoveEndpoint(Program& program, const ClientQp& endpoint) {
+  ++figures_.endpoint_moves;
+  auto move = TestClient::Request<rocegw_modify_ep>(ROCEGW_MSG_MODIFY_EP);
+  move.qp = endpoint.reply().handle;
+  move.state = random_.Below(8) == 0 ? random_.Value<uint32_t>()
+                                     : static_cast<uint32_t>(random_.Below(ROCEGW_EP_ERROR + 1));
+  move.notify = random_.Coin() ? 1 : 0;
+  program.client().Call<rocegw_object_reply>(move);
+  auto query = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_QUERY_EP);
+  query.handle = endpoint.reply().handle;
+  const auto known = program.client().Call<rocegw_query_ep_reply>(query);
+  if (program.client().closed()) return;
+  Require(program.client().error() == 0, "an endpoint's state is not told");
+  Require(known.state <= ROCEGW_EP_ERROR && known.requests <= kDepth, "an endpoint's state is odd");
+}
+
 // Everything else that the program may write.
 void HostileWorld::Mischief(Line& line, Written& written) {
   if (line.sends() && random_.Below(16) == 0) {

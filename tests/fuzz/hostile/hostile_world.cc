@@ -57,6 +57,7 @@ void SetState(TestClient& client, const ClientQp& qp, verbs::QpState state) {
 HostileWorld::HostileWorld(uint64_t seed, bool channels, Descriptions descriptions)
     : descriptions_(descriptions),
       random_(seed),
+      channels_(channels),
       left_(1, Settings(channels), false, WorkerHost::LinkFor(1), 0),
       right_(1, Settings(channels), false, left_.link(), 1) {
   left_.TurnsWith(&right_);
@@ -147,10 +148,28 @@ ClientQp HostileWorld::NewQp(Program& program, QpType type, uint32_t srq) {
     request.max_inline = 64;
     request.signal_all = 1;
     request.srq = srq;
+    if (type == QpType::kEndpoint) {
+      request.service_mode =
+          random_.Coin() ? ROCEGW_SERVICE_UNORDERED : ROCEGW_SERVICE_BY_INITIATOR;
+      request.on_failure = random_.Coin() ? ROCEGW_EP_SUSPEND : ROCEGW_EP_CONTINUE;
+    }
   }
   const auto reply = program.client().Call<rocegw_qp_reply>(request);
   Require(program.client().error() == 0, "no queue pair");
   return {program.client(), reply};
+}
+
+uint32_t HostileWorld::NewPeer(Program& program, const ClientQp& endpoint,
+                               const wire::Gid& gateway) {
+  auto request = TestClient::Request<rocegw_create_peer>(ROCEGW_MSG_CREATE_PEER);
+  request.pd = program.base.pd;
+  request.qpn = endpoint.reply().qpn;
+  request.key = WorkerHost::kQkey;
+  std::memcpy(request.av.dgid, gateway.bytes.data(), sizeof request.av.dgid);
+  request.av.hop_limit = 64;
+  const uint32_t handle = program.client().Call<rocegw_object_reply>(request).handle;
+  Require(program.client().error() == 0 || program.client().closed(), "no peer");
+  return program.client().closed() ? 0 : handle;
 }
 
 void HostileWorld::BeginHostile() {
@@ -178,14 +197,19 @@ void HostileWorld::BeginHostile() {
                            victim.RegMr(theirs, victim_.at(), 4096, 5).rkey};
     around_.qkey = WorkerHost::kQkey;
     const wire::Gid peer = WorkerHost::GidOf(1);
-    std::memcpy(around_.peer.dgid, peer.bytes.data(), sizeof around_.peer.dgid);
-    around_.peer.hop_limit = 64;
+    std::memcpy(around_.address.dgid, peer.bytes.data(), sizeof around_.address.dgid);
+    around_.address.hop_limit = 64;
     const std::pair<QpType, bool> kinds[] = {{QpType::kRc, false},       {QpType::kUc, false},
                                              {QpType::kUd, false},       {QpType::kRc, true},
                                              {QpType::kUd, true},        {QpType::kXrcSend, false},
                                              {QpType::kXrcReceive, true}};
     for (const auto& [type, shared] : kinds)
       lines_.push_back({type, shared, {}, NewQp(victim_, PeerOf(type)), {}});
+    // Endpoints reach each other by channels only.
+    for (const bool shared : {false, true}) {
+      if (channels_)
+        lines_.push_back({QpType::kEndpoint, shared, {}, NewQp(victim_, QpType::kEndpoint), {}});
+    }
     victim_receives_ = NewSrq(victim_, true);
     around_.peer_srq = victim_receives_.reply().number;
   }
@@ -196,6 +220,12 @@ void HostileWorld::BeginHostile() {
     }
     line.hostile = NewQp(*hostile_, line.type,
                          line.shares_receives && line.sends() ? line.receives.reply().handle : 0);
+    if (line.is_endpoint()) {
+      if (line.peer_of_victim != 0)
+        victim_.client().Object(ROCEGW_MSG_DESTROY_PEER, line.peer_of_victim);
+      line.peer_of_hostile = NewPeer(*hostile_, line.victim, WorkerHost::GidOf(1));
+      line.peer_of_victim = NewPeer(victim_, line.hostile, WorkerHost::GidOf(0));
+    }
     ConnectLine(line);
   }
 }
@@ -207,6 +237,7 @@ void HostileWorld::ConnectLine(Line& line) {
   const WorkerHost::Peer to_left{line.hostile.reply().qpn, WorkerHost::GidOf(0)};
   const WorkerHost::Peer to_right{line.victim.reply().qpn, WorkerHost::GidOf(1)};
   if (line.type == QpType::kUd) around_.peer_qpn = line.victim.reply().qpn;
+  if (line.is_endpoint()) around_.peer = line.peer_of_hostile;
   Require(WorkerHost::Connect(victim_.client(), line.victim.reply().handle, to_left,
                               PeerOf(line.type)) == 0,
           "the victim's queue pair does not connect");
@@ -239,6 +270,7 @@ void HostileWorld::PostForVictim(Line& line) {
   } else {
     wqe.u = {};
     if (line.type == QpType::kXrcReceive) wqe.u.rdma.peer = line.receives.reply().number;
+    if (line.is_endpoint()) wqe.u.rdma.peer = line.peer_of_victim;
   }
   const rocegw_sge some{victim_.at(), static_cast<uint32_t>(random_.Below(600)), key};
   for (size_t n = random_.Below(6); n != 0; --n) line.victim.PostSend(wqe, {&some, 1});
@@ -291,7 +323,14 @@ void HostileWorld::TakeGoodOnes(int side) {
 void HostileWorld::Poll() {
   TakeGoodOnes(0);
   TakeGoodOnes(1);
+  const auto by_endpoint = [&](const rocegw_cqe& cqe, ClientQp Line::*side) {
+    const bool its = std::ranges::any_of(lines_, [&](const Line& line) {
+      return line.is_endpoint() && cqe.qpn == (line.*side).reply().qpn;
+    });
+    return its && (cqe.flags & ROCEGW_CQE_RECEIVE) != 0 && cqe.status == 0 ? 1 : 0;
+  };
   for (const rocegw_cqe& cqe : victim_.cq.Poll()) {
+    figures_.by_endpoint += by_endpoint(cqe, &Line::victim);
     if ((cqe.flags & ROCEGW_CQE_XRC) == 0) continue;
     ++victim_receives_done_;
     figures_.by_xrc += cqe.status == 0 ? 1 : 0;
@@ -300,6 +339,7 @@ void HostileWorld::Poll() {
   for (const rocegw_cqe& cqe : hostile_->cq.Poll()) {
     ++figures_.completions[cqe.status];
     completed_.push_back(cqe);
+    figures_.by_endpoint += by_endpoint(cqe, &Line::hostile);
     if ((cqe.flags & ROCEGW_CQE_RECEIVE) == 0) continue;
     figures_.by_xrc += (cqe.flags & ROCEGW_CQE_XRC) != 0 && cqe.status == 0 ? 1 : 0;
     for (Line& line : lines_) {
@@ -320,6 +360,14 @@ void HostileWorld::RunUntilQuiet(Line& line, const Written& written) {
   for (int turn = 0; turn < kMostTurns; ++turn) {
     left_.Turn();
     Poll();
+    if (line.is_endpoint() && random_.Below(16) == 0) {
+      // The peer suspends and drains its endpoint as well, at moments of its own.
+      if (random_.Below(4) == 0) {
+        MoveEndpoint(victim_, line.victim);
+      } else if (!HostileGone()) {
+        MoveEndpoint(*hostile_, line.hostile);
+      }
+    }
     const bool good_done = arrived_[0] == expected_[0].size() && arrived_[1] == expected_[1].size();
     // Who takes longer than that is waited for only if that is a good one.
     if (good_done && (sends() >= written.sends || turn > 60)) return;
@@ -356,7 +404,8 @@ void HostileWorld::JudgeLine(Line& line, const Written& written, uint64_t errors
           std::to_string(written.sends) + " sends have " + std::to_string(sends) + " completions");
   Require(left_.Count(&Counters::cqe_error_entries) - errors_before == errors,
           "completions with errors are not counted as they are");
-  const uint32_t least = line.type == QpType::kUd ? 0 : written.malformed;
+  // Those of an endpoint that was suspended are flushed unread.
+  const uint32_t least = line.type == QpType::kUd || line.is_endpoint() ? 0 : written.malformed;
   Require(
       bad >= least && bad <= written.malformed + bad_receives,
       std::to_string(written.malformed) + " bad descriptors, " + std::to_string(bad) + " counted");

@@ -38,6 +38,8 @@ struct HostileFigures {
   uint64_t connections_refused = 0;          // because of messages
   uint64_t good_messages = 0;                // exchanged by the well-behaved programs
   uint64_t by_xrc = 0;                       // messages by XRC, both directions
+  uint64_t by_endpoint = 0;                  // messages by endpoints, both directions
+  uint64_t endpoint_moves = 0;               // state changes of endpoints that were asked for
   uint64_t refused_when_read = 0;            // descriptors
   uint64_t raced = 0;                        // changes of descriptors while workers ran
   std::map<uint32_t, uint64_t> completions;  // completions of the hostile program, by status
@@ -93,7 +95,11 @@ class HostileWorld {
     ClientQp victim;
     ClientSrq receives;
     uint32_t receives_done = 0;  // completed shared receives
+    // Endpoints: handles by which each side names the other.
+    uint32_t peer_of_hostile = 0;
+    uint32_t peer_of_victim = 0;
 
+    bool is_endpoint() const { return type == verbs::QpType::kEndpoint; }
     bool sends() const { return type != verbs::QpType::kXrcReceive; }
     bool has_receives() const { return type != verbs::QpType::kXrcSend && !shares_receives; }
     // Returns the number of posted shared receives that may still be in the queue.
@@ -110,6 +116,8 @@ class HostileWorld {
   void Begin(WorkerHost& host, Program& program);
   ClientQp NewQp(Program& program, verbs::QpType type, uint32_t srq = 0);
   ClientSrq NewSrq(Program& program, bool xrc);
+  // Names an endpoint on the other side. Returns 0 if the program's session has ended.
+  uint32_t NewPeer(Program& program, const ClientQp& endpoint, const wire::Gid& gateway);
   void BeginHostile();
   void ConnectLine(Line& line);
   bool HostileGone();
@@ -118,6 +126,8 @@ class HostileWorld {
   uint32_t WriteReceives(Line& line, Descriptors& descriptors, bool all_spoiled);
   void Mischief(Line& line, Written& written);
   std::vector<std::span<uint8_t>> SlotsOf(Line& line);
+  // Asks for any state of an endpoint, and looks at the state that the gateway tells.
+  void MoveEndpoint(Program& program, const ClientQp& endpoint);
   void BeginMessenger();
   void SendMessages();
   // Checks what the gateway holds for the programs now.
@@ -133,6 +143,7 @@ class HostileWorld {
 
   const Descriptions descriptions_;
   Random random_;
+  const bool channels_;
   WorkerHost left_;
   WorkerHost right_;
   std::array<Program, 2> good_;

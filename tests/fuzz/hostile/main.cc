@@ -27,9 +27,10 @@ void Print(const HostileWorld& world) {
               figures.most_events);
   std::printf("  refused when read %" PRIu64 ", sessions ended %" PRIu64
               ", connections refused %" PRIu64 ", good messages %" PRIu64
-              ", messages by XRC %" PRIu64 "\n",
+              ", messages by XRC %" PRIu64 ", by endpoints %" PRIu64 " with %" PRIu64
+              " changes of their states\n",
               figures.refused_when_read, figures.sessions_ended, figures.connections_refused,
-              figures.good_messages, figures.by_xrc);
+              figures.good_messages, figures.by_xrc, figures.by_endpoint, figures.endpoint_moves);
   for (const auto& [status, count] : figures.completions)
     std::printf("  completions with status %u: %" PRIu64 "\n", status, count);
   for (const auto& [said, count] : figures.ends)
@@ -56,6 +57,8 @@ bool Run(uint64_t descriptors, uint64_t seed, bool channels, Descriptions descri
     // A queue that stopped taking descriptors would meet every other condition.
     if (world.figures().by_xrc * 1000 < world.figures().descriptors())
       throw std::runtime_error("next to nothing arrives by XRC");
+    if (channels && world.figures().by_endpoint * 1000 < world.figures().descriptors())
+      throw std::runtime_error("next to nothing arrives at endpoints");
   } catch (const std::runtime_error& error) {
     std::printf("FAIL in batch %" PRIu64 ": %s\n", world.figures().batches, error.what());
     good = false;

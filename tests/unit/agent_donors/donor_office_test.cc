@@ -89,7 +89,9 @@ class DonorOfficeTest : public ::testing::Test {
     return condition();
   }
   StatusOr<std::vector<far::NamedDonor>> Ask(const far::DonorQuestion& question) {
-    auto answer = std::async(std::launch::async, [&] { return far::AskAgent(folder_, question); });
+    auto answer = std::async(std::launch::async, [&] {
+      return far::AskAgent(folder_, question, std::chrono::seconds(30));
+    });
     EXPECT_TRUE(RunUntil(
         [&] { return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
     return answer.get();

@@ -160,7 +160,7 @@ TEST_F(FolderFileTest, NothingHostileIsRead) {
 }
 
 TEST_F(FolderFileTest, WithoutAnAgentTheQuestionFailsAtOnce) {
-  const auto answer = AskAgent(folder_, {});
+  const auto answer = AskAgent(folder_, {}, std::chrono::seconds(30));
   EXPECT_EQ(answer.status().error(), ENOENT);
   EXPECT_NE(answer.status().text().find("donors_dir"), std::string::npos);
 }

@@ -42,6 +42,21 @@ TEST(FarSettings, CallersThatKnowNoDiskCopyHaveNone) {
   EXPECT_FALSE(CheckOptions(options, offsetof(rocegw_memory_options, disk_copy) - 1).ok());
 }
 
+TEST(FarSettings, DonorsOfTheFleet_AreNotNamed) {
+  rocegw_memory_options options = Good();
+  options.donors_dir = "/run/rocegw-donors";
+  EXPECT_FALSE(CheckOptions(options, sizeof options).ok()) << "both";
+  options.donors = nullptr;
+  options.donor_count = 0;
+  options.replicas = 3;
+  const auto settings = CheckOptions(options, sizeof options);
+  ASSERT_TRUE(settings.ok());
+  EXPECT_EQ(settings.value().donors_dir, "/run/rocegw-donors");
+  EXPECT_TRUE(settings.value().donors.empty());
+  EXPECT_FALSE(CheckOptions(options, offsetof(rocegw_memory_options, donors_dir)).ok())
+      << "a caller that does not know it";
+}
+
 TEST(FarSettings, QueueOfTheDiskCopyTakesTwoOfTheLargestOperations) {
   rocegw_memory_options options = Good();
   options.disk_copy = "/copy";

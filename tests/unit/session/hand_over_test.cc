@@ -416,6 +416,12 @@ TEST_F(SessionHandOver, StatesAndSharedReceivesOfEndpoints_GoOver_AndNotToAnOlde
   move.state = ROCEGW_EP_SUSPENDED;
   client.Call<rocegw_object_reply>(move);
   EXPECT_FALSE(held_back()) << "older gateways know SQD";
+  move.state = ROCEGW_EP_DRAINING;
+  client.Call<rocegw_object_reply>(move);
+  EXPECT_TRUE(held_back());
+  rocegw_qp_attr reset{};
+  EXPECT_EQ(client.Modify(plain.handle, verbs::kAttrState, reset), 0);
+  EXPECT_FALSE(held_back()) << "RESET ends DRAINING";
   create.on_failure = ROCEGW_EP_SUSPEND;
   const auto suspends = client.Call<rocegw_qp_reply>(create);
   EXPECT_TRUE(held_back());

@@ -46,7 +46,7 @@ enum rocegw_memory_batching {
 /* Begin with ROCEGW_MEMORY_DEFAULTS; grows at its end. */
 struct rocegw_memory_options {
   const struct rocegw_memory_donor* donors;
-  size_t donor_count;          /* 1 to 64 */
+  size_t donor_count;          /* 1 to 64; 0: donors_dir */
   uint64_t size;               /* bytes of the space; rounded up to whole slabs */
   uint32_t replicas;           /* 1 to 4, at most donor_count */
   const char* tenant;          /* name that quotas of donors apply to; NULL: "default" */
@@ -68,6 +68,9 @@ struct rocegw_memory_options {
   const char* disk_copy;       /* file that gets all writes as well; NULL: none */
   uint64_t disk_queue_bytes;   /* of writes that wait for the disk; 0: 16 MiB */
   uint32_t disk_copy_keep;     /* 1: the space begins with what the file holds, not with zeroes */
+  const char* donors_dir;      /* folder of the agent of this host ("/run/rocegw-donors"), which
+                                  names donors of the fleet that have room, also later; NULL: the
+                                  donors above */
 };
 
 #define ROCEGW_MEMORY_DEFAULTS                                                          \
@@ -82,8 +85,9 @@ struct rocegw_memory_options {
 /* Connects to the donors and leases size * replicas bytes of them. Takes at most about
  * connect_timeout_ms for each donor and as long again for the leases. options_size is
  * sizeof(struct rocegw_memory_options). `why` (may be NULL) gets a line that explains a failure.
- * EINVAL: an option. ENODEV, EHOSTUNREACH, ECONNREFUSED, ETIMEDOUT: fewer donors than replicas
- * could be reached. ENOSPC: the donors do not have so much memory for this tenant. */
+ * EINVAL: an option. ENOENT: the fleet has no such donors. ENODEV, EHOSTUNREACH, ECONNREFUSED,
+ * ETIMEDOUT: fewer donors than replicas could be reached. ENOSPC: the donors do not have so much
+ * memory for this tenant. */
 int rocegw_memory_open(const struct rocegw_memory_options* options, size_t options_size,
                        struct rocegw_memory_session** session, char* why, size_t why_size);
 

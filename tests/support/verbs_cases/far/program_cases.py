@@ -122,7 +122,7 @@ def _donor_killed(pair):
 
 def _no_donor(pair):
     """Without a donor a program runs as it does without --far, and says so; wrong options are refused."""
-    for words, why in ((["--far", "2", "--far-donor", "a"], "fraction"), (["--far", "0.5"], "needs --far-donor"),
+    for words, why in ((["--far", "2", "--far-donor", "a"], "fraction"), (["--far", "0.5"], "either --far-donor"),
                        (["--far-size", "1GiB"], "go with --far"), (["--far", "1", "--far-donor", "a", "--far-size", "3X"], "is a size"),
                        (["--far", "1", "--far-donor", "a", "--far-least", "4KiB"], "at least 64KiB"),
                        (["--far", "1", "--far-donor", "a", "--in-process"], "needs the daemon")):

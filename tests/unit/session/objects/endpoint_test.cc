@@ -2,8 +2,12 @@
 // States of endpoints, and endpoints and groups of a shared receive queue, through the attach
 // protocol.
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include "gateway/transport/endpoint/endpoint_group.h"
+#include "gateway/transport/endpoint/endpoint_target.h"
+#include "gateway/transport/queues/send_queue.h"
 #include "tests/unit/session/objects/objects_fixture.h"
 
 namespace rocegw::testing {
@@ -94,6 +98,34 @@ TEST_F(Endpoints, Query_TellsWhatTheWorkerKnows) {
   EXPECT_EQ(client.error(), EINVAL);
 }
 
+TEST_F(Endpoints, Rows_HaveStateAndMode) {
+  rocegw_create_qp asked = Asked();
+  asked.service_mode = ROCEGW_SERVICE_BY_INITIATOR;
+  asked.on_failure = ROCEGW_EP_SUSPEND;
+  const rocegw_qp_reply qp = Create(asked);
+  ASSERT_EQ(client.error(), 0);
+  Linked(qp).endpoint = {EndpointState::kDraining, 3, 4, 5};
+  client.CreateQp(pd, cq);
+  std::vector<session::QpRow> rows;
+  host.server->Snapshot({.qps = true},
+                        [&](session::StateSnapshot snapshot) { rows = std::move(snapshot.qps); });
+  host.Settle();
+  size_t endpoints = 0;
+  for (const session::QpRow& row : rows) {
+    ASSERT_EQ(row.endpoint.has_value(), row.qpn == qp.qpn);
+    if (!row.endpoint.has_value()) continue;
+    ++endpoints;
+    EXPECT_EQ(row.endpoint->state, "draining");
+    EXPECT_EQ(row.endpoint->mode, "by initiator");
+    EXPECT_TRUE(row.endpoint->suspends_on_failure);
+    EXPECT_EQ(row.endpoint->requests, 3u);
+    EXPECT_EQ(row.endpoint->messages, 4u);
+    EXPECT_EQ(row.endpoint->failures, 5u);
+  }
+  EXPECT_EQ(endpoints, 1u);
+  EXPECT_EQ(rows.size(), 2u);
+}
+
 TEST_F(Endpoints, OnFailure_IsOfEndpoints) {
   rocegw_create_qp asked = Asked();
   asked.on_failure = ROCEGW_EP_SUSPEND + 1;
@@ -150,6 +182,37 @@ TEST_F(Endpoints, MemberWithASharedReceiveQueueElsewhere_IsRefused) {
     refused += client.error() == EINVAL ? 1 : 0;
   }
   EXPECT_EQ(refused, 1) << "two workers have one queue each";
+}
+
+// An endpoint keeps heap for the receives that it had at a time.
+TEST_F(Endpoints, ReceivesOfASharedQueue_AreChargedToEachEndpoint) {
+  const auto heap = [&] {
+    return host.server->services().pools.gateway().used(session::Resource::kHeapBytes);
+  };
+  rocegw_create_qp asked = Asked();
+  asked.max_recv_wr = 0;
+  asked.srq = Srq();
+  const uint64_t before = heap();
+  const rocegw_qp_reply first = Create(asked);
+  ASSERT_EQ(client.error(), 0);
+  const uint64_t of_one = heap() - before;
+  EXPECT_GE(of_one, transport::EndpointTarget::HeapOfSharedReceives(8, 1) +
+                        transport::SendQueue::HeapBytes(4, 1));
+  const rocegw_qp_reply second = Create(asked);
+  EXPECT_EQ(heap() - before, 2 * of_one);
+
+  auto resize = TestClient::Request<rocegw_modify_srq>(ROCEGW_MSG_MODIFY_SRQ);
+  resize.srq = asked.srq;
+  resize.mask = ROCEGW_SRQ_MAX_WR;
+  resize.max_wr = 64;
+  client.Call<rocegw_srq_reply>(resize);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_GE(heap() - before, 2 * transport::EndpointTarget::HeapOfSharedReceives(64, 1));
+
+  for (const uint32_t qp : {first.handle, second.handle}) client.Object(ROCEGW_MSG_DESTROY_QP, qp);
+  client.Object(ROCEGW_MSG_DESTROY_SRQ, asked.srq);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_LE(heap(), before);
 }
 
 TEST_F(Endpoints, GroupOfAQueueThatThereIsNot_IsRefused) {

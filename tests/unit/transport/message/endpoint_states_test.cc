@@ -230,6 +230,78 @@ TEST_F(EndpointStates, Draining_ForgetsMessagesThatNeverEnd) {
   EXPECT_EQ(events(), Events{AsyncEvent::kSqDrained});
 }
 
+// A peer that lives, and sends a few bytes of its message now and then.
+TEST_F(EndpointStates, Draining_HasAnEnd_WhateverAPeerDoes) {
+  PostReceive(1);
+  end.Out();
+  const auto data = ScriptedPeer::Bytes(500);
+  end.DeliverPart(1, data, 0, 10);
+  EXPECT_EQ(end.Deliver(end.Read(2, 0x100, 100)), metrics::DropReason::kNone);
+  ASSERT_EQ(Move(EndpointState::kDraining, true), 0);
+  end.Post(kSend, kLocal, 100);
+  uint32_t offset = 10;
+  const TimePoint begin = end.now();
+  const auto over = [&] { return end.now() - begin >= transport::EndpointTarget::kLongestDrain; };
+  for (; !over(); end.Advance(Seconds(2))) {
+    end.Out();
+    EXPECT_EQ(events(), Events{});
+    EXPECT_EQ(end.DeliverPart(1, data, offset, 10), metrics::DropReason::kNone);
+    offset += 10;
+  }
+  end.Out();
+  EXPECT_EQ(events(), Events{AsyncEvent::kSqDrained});
+  EXPECT_EQ(Status().messages, 0u);
+  EXPECT_EQ(end.carrier.users, 0) << "nothing needs the channel";
+  EXPECT_TRUE((end.DeliverPart(1, data, offset, 10) == metrics::DropReason::k_rnr_wait));
+}
+
+// Requests that wait for each other would each have its own time.
+TEST_F(OrderedEndpointStates, Draining_HasAnEnd_HoweverManyRequestsWait) {
+  for (int i = 0; i < 8; ++i) end.Post(kSend, kLocal, 100);
+  ASSERT_EQ(Move(EndpointState::kDraining, true), 0);
+  const TimePoint begin = end.now();
+  while (end.now() - begin < transport::EndpointTarget::kLongestDrain) {
+    end.Out();
+    end.Advance(Milliseconds(500));
+  }
+  end.Out();
+  EXPECT_EQ(events(), Events{AsyncEvent::kSqDrained});
+  EXPECT_EQ(Status().requests, 0u);
+}
+
+// Without a wish for the event, the program may go on for as long as it likes.
+TEST_F(EndpointStates, Draining_LeavesRequestsAlone_IfNobodyWaits) {
+  ASSERT_EQ(Move(EndpointState::kDraining), 0);
+  end.Advance(transport::EndpointTarget::kLongestDrain - Milliseconds(1));
+  end.Post(kSend, kLocal, 100);
+  EXPECT_EQ(end.Out().size(), 1u);
+  end.Advance(Milliseconds(1));
+  end.DeliverReply(0, wire::kSyndromeAck);
+  EXPECT_EQ(end.Ended(), "100:0");
+}
+
+TEST_F(EndpointStates, Draining_HasAnEnd_AlsoAfterAHandOver) {
+  end.DeliverPart(1, ScriptedPeer::Bytes(500), 0, 10);
+  EXPECT_EQ(end.Deliver(end.Read(2, 0x100, 100)), metrics::DropReason::kNone);
+  ASSERT_EQ(Move(EndpointState::kDraining, true), 0);
+  end.Out();
+  end.host().HandOver();
+  end.Out();
+  EXPECT_EQ(events(), Events{});
+  end.Advance(transport::EndpointTarget::kLongestDrain);
+  end.Out();
+  EXPECT_EQ(events(), Events{AsyncEvent::kSqDrained});
+}
+
+// A refused message has not begun. Its refusal waits for a window that the peer need not open.
+TEST_F(EndpointStates, Draining_DoesNotWaitForRefusals) {
+  ASSERT_EQ(Move(EndpointState::kDraining, true), 0);
+  end.carrier.open = false;
+  EXPECT_EQ(end.DeliverWhole(1, ScriptedPeer::Bytes(100)), metrics::DropReason::k_rnr_wait);
+  ExpectNothingSent();
+  EXPECT_EQ(events(), Events{AsyncEvent::kSqDrained});
+}
+
 class EndpointExceptions : public EndpointStates {
  protected:
   EndpointExceptions() : EndpointStates({.suspends_on_failure = true}) {}

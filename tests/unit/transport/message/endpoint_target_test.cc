@@ -206,6 +206,16 @@ class SharedTargets : public ::testing::Test {
     return {at, at + static_cast<ptrdiff_t>(length)};
   }
 
+  static size_t StateBytes(EndpointHost& end) {
+    std::vector<uint8_t> bytes;
+    const hand_over::StateVersions versions;
+    CarrierAddresses names;
+    hand_over::StateStream out(bytes, end.now(), versions);
+    end.host().qp().HandOver(out, names);
+    EXPECT_TRUE(out.ok()) << out.failure();
+    return bytes.size();
+  }
+
   SharedEnd shared{{.entries = 4, .payload_stride = 64}};
   transport::SharedReceives receives{shared.Srq()};
   EndpointHost a{Ring(), &receives};
@@ -343,6 +353,29 @@ TEST_F(SharedTargets, HandedOver_GoOn) {
   a.DeliverPart(1, data, 300, 200);
   EXPECT_EQ(Replied(a), wire::kSyndromeAck);
   EXPECT_EQ(Polled(a), "1:0");
+}
+
+// Receives that were returned, or have completed, take no room any more.
+TEST_F(SharedTargets, ReceivesThatItNoLongerHas_KeepNoHeap) {
+  const size_t before = StateBytes(a);
+  const auto data = ScriptedPeer::Bytes(500);
+  for (uint32_t id = 1; id <= 4; ++id) {
+    Post(id);
+    a.DeliverPart(id, data, 0, 300);
+  }
+  a.Out();
+  EXPECT_GT(StateBytes(a), before);
+  a.DeliverPart(1, data, 300, 200);
+  EXPECT_EQ(Replied(a), wire::kSyndromeAck);
+  EXPECT_EQ(Polled(a), "1:0");
+  a.Advance(transport::EndpointTarget::kIdle);
+  EXPECT_EQ(receives.waiting(), 3u);
+  a.host().qp().OnCarrierLost(a.host(), a.carrier, true, wire::ChannelReason::kPathFailed, a.now());
+  EXPECT_EQ(StateBytes(a), before);
+  b.DeliverWhole(1, data);
+  EXPECT_EQ(Replied(b), wire::kSyndromeAck);
+  a.DeliverWhole(2, data);
+  EXPECT_EQ(Replied(a), wire::kSyndromeAck);
 }
 
 // The slot of a receive goes back to the queue, which reads it.

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.gateway_host import gateway_pair  # noqa: E402

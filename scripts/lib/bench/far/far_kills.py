@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.fleet import eventually  # noqa: E402
