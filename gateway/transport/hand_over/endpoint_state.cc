@@ -17,7 +17,7 @@ namespace {
 
 // Limits of lists that EndpointTarget and EndpointAnswers bound otherwise.
 constexpr uint32_t kMost = 1u << 16;
-constexpr uint32_t kMostReplies = 1u << 17;
+constexpr uint32_t kMostHandedReplies = 1u << 17;
 
 // Hands over a map entry by entry; `each` hands over key and value.
 template <typename Map, typename F>
@@ -132,7 +132,7 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   // All memory operations are done.
   if (!state.reading() && state.ok()) DropSilentReplies();
   if (!state.reading()) UnblockAll();
-  state.Ring(replies, kMostReplies, [&](Reply& reply) {
+  state.Ring(replies, kMostHandedReplies, [&](Reply& reply) {
     auto& [carrier, to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot,
            has_receive] = reply;
     flow::HandOver(state, names, carrier);

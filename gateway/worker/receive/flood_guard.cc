@@ -22,15 +22,15 @@ constexpr Duration kAgain = Seconds(1);
 constexpr double kHalfLife = static_cast<double>(FloodGuard::kWindow.ns) / 1e9;
 // A filter that differs by less stays: making a program of it costs more.
 constexpr double kLeastChange = 0.25;
-constexpr double kWhole = 4294967296.0;
+constexpr double kAllPackets = 4294967296.0;
 // The estimate needs some datagrams that pass.
 constexpr double kLeastShare = 1.0 / 4096;
 
-double PartOf(PassShare share) { return (static_cast<double>(share) + 1) / kWhole; }
+double PartOf(PassShare share) { return (static_cast<double>(share) + 1) / kAllPackets; }
 
 PassShare ShareOf(double part) {
   if (part >= 1) return kAllPass;
-  return static_cast<PassShare>(std::max(part, kLeastShare) * kWhole) - 1;
+  return static_cast<PassShare>(std::max(part, kLeastShare) * kAllPackets) - 1;
 }
 
 // Returns the level at which sources that send less get all, and the others this much, so that
