@@ -107,6 +107,8 @@ DropReason Demultiplexer::ToGroup(uint32_t device, const wire::RxPacket& packet,
     const DropReason reason = ToMember(member, device, packet, now);
     if (reason != DropReason::kNone) uses_.counters.Drop(reason);
   }
+  // Before the next datagram of the burst, which may have as many copies.
+  uses_.scheduler.ChargeNoted();
   return DropReason::kNone;
 }
 
