@@ -430,7 +430,8 @@ TEST_F(Xrc, OneOwnersMemoryIsBlocked_WhatWaitsBehindItIsBounded) {
     if (target->last_drop == metrics::DropReason::k_write_pending) break;
     ++psn;
   }
-  EXPECT_EQ(psn - kFirstPsn, 4096u);
+  EXPECT_GE(psn - kFirstPsn, 1000u);
+  EXPECT_LE(psn - kFirstPsn, 4096u);
   target->Settle();
   Deliver(Numbered(sent[psn % 2], psn));
   EXPECT_EQ(target->last_drop, metrics::DropReason::kNone) << "it comes again";

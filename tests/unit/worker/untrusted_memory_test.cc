@@ -327,7 +327,7 @@ TEST(UntrustedPools, ManyShortWritesToBlockedMemory_AreRefusedInTime) {
     gateways.Ring(0, from);
   }
   for (int i = 0; i < 2000; ++i) gateways.Step();
-  EXPECT_GT(copier.operations, 1000u);
+  EXPECT_GT(copier.operations, 100u);
   // With those that wait, about 12,000 of the 32,768.
   EXPECT_LT(copier.operations, 8000u);
   EXPECT_GT(gateways.Count(1, &metrics::WorkerCounters::rnr_tx_packets), 0u);
