@@ -31,6 +31,13 @@ std::vector<uint32_t> Settings::Domains() const {
   return domains;
 }
 
+std::chrono::milliseconds Settings::LongestPlacing() const {
+  // Some devices pin and zero what they register.
+  const uint64_t gibibytes = (slabs * merge.slab_bytes * replicas >> 30) + 1;
+  return std::chrono::milliseconds(connect_timeout_ms) * (donors.size() + 1) +
+         std::chrono::seconds(gibibytes);
+}
+
 uint64_t Settings::StagingBytes() const {
   const uint64_t wanted = window_bytes == 0 ? kMostStaging : std::min(window_bytes, kMostStaging);
   return std::max(wanted, 2 * merge.most_bytes);

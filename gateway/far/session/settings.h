@@ -2,6 +2,7 @@
 // Settings of a session, checked; rocegw_memory.h says what they mean. Values.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -46,6 +47,8 @@ struct Settings {
 
   // Numbers the failure domains of the donors.
   std::vector<uint32_t> Domains() const;
+  // Time within which the donors must be connected and all leases granted.
+  std::chrono::milliseconds LongestPlacing() const;
   // The staging buffer takes all that the window admits, and always two of the largest operations.
   uint64_t StagingBytes() const;
 };
