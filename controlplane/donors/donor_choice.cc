@@ -2,6 +2,7 @@
 #include "controlplane/donors/donor_choice.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -26,9 +27,12 @@ const types::v1::Gateway* FindGateway(const controllers::FleetView& view,
 struct Candidate {
   const types::v1::Donor* donor;
   uint64_t free;
+  // Order: by room that the session can use, and then another order for each that asks. Whatever a
+  // donor says of its memory, it is not the first choice of everybody.
+  std::pair<uint64_t, size_t> rank;
 };
 
-// By domain, those with the most room first.
+// By domain, the best first.
 using Domains = std::map<std::string, std::vector<Candidate>>;
 
 Domains CandidatesOf(const controllers::FleetView& view, const WantedRoom& wanted) {
@@ -37,10 +41,14 @@ Domains CandidatesOf(const controllers::FleetView& view, const WantedRoom& wante
     const types::v1::Donor& donor = known.object;
     if (!Serves(view, donor) || GatewayOf(donor) == wanted.not_of) continue;
     const uint64_t free = FreeFor(donor, wanted.tenant);
-    if (free != 0) domains[FailureDomainOf(view, donor)].push_back({&donor, free});
+    if (free == 0) continue;
+    const size_t turn =
+        std::hash<std::string>()(wanted.not_of + '\n' + wanted.tenant + '\n' + donor.name());
+    domains[FailureDomainOf(view, donor)].push_back(
+        {&donor, free, {std::min(free, wanted.bytes), turn}});
   }
   for (auto& [domain, candidates] : domains) {
-    std::ranges::stable_sort(candidates, std::greater(), &Candidate::free);
+    std::ranges::stable_sort(candidates, std::greater(), &Candidate::rank);
   }
   return domains;
 }
@@ -99,7 +107,7 @@ FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted)
     }
     if (round.empty()) break;
     std::ranges::stable_sort(
-        round, [](const auto& a, const auto& b) { return a.second.free > b.second.free; });
+        round, [](const auto& a, const auto& b) { return a.second.rank > b.second.rank; });
     order.insert(order.end(), round.begin(), round.end());
   }
   // Each page needs replicas in different domains: a domain counts with at most the whole space.

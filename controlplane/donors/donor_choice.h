@@ -17,7 +17,7 @@ struct WantedRoom {
   uint64_t bytes = 0;
   uint32_t replicas = 0;    // 0: 1
   uint32_t donors = 0;      // to return; 0: 8
-  std::string not_of = {};  // gateway whose donors are not meant; empty: none
+  std::string not_of = {};  // gateway that asks, whose own donors are not meant; empty: none
 };
 
 struct FoundRoom {
@@ -26,8 +26,9 @@ struct FoundRoom {
   std::string problem;
 };
 
-// Returns the donors that a session of the tenant should use, best first. Domains alternate, so
-// that the first donors have as many domains as possible.
+// Returns the donors that a session of the tenant should use, best first: those with most room up
+// to what is wanted, and of equal ones others for each gateway and tenant that asks. Domains
+// alternate, so that the first donors have as many domains as possible.
 FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted);
 
 // Returns the bytes that the tenant can still lease from the donor, as last reported.

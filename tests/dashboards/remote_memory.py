@@ -6,6 +6,8 @@ import os
 import signal
 
 from netlab.daemon import start_daemon
+from netlab.fleet import eventually
+from netlab.gateway_host import http_get
 from netlab.job import run
 
 _MIB = 1 << 20
@@ -23,6 +25,9 @@ class RemoteMemory:
         os.makedirs(self._small)
         run(["mount", "-t", "tmpfs", "-o", f"size={2 * _MIB}", "tmpfs", self._small])
         self.donor = self._donate(self._right)
+        # A donor of a fleet grants nothing until it has got orders.
+        eventually("a donor that grants leases",
+                   lambda: "rocegw_memory_draining 0" in http_get(self._right.namespace, DONOR_PORT, "/metrics"))
         self.plain = self._mount("plain", MOUNT_PORT)
         self.copied = self._mount("copied", COPIED_PORT, "--disk-copy", os.path.join(self._small, "copy"))
 

@@ -14,7 +14,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "gateway/base/errno_status.h"
 
@@ -23,11 +25,32 @@ namespace {
 
 constexpr int kTickMilliseconds = 500;
 constexpr int kBacklog = 64;
-// Messages of all sessions that may wait for this thread at once.
+// Messages, in both directions, of all sessions and of as many that have ended.
 constexpr int kCompletionEntries = 16384;
+constexpr size_t kMostEnded = 256;
+// Work of one round: a lease costs a registration of up to 1 GiB, which some devices pin and zero.
+// Completions that are no messages cost little, and a connection that ends has 16 of them.
+constexpr int kEventsInRound = 16;
+constexpr int kMessagesInRound = 64;
+constexpr int kCompletionsInRound = 1024;
+constexpr auto kLongestRound = std::chrono::milliseconds(50);
+constexpr LeaseLedger::Seconds kLongestSilence = 30;  // Run hangs, if it is longer
+constexpr auto kLongestFlush = std::chrono::seconds(2);
 
 LeaseLedger::Seconds Now() {
   return std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch()).count();
+}
+
+// Address that a connection request comes from.
+std::string HostOf(rdma_cm_id* id) {
+  const sockaddr* const peer = rdma_get_peer_addr(id);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* address =
+      peer->sa_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(peer)->sin6_addr)
+          : &reinterpret_cast<const sockaddr_in*>(peer)->sin_addr;
+  inet_ntop(peer->sa_family, address, text.data(), text.size());
+  return text.data();
 }
 
 }  // namespace
@@ -65,10 +88,10 @@ Donor::Donor(LeaseLedger::Limits limits)
 
 Donor::~Donor() {
   while (!sessions_.empty()) End(sessions_.begin()->first);
+  FreeEnded(true);
   for (const auto& [context, device] : devices_) {
     if (device.cq != nullptr) ibv_destroy_cq(device.cq);
     if (device.channel != nullptr) ibv_destroy_comp_channel(device.channel);
-    if (device.pd != nullptr) ibv_dealloc_pd(device.pd);
   }
   if (listener_ != nullptr) rdma_destroy_id(listener_);
   if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
@@ -118,15 +141,18 @@ void Donor::Stop() {
 }
 
 Status Donor::Run() {
+  bool more = false;  // the last round has left work
   for (;;) {
+    last_round_ = Now();
     std::vector<pollfd> ready{{stop_fd_.get(), POLLIN, 0}, {channel_->fd, POLLIN, 0}};
     for (const auto& [context, device] : devices_) ready.push_back({device.channel->fd, POLLIN, 0});
-    if (poll(ready.data(), ready.size(), kTickMilliseconds) < 0 && errno != EINTR) {
+    if (poll(ready.data(), ready.size(), more ? 0 : kTickMilliseconds) < 0 && errno != EINTR) {
       return ErrnoStatus("poll");
     }
     if (ready[0].revents != 0) return OkStatus();
-    OnEvent();
-    for (auto& [context, device] : devices_) OnCompletions(device);
+    more = OnEvents();
+    if (listener_gone_) return {ENODEV, "the gateway or the RDMA device of this host is gone"};
+    for (auto& [context, device] : devices_) more = OnCompletions(device) || more;
     std::vector<uint64_t> expired;
     {
       const std::lock_guard lock(mutex_);
@@ -134,15 +160,17 @@ Status Donor::Run() {
       counts_.sessions_expired += expired.size();
     }
     for (const uint64_t session : expired) End(session);
+    FreeEnded(false);
   }
 }
+
+bool Donor::IsRunning() const { return Now() - last_round_ <= kLongestSilence; }
 
 StatusOr<Donor::Device*> Donor::DeviceOf(ibv_context* context) {
   Device& device = devices_[context];
   if (device.cq != nullptr) return &device;
-  device.pd = ibv_alloc_pd(context);
   device.channel = ibv_create_comp_channel(context);
-  if (device.pd != nullptr && device.channel != nullptr) {
+  if (device.channel != nullptr) {
     fcntl(device.channel->fd, F_SETFL, fcntl(device.channel->fd, F_GETFL) | O_NONBLOCK);
     device.cq = ibv_create_cq(context, kCompletionEntries, nullptr, device.channel, 0);
   }
@@ -152,14 +180,15 @@ StatusOr<Donor::Device*> Donor::DeviceOf(ibv_context* context) {
   }
   Status status = ErrnoStatus("no completion queue");
   if (device.channel != nullptr) ibv_destroy_comp_channel(device.channel);
-  if (device.pd != nullptr) ibv_dealloc_pd(device.pd);
   devices_.erase(context);
   return status;
 }
 
-void Donor::OnEvent() {
-  rdma_cm_event* event = nullptr;
-  while (rdma_get_cm_event(channel_, &event) == 0) {
+// Returns whether further events may wait.
+bool Donor::OnEvents() {
+  for (int taken = 0; taken < kEventsInRound; taken++) {
+    rdma_cm_event* event = nullptr;
+    if (rdma_get_cm_event(channel_, &event) != 0) return false;
     rdma_cm_id* id = event->id;
     const rdma_cm_event_type type = event->event;
     std::array<uint8_t, sizeof(HelloBytes)> hello{};
@@ -170,10 +199,16 @@ void Donor::OnEvent() {
     rdma_ack_cm_event(event);
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
       OnRequest(id, hello.data(), bytes);
-    } else if (type != RDMA_CM_EVENT_ESTABLISHED && id != listener_) {
+    } else if (id == listener_) {
+      listener_gone_ = listener_gone_ || type == RDMA_CM_EVENT_DEVICE_REMOVAL;
+    } else if (type == RDMA_CM_EVENT_ESTABLISHED) {
+      const std::lock_guard lock(mutex_);
+      ledger_.Established(reinterpret_cast<uintptr_t>(id->context));
+    } else {
       End(reinterpret_cast<uintptr_t>(id->context));
     }
   }
+  return true;
 }
 
 void Donor::Refuse(rdma_cm_id* id, int error) {
@@ -190,12 +225,20 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
     Refuse(id, EPROTO);
     return;
   }
+  const std::string host = HostOf(id);
   const uint64_t number = ++last_session_;
   Welcome welcome;
   int error = 0;
+  std::optional<uint64_t> surplus;
   {
     const std::lock_guard lock(mutex_);
-    error = ledger_.AddSession(number, hello->tenant, Now());
+    surplus = ledger_.Surplus();
+    counts_.connections_ended += surplus ? 1 : 0;
+  }
+  if (surplus) End(*surplus);
+  {
+    const std::lock_guard lock(mutex_);
+    error = ledger_.AddSession(number, hello->tenant, host, Now());
     welcome.lease_seconds = static_cast<uint32_t>(ledger_.limits().lease_seconds);
     welcome.free_bytes = ledger_.FreeForSession(number);
     counts_.sessions_accepted += error == 0 ? 1 : 0;
@@ -209,50 +252,62 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
   session.context = id->verbs;
   session.connection = std::move(connection);
   id->context = reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr)
-  const auto device = DeviceOf(id->verbs);
-  const bool accepted =
-      device.ok() &&
-      session.connection->MakeQueuePair(device.value()->pd, device.value()->cq, {}).ok() &&
-      session.connection->Accept(welcome).ok();
-  if (!accepted) {
+  if (!Accept(session, welcome).ok()) {
     Refuse(id, ENOMEM);
     End(number);
   }
 }
 
-void Donor::OnCompletions(Device& device) {
+Status Donor::Accept(Session& session, const Welcome& welcome) {
+  const auto device = DeviceOf(session.context);
+  if (!device.ok()) return device.status();
+  session.pd.reset(ibv_alloc_pd(session.context));
+  if (session.pd == nullptr) return ErrnoStatus("no protection domain");
+  if (Status status = session.connection->MakeQueuePair(session.pd.get(), device.value()->cq, {});
+      !status.ok()) {
+    return status;
+  }
+  return session.connection->Accept(welcome);
+}
+
+// Returns whether further completions may wait.
+bool Donor::OnCompletions(Device& device) {
   ibv_cq* cq = nullptr;
   void* argument = nullptr;
   while (ibv_get_cq_event(device.channel, &cq, &argument) == 0) ibv_ack_cq_events(cq, 1);
   ibv_req_notify_cq(device.cq, 0);
-  std::array<ibv_wc, 32> completions;
-  int count = 0;
-  while ((count = ibv_poll_cq(device.cq, completions.size(), completions.data())) > 0) {
-    // A session that ends while its messages are handled takes their buffers with it.
-    std::vector<uint64_t> ended;
-    for (int at = 0; at < count; at++) {
-      const ibv_wc& completion = completions[static_cast<size_t>(at)];
-      auto* what = reinterpret_cast<Completable*>(completion.wr_id);
-      Connection& connection = *what->connection;
-      const auto number = reinterpret_cast<uintptr_t>(connection.id()->context);
-      if (completion.status != IBV_WC_SUCCESS) {
-        ended.push_back(number);
-        continue;
-      }
-      if (what->kind == Completable::Kind::kSentMessage) {
-        connection.OnSent(*what);
-        continue;
-      }
-      const auto message = connection.Received(*what, completion.byte_len);
-      if (message) {
-        OnMessage(sessions_.at(number), *message);
-      } else {
-        ended.push_back(number);
-      }
-      connection.Rearm(*what);
-    }
-    for (const uint64_t number : ended) End(number);
+  const Clock::time_point end = Clock::now() + kLongestRound;
+  int messages = 0;
+  for (int taken = 0; taken < kCompletionsInRound; taken++) {
+    if (messages == kMessagesInRound || Clock::now() >= end) return true;
+    ibv_wc completion{};
+    if (ibv_poll_cq(device.cq, 1, &completion) <= 0) return false;
+    messages += OnCompletion(completion) ? 1 : 0;
   }
+  return true;
+}
+
+// Returns whether the completion was a message.
+bool Donor::OnCompletion(const ibv_wc& completion) {
+  auto* what = reinterpret_cast<Completable*>(completion.wr_id);
+  Connection& connection = *what->connection;
+  connection.OnCompletion(*what);
+  const auto number = reinterpret_cast<uintptr_t>(connection.id()->context);
+  const auto session = sessions_.find(number);
+  if (session == sessions_.end()) return false;  // the session has ended
+  if (completion.status != IBV_WC_SUCCESS) {
+    End(number);
+    return false;
+  }
+  if (what->kind == Completable::Kind::kSentMessage) return false;
+  const auto message = connection.Received(*what, completion.byte_len);
+  if (!message) {
+    End(number);
+    return true;
+  }
+  OnMessage(session->second, *message);
+  connection.Rearm(*what);
+  return true;
 }
 
 void Donor::OnMessage(Session& session, const Message& message) {
@@ -292,7 +347,7 @@ void Donor::Grant(Session& session, const Message& asked) {
     std::tie(reply.error, reply.lease) = ledger_.Grant(session.number, asked.bytes);
   }
   if (reply.error == 0) {
-    auto memory = std::make_unique<LeasedMemory>(devices_.at(session.context).pd, asked.bytes);
+    auto memory = std::make_unique<LeasedMemory>(session.pd.get(), asked.bytes);
     if (memory->usable()) {
       reply.address = memory->address();
       reply.key = memory->key();
@@ -314,12 +369,22 @@ void Donor::Grant(Session& session, const Message& asked) {
 void Donor::End(uint64_t number) {
   const auto session = sessions_.find(number);
   if (session == sessions_.end()) return;
-  // No transfer reaches the memory any more once the queue pair and the keys are gone.
+  // No transfer reaches the memory any more once the queue pair is aborted and the keys are gone.
   session->second.connection->Abort();
-  session->second.connection->DestroyQueuePair();
+  session->second.leases.clear();
+  if (ended_.size() >= kMostEnded) ended_.pop_front();
+  ended_.push_back({std::move(session->second), Clock::now()});
   sessions_.erase(session);
   const std::lock_guard lock(mutex_);
   ledger_.RemoveSession(number);
+}
+
+// Frees what has ended, once its completions were taken.
+void Donor::FreeEnded(bool all) {
+  const Clock::time_point now = Clock::now();
+  ended_.remove_if([&](const Ended& ended) {
+    return all || ended.session.connection->idle() || now - ended.since > kLongestFlush;
+  });
 }
 
 void Donor::Follow(LeaseLedger::Orders orders) {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Donor of memory: accepts sessions, leases memory regions to them, and ends the leases with the
-// session. It takes no part in transfers. One thread runs it; Stop, Follow and counts
-// are for any thread.
+// session. It takes no part in transfers. One thread runs it, in rounds of bounded work, so that no
+// flood keeps it from what else is to be done; Stop, Follow, counts and IsRunning are for any
+// thread.
 #pragma once
 
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <atomic>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +36,7 @@ struct DonorCounts {
   uint64_t sessions_expired = 0;  // silent for longer than a lease lasts
   uint64_t leases_granted = 0;
   uint64_t leases_refused = 0;
+  uint64_t connections_ended = 0;  // never established, in favour of later ones
   bool draining = false;
 };
 
@@ -48,8 +52,10 @@ class Donor {
   // Numeric address that it listens at, after Listen; empty: all.
   std::string address() const;
   uint16_t port() const { return ntohs(rdma_get_src_port(listener_)); }
-  // Serves until Stop.
+  // Serves until Stop, or until the gateway or device that it listens at is gone (ENODEV).
   Status Run();
+  // Whether Run has begun a round within the last half minute.
+  bool IsRunning() const;
   void Stop();
   // Follows orders of the fleet. While it drains, its answers ask sessions to move their data.
   void Follow(LeaseLedger::Orders orders);
@@ -58,26 +64,39 @@ class Donor {
  private:
   // A device that sessions came through.
   struct Device {
-    ibv_pd* pd = nullptr;
     ibv_comp_channel* channel = nullptr;
     ibv_cq* cq = nullptr;
   };
   class LeasedMemory;
+  struct FreeDomain {
+    void operator()(ibv_pd* pd) const { ibv_dealloc_pd(pd); }
+  };
   struct Session {
     uint64_t number = 0;
+    // A key of one session means nothing on the queue pair of another one.
+    std::unique_ptr<ibv_pd, FreeDomain> pd;
     std::unique_ptr<Connection> connection;
     ibv_context* context = nullptr;
     std::map<uint64_t, std::unique_ptr<LeasedMemory>> leases;
   };
 
+  // Session that has ended: its messages are still to be flushed.
+  struct Ended {
+    Session session;
+    Clock::time_point since;
+  };
+
   StatusOr<Device*> DeviceOf(ibv_context* context);
-  void OnEvent();
+  bool OnEvents();
   void OnRequest(rdma_cm_id* id, const void* hello, size_t hello_bytes);
   void Refuse(rdma_cm_id* id, int error);
-  void OnCompletions(Device& device);
+  Status Accept(Session& session, const Welcome& welcome);
+  bool OnCompletions(Device& device);
+  bool OnCompletion(const ibv_wc& completion);
   void OnMessage(Session& session, const Message& message);
   void Grant(Session& session, const Message& asked);
   void End(uint64_t session);
+  void FreeEnded(bool all);
 
   mutable std::mutex mutex_;  // guards the ledger and counts
   LeaseLedger ledger_;
@@ -87,6 +106,9 @@ class Donor {
   rdma_cm_id* listener_ = nullptr;
   std::map<ibv_context*, Device> devices_;
   std::map<uint64_t, Session> sessions_;
+  std::list<Ended> ended_;
+  bool listener_gone_ = false;
+  std::atomic<LeaseLedger::Seconds> last_round_{0};
   uint64_t last_session_ = 0;
 };
 

@@ -31,7 +31,8 @@ std::vector<prometheus::MetricFamily> DonorMetrics::Collect() const {
   AddCounter(families, "rocegw_memory_sessions_accepted_total", "Sessions that connected",
              counts.sessions_accepted);
   AddCounter(families, "rocegw_memory_sessions_refused_total",
-             "Sessions that were refused: no quota, too many, or another protocol",
+             "Sessions that were refused: no quota, too many of all, of the tenant or of the host, "
+             "or another protocol",
              counts.sessions_refused);
   AddCounter(families, "rocegw_memory_sessions_expired_total",
              "Sessions whose leases ended because they were not renewed in time",
@@ -39,7 +40,12 @@ std::vector<prometheus::MetricFamily> DonorMetrics::Collect() const {
   AddCounter(families, "rocegw_memory_leases_granted_total", "Leases that were granted",
              counts.leases_granted);
   AddCounter(families, "rocegw_memory_leases_refused_total",
-             "Leases that were refused: donated memory or quota exhausted", counts.leases_refused);
+             "Leases that were refused: donated memory, quota or number exhausted, or no size of a "
+             "slab",
+             counts.leases_refused);
+  AddCounter(families, "rocegw_memory_connections_ended_total",
+             "Connections that were not established yet and ended because later ones came",
+             counts.connections_ended);
   process::AddProcessFamilies(families, start_ns_);
   return families;
 }

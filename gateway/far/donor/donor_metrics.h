@@ -15,7 +15,7 @@ class DonorMetrics final : public process::MetricsSource {
   // `start_ns`: start of the process, since 1970.
   DonorMetrics(const Donor& donor, int64_t start_ns) : donor_(donor), start_ns_(start_ns) {}
   std::vector<prometheus::MetricFamily> Collect() const override;
-  bool Alive() const override { return true; }
+  bool Alive() const override { return donor_.IsRunning(); }
 
  private:
   const Donor& donor_;

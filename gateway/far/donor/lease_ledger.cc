@@ -6,50 +6,105 @@
 
 namespace rocegw::far {
 
-int LeaseLedger::AddSession(uint64_t session, const std::string& tenant, Seconds now) {
+namespace {
+
+using Counts = std::map<std::string, size_t>;
+
+size_t CountOf(const Counts& counts, const std::string& name) {
+  const auto found = counts.find(name);
+  return found != counts.end() ? found->second : 0;
+}
+
+void Decrease(Counts& counts, const std::string& name) {
+  const auto found = counts.find(name);
+  if (--found->second == 0) counts.erase(found);
+}
+
+// Whether somebody who has so many may have one more, while all have `used` of `most`.
+bool HasShare(size_t own, size_t used, size_t most) {
+  return used < most && own < std::max(LeaseLedger::kAlways, (most - used) / 2);
+}
+
+}  // namespace
+
+std::optional<uint64_t> LeaseLedger::Surplus() const {
+  const bool full = half_open_.size() >= limits_.half_open || sessions_.size() >= limits_.sessions;
+  if (!full || half_open_.empty()) return std::nullopt;
+  Counts by_host;
+  for (const uint64_t session : half_open_) by_host[sessions_.at(session).host]++;
+  size_t most = 0;
+  for (const auto& [host, count] : by_host) most = std::max(most, count);
+  for (const uint64_t session : half_open_) {
+    if (by_host[sessions_.at(session).host] == most) return session;
+  }
+  return std::nullopt;
+}
+
+int LeaseLedger::AddSession(uint64_t session, const std::string& tenant, const std::string& host,
+                            Seconds now) {
   if (orders_.draining) return ESHUTDOWN;
-  if (sessions_.size() >= limits_.sessions) return EUSERS;
   if (QuotaOf(tenant) == 0) return EDQUOT;
-  sessions_[session] = {tenant, now};
+  for (const size_t own :
+       {CountOf(sessions_by_tenant_, tenant), CountOf(sessions_by_host_, host)}) {
+    if (!HasShare(own, sessions_.size(), limits_.sessions)) return EUSERS;
+  }
+  sessions_[session] = {tenant, host, now};
+  sessions_by_tenant_[tenant]++;
+  sessions_by_host_[host]++;
+  half_open_.insert(session);
   return 0;
 }
 
+void LeaseLedger::Established(uint64_t session) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  found->second.established = true;
+  half_open_.erase(session);
+}
+
 std::vector<uint64_t> LeaseLedger::RemoveSession(uint64_t session) {
-  std::vector<uint64_t> ended;
-  for (auto lease = leases_.begin(); lease != leases_.end();) {
-    const auto next = std::next(lease);
-    if (lease->second.session == session) {
-      ended.push_back(lease->first);
-      Erase(lease);
-    }
-    lease = next;
-  }
-  sessions_.erase(session);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return {};
+  const std::vector<uint64_t> ended(found->second.leases.begin(), found->second.leases.end());
+  for (const uint64_t lease : ended) Erase(leases_.find(lease));
+  Decrease(sessions_by_tenant_, found->second.tenant);
+  Decrease(sessions_by_host_, found->second.host);
+  half_open_.erase(session);
+  sessions_.erase(found);
   return ended;
 }
 
 void LeaseLedger::Renew(uint64_t session, Seconds now) {
   const auto found = sessions_.find(session);
-  if (found != sessions_.end()) found->second.renewed = now;
+  if (found == sessions_.end()) return;
+  found->second.renewed = now;
+  Established(session);
 }
 
 std::vector<uint64_t> LeaseLedger::Expired(Seconds now) const {
   std::vector<uint64_t> expired;
   for (const auto& [number, session] : sessions_) {
-    if (now - session.renewed > limits_.lease_seconds) expired.push_back(number);
+    const Seconds lasts =
+        session.established ? limits_.lease_seconds : std::min(kOpenSeconds, limits_.lease_seconds);
+    if (now - session.renewed > lasts) expired.push_back(number);
   }
   return expired;
 }
 
 std::pair<int, uint64_t> LeaseLedger::Grant(uint64_t session, uint64_t bytes) {
   const auto found = sessions_.find(session);
-  if (found == sessions_.end() || bytes == 0) return {EINVAL, 0};
+  const bool is_slab = bytes >= kSmallestLease && bytes <= kLargestLease && bytes % 4096 == 0;
+  if (found == sessions_.end() || !is_slab) return {EINVAL, 0};
   if (orders_.draining) return {ESHUTDOWN, 0};
-  if (leases_.size() >= limits_.leases) return {EUSERS, 0};
+  const std::string& tenant = found->second.tenant;
+  const size_t own = CountOf(leases_by_tenant_, tenant);
+  if (!HasShare(own, leases_.size(), limits_.leases)) return {EUSERS, 0};
   if (bytes > limits_.donated_bytes - leased_bytes_) return {ENOSPC, 0};
-  if (bytes > FreeFor(found->second.tenant)) return {EDQUOT, 0};
+  if (bytes > FreeFor(tenant)) return {EDQUOT, 0};
   leases_[++last_lease_] = {session, bytes};
-  by_tenant_[found->second.tenant] += bytes;
+  found->second.leases.insert(last_lease_);
+  by_tenant_[tenant] += bytes;
+  leases_by_tenant_[tenant]++;
   leased_bytes_ += bytes;
   return {0, last_lease_};
 }
@@ -87,7 +142,10 @@ uint64_t LeaseLedger::FreeForSession(uint64_t session) const {
 
 void LeaseLedger::Erase(std::map<uint64_t, Lease>::iterator lease) {
   const uint64_t bytes = lease->second.bytes;
-  const auto tenant = by_tenant_.find(sessions_.at(lease->second.session).tenant);
+  Session& session = sessions_.at(lease->second.session);
+  session.leases.erase(lease->first);
+  Decrease(leases_by_tenant_, session.tenant);
+  const auto tenant = by_tenant_.find(session.tenant);
   tenant->second -= bytes;
   if (tenant->second == 0) by_tenant_.erase(tenant);
   leased_bytes_ -= bytes;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ledger of a donor: who leases how much, within the donated size and each tenant's quota, and
-// until when. Pure: time is an argument. Not thread-safe.
+// until when. Tenants and hosts share its sessions and leases: one that has many is refused before
+// the others are. Pure: time is an argument. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,12 +18,22 @@ class LeaseLedger {
  public:
   using Seconds = int64_t;  // any monotonic clock
 
+  // A lease holds a slab of a session.
+  static constexpr uint64_t kSmallestLease = 64 << 10;
+  static constexpr uint64_t kLargestLease = 1 << 30;
+  // Sessions or leases that each tenant and each host may have, if the donor has them at all. Above
+  // that it may have half as many as are left.
+  static constexpr size_t kAlways = 8;
+  // Seconds within which the session must be established.
+  static constexpr Seconds kOpenSeconds = 5;
+
   struct Limits {
     uint64_t donated_bytes = 0;
     uint64_t tenant_bytes = 0;  // quota of tenants without one of their own; 0: all
     std::map<std::string, uint64_t> tenants;
     uint32_t sessions = 256;
-    uint32_t leases = 65536;  // all sessions together
+    uint32_t half_open = 64;   // sessions that are not established yet, among them
+    uint32_t leases = 196608;  // all sessions together; one tenant alone has a third
     Seconds lease_seconds = 15;
   };
 
@@ -38,8 +50,14 @@ class LeaseLedger {
   void Follow(Orders orders) { orders_ = std::move(orders); }
   bool draining() const { return orders_.draining; }
 
-  // Returns 0 or EDQUOT (no quota), EUSERS (too many sessions), ESHUTDOWN (draining).
-  int AddSession(uint64_t session, const std::string& tenant, Seconds now);
+  // The session that should end before another one is added: of the sessions that are not
+  // established yet, when there are as many as may be, the oldest of the host that has most.
+  std::optional<uint64_t> Surplus() const;
+  // Returns 0 or EDQUOT (no quota), EUSERS (too many sessions: of all, of the tenant or of the
+  // host), ESHUTDOWN (draining). `host` is the address that the session comes from.
+  int AddSession(uint64_t session, const std::string& tenant, const std::string& host, Seconds now);
+  // The session has said that it knows of its acceptance.
+  void Established(uint64_t session);
   // Returns the leases of the session, which end with it.
   std::vector<uint64_t> RemoveSession(uint64_t session);
   // Every word of a session renews all its leases.
@@ -47,8 +65,8 @@ class LeaseLedger {
   // Returns the sessions that were silent for too long. They stay until they are removed.
   std::vector<uint64_t> Expired(Seconds now) const;
 
-  // Returns 0 and the lease, or EINVAL (0 bytes, no such session), ENOSPC (donated memory), EDQUOT
-  // (the tenant's quota), EUSERS (number of leases), ESHUTDOWN (draining).
+  // Returns 0 and the lease, or EINVAL (no size of a slab, no such session), ENOSPC (donated
+  // memory), EDQUOT (the tenant's quota), EUSERS (number of leases), ESHUTDOWN (draining).
   std::pair<int, uint64_t> Grant(uint64_t session, uint64_t bytes);
   // Ends a lease of the session. Returns false if the session has no such lease.
   bool Return(uint64_t session, uint64_t lease);
@@ -65,12 +83,16 @@ class LeaseLedger {
  private:
   struct Session {
     std::string tenant;
+    std::string host;
     Seconds renewed = 0;
+    bool established = false;
+    std::set<uint64_t> leases = {};
   };
   struct Lease {
     uint64_t session = 0;
     uint64_t bytes = 0;
   };
+  using Counts = std::map<std::string, size_t>;  // without zeroes
 
   void Erase(std::map<uint64_t, Lease>::iterator lease);
   uint64_t QuotaOf(const std::string& tenant) const;
@@ -80,6 +102,10 @@ class LeaseLedger {
   std::map<uint64_t, Session> sessions_;
   std::map<uint64_t, Lease> leases_;
   std::map<std::string, uint64_t> by_tenant_;  // leased bytes; tenants with leases only
+  Counts sessions_by_tenant_;
+  Counts sessions_by_host_;
+  Counts leases_by_tenant_;
+  std::set<uint64_t> half_open_;  // sessions
   uint64_t leased_bytes_ = 0;
   uint64_t last_lease_ = 0;
 };

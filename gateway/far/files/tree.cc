@@ -50,17 +50,20 @@ void Tree::Forget(uint64_t number, uint64_t count) {
   Inode* inode = Find(number);
   if (inode == nullptr) return;
   inode->lookups -= std::min(inode->lookups, count);
-  if (inode->lookups == 0 && inode->links == 0) inodes_.erase(number);
+  if (inode->lookups != 0 || inode->links != 0) return;
+  names_ -= inode->target.size() / kTargetBytes;
+  inodes_.erase(number);
 }
 
-int Tree::Add(Inode& directory, const char* name, uint64_t number, timespec now) {
+// The node counts as so many names more.
+int Tree::Add(Inode& directory, const char* name, uint64_t number, uint64_t more, timespec now) {
   if (std::strlen(name) > kMostNameBytes) return -ENAMETOOLONG;
   if (directory.links == 0) return -ENOENT;
   if (directory.names.find(name) != directory.names.end()) return -EEXIST;
-  if (names_ >= most_names_) return -ENOSPC;
+  if (names_ >= most_names_ || more >= most_names_ - names_) return -ENOSPC;
   directory.names.emplace(name, number);
   directory.modified = directory.changed = now;
-  names_++;
+  names_ += 1 + more;
   return 0;
 }
 
@@ -82,7 +85,7 @@ int Tree::Make(uint64_t parent, const char* name, const NewNode& node, timespec 
   Inode* directory = Directory(parent, &error);
   if (directory == nullptr) return error;
   const uint64_t number = next_number_;
-  error = Add(*directory, name, number, now);
+  error = Add(*directory, name, number, node.target.size() / kTargetBytes, now);
   if (error != 0) return error;
   next_number_++;
   Inode& inode = inodes_[number];
@@ -115,7 +118,7 @@ int Tree::Link(uint64_t number, uint64_t parent, const char* name, timespec now)
   if (inode == nullptr || directory == nullptr) return inode == nullptr ? -ENOENT : error;
   if (inode->IsDirectory()) return -EPERM;
   if (inode->links == UINT32_MAX) return -EMLINK;
-  error = Add(*directory, name, number, now);
+  error = Add(*directory, name, number, 0, now);
   if (error != 0) return error;
   inode->links++;
   inode->changed = now;
@@ -188,7 +191,7 @@ int Tree::Rename(uint64_t from, const char* name, uint64_t to, const char* new_n
     if (error != 0) return error;
     // The old name goes first: a full tree can still be rearranged.
     Remove(source, name, now);
-    error = Add(*target, new_name, inode->number, now);
+    error = Add(*target, new_name, inode->number, 0, now);
     if (error != 0) return error;
   }
   if (inode->IsDirectory()) {

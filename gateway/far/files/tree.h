@@ -52,6 +52,9 @@ class Tree {
   static constexpr uint64_t kRoot = 1;
   static constexpr size_t kMostNameBytes = 255;
 
+  // Bytes of the target of a symbolic link that count as a name.
+  static constexpr uint64_t kTargetBytes = 256;
+
   // `most_names` bounds the memory of the tree.
   Tree(uint64_t most_names, const NewNode& root, timespec now);
 
@@ -77,7 +80,7 @@ class Tree {
 
  private:
   Inode* Directory(uint64_t number, int* error);
-  int Add(Inode& directory, const char* name, uint64_t number, timespec now);
+  int Add(Inode& directory, const char* name, uint64_t number, uint64_t more, timespec now);
   void Remove(Inode& directory, const char* name, timespec now);
   void DropLink(Inode& inode, timespec now);
   bool IsWithin(uint64_t directory, uint64_t ancestor);

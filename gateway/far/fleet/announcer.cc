@@ -37,7 +37,11 @@ Status Announcer::Start(const std::string& folder, const std::string& name, Call
                        " (--name gives this one another name)"};
   }
   calls_ = std::move(calls);
+  // The folder is empty after a boot.
+  followed_.draining = true;
+  calls_.follow(followed_);
   Look();
+  if (followed_.generation == 0) spdlog::info("grants nothing until the fleet has given orders");
   if (!last_problem_.empty()) return {EIO, last_problem_};
   thread_ = std::thread([this] { Run(); });
   return OkStatus();

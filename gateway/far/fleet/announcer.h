@@ -29,7 +29,8 @@ class Announcer {
   Announcer& operator=(const Announcer&) = delete;
 
   // `folder` exists; `name`: of the donor, unique on the host. Takes older orders over at once.
-  // EBUSY: another process announces a donor of this name.
+  // While there are none the donor drains: a fleet may have given it quotas, or drain it. EBUSY:
+  // another process announces a donor of this name.
   Status Start(const std::string& folder, const std::string& name, Calls calls);
   // Withdraws the announcement.
   void Stop();

@@ -190,9 +190,19 @@ int Connection::Send(const Message& message) {
   return error;
 }
 
-void Connection::OnSent(const Completable& buffer) {
+void Connection::OnCompletion(const Completable& buffer) {
   const std::lock_guard lock(post_mutex_);
-  free_sends_ |= uint32_t{1} << (&buffer - buffers_.data() - kMessages);
+  const auto number = static_cast<uint32_t>(&buffer - buffers_.data());
+  if (number < kMessages) {
+    armed_ &= ~(uint32_t{1} << number);
+  } else {
+    free_sends_ |= uint32_t{1} << (number - kMessages);
+  }
+}
+
+bool Connection::idle() {
+  const std::lock_guard lock(post_mutex_);
+  return armed_ == 0 && free_sends_ == kAllBuffers;
 }
 
 std::optional<Message> Connection::Received(const Completable& buffer, uint32_t bytes) const {
@@ -210,7 +220,9 @@ int Connection::Rearm(const Completable& buffer) {
   request.sg_list = &segment;
   request.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
-  return ibv_post_recv(id_->qp, &request, &bad);
+  const int error = ibv_post_recv(id_->qp, &request, &bad);
+  if (error == 0) armed_ |= uint32_t{1} << number;
+  return error;
 }
 
 void Connection::Abort() {

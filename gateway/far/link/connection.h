@@ -65,15 +65,21 @@ class Connection {
   int Post(ibv_send_wr* chain, ibv_send_wr** bad);
   // Sends a message; any thread. EAGAIN: all buffers are in use.
   int Send(const Message& message);
-  // The buffer of a sent message is free again; any thread.
-  void OnSent(const Completable& buffer);
+  // The work request of a message has completed, with whatever status; any thread. The buffer of a
+  // sent message is free again.
+  void OnCompletion(const Completable& buffer);
   // Returns the message, or nullopt if its bytes are none. Call Rearm when it is handled.
   std::optional<Message> Received(const Completable& buffer, uint32_t bytes) const;
   int Rearm(const Completable& buffer);
 
   // Stops all transfers: the device completes them with an error.
   void Abort();
-  // Destroys the queue pair. Nothing of it completes afterwards, but what was polled before.
+  // Whether no message waits for its completion; any thread. A completion names memory of this
+  // object, and soft-RoCE leaves completions of a queue pair in the completion queue when the queue
+  // pair is destroyed: destroy the object when it is idle, or else after a time.
+  bool idle();
+  // Destroys the queue pair. Nothing of it completes afterwards, but what was polled before, and on
+  // soft-RoCE what is in the completion queue.
   void DestroyQueuePair();
 
   rdma_cm_id* id() const { return id_; }
@@ -85,10 +91,12 @@ class Connection {
   rdma_event_channel* channel_ = nullptr;  // client
   rdma_cm_id* id_ = nullptr;
   ibv_mr* messages_mr_ = nullptr;
-  std::mutex post_mutex_;  // guards the queue pair's existence and free_sends_
+  std::mutex post_mutex_;  // guards the queue pair's existence and both sets of buffers
   std::array<MessageBytes, 2 * kMessages> messages_{};  // received, then sent
   std::array<Completable, 2 * kMessages> buffers_;
-  uint32_t free_sends_ = (uint32_t{1} << kMessages) - 1;  // bit by buffer
+  static constexpr uint32_t kAllBuffers = (uint32_t{1} << kMessages) - 1;
+  uint32_t free_sends_ = kAllBuffers;  // bit by buffer
+  uint32_t armed_ = 0;                 // buffers that wait for a message; bit by buffer
 };
 
 }  // namespace rocegw::far

@@ -5,14 +5,16 @@
 
 namespace rocegw::far {
 
-void Slab::Add(Replica replica) {
+uint64_t Slab::Add(Replica replica) {
   const bool has_data = std::find(written_.begin(), written_.end(), true) != written_.end();
   const bool lacks_data = has_data && (live() != 0 || disk_);
   replica.state = lacks_data ? ReplicaState::kRestoring : ReplicaState::kLive;
+  replica.serial = ++last_serial_;
   replicas_.push_back(replica);
+  return replica.serial;
 }
 
-void Slab::Restored(uint32_t donor) {
+void Slab::Restored(uint64_t serial) {
   if (unsure_) {
     // The replica has what the disk may have lost.
     unsure_ = false;
@@ -21,7 +23,7 @@ void Slab::Restored(uint32_t donor) {
     }
   }
   for (Replica& replica : replicas_) {
-    if (replica.donor == donor) replica.state = ReplicaState::kLive;
+    if (replica.serial == serial) replica.state = ReplicaState::kLive;
   }
 }
 
@@ -30,11 +32,14 @@ bool Slab::DonorLost(uint32_t donor) {
     return false;
   }
   if (live() != 0) return true;
-  if (!disk_) replicas_.clear();
   for (size_t page = 0; page < written_.size(); page++) {
     if (written_[page] && (!disk_ || off_disk_[page])) LosePage(page);
   }
   generation_++;
+  if (disk_) return true;
+  // Writes that are still on their way to these replicas have failed with the generation, and later
+  // ones wait for them.
+  for (Replica& replica : replicas_) replica.state = ReplicaState::kLive;
   return true;
 }
 
@@ -73,6 +78,14 @@ const Replica* Slab::ForRead(uint64_t turn) const {
 bool Slab::Has(uint32_t donor) const {
   return std::any_of(replicas_.begin(), replicas_.end(),
                      [donor](const Replica& replica) { return replica.donor == donor; });
+}
+
+const Replica* Slab::FindRestoring(uint64_t serial) const {
+  for (const Replica& replica : replicas_) {
+    if (replica.serial != serial) continue;
+    return replica.state == ReplicaState::kRestoring ? &replica : nullptr;
+  }
+  return nullptr;
 }
 
 size_t Slab::live() const {

@@ -21,6 +21,9 @@ struct Replica {
   uint64_t address = 0;  // address of the slab's first byte at the donor
   uint32_t key = 0;
   ReplicaState state = ReplicaState::kLive;
+  // Set by the slab, from 1. A donor may get the slab again, with new memory and with the number of
+  // an earlier lease: only this number tells the replicas apart.
+  uint64_t serial = 0;
 };
 
 class Slab {
@@ -36,13 +39,14 @@ class Slab {
         off_disk_(disk ? bytes / kPageBytes : 0, false) {}
 
   // Adds a replica of zeroed memory. It is live at once unless live replicas or the disk copy have
-  // data it lacks.
-  void Add(Replica replica);
-  // The copy to this donor's replica is complete.
-  void Restored(uint32_t donor);
-  // Removes the donor's replica. When no live replica is left, every page that was written is lost,
-  // restoring replicas are removed, and a new generation begins. With a disk copy only those pages
-  // are lost that it lacks, and restoring replicas stay. Returns whether there was one.
+  // data it lacks. Returns its serial number.
+  uint64_t Add(Replica replica);
+  // The copy to this replica is complete.
+  void Restored(uint64_t serial);
+  // Removes the donor's replica. When no live replica is left, every page that was written is lost
+  // and a new generation begins; restoring replicas are live then, since no page is left that they
+  // lack. With a disk copy only those pages are lost that it lacks, and restoring replicas stay so.
+  // Returns whether there was one.
   bool DonorLost(uint32_t donor);
   // Removes the donor's replica while others have all data.
   void Drop(uint32_t donor);
@@ -51,6 +55,8 @@ class Slab {
   const Replica* ForRead(uint64_t turn) const;
   const std::vector<Replica>& replicas() const { return replicas_; }
   bool Has(uint32_t donor) const;
+  // Replica that data is being copied to. nullptr: it was removed, or is live.
+  const Replica* FindRestoring(uint64_t serial) const;
   size_t live() const;
   // Increases each time that all replicas are lost. A write that was sent in an earlier generation
   // has failed.
@@ -110,6 +116,7 @@ class Slab {
 
   const bool disk_;
   std::vector<Replica> replicas_;
+  uint64_t last_serial_ = 0;
   std::vector<bool> written_;  // by page; pages never written are zero
   std::vector<bool> lost_;     // by page
   uint64_t lost_count_ = 0;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/far/files/listing.h"
+
 namespace rocegw::far {
 namespace {
 
@@ -33,16 +35,6 @@ NewNode RootNode() {
   root.gid = getgid();
   return root;
 }
-
-// Entries of a directory as they were when it was opened.
-struct Listing {
-  struct Entry {
-    std::string name;
-    uint64_t number;
-    mode_t mode;
-  };
-  std::vector<Entry> entries;
-};
 
 }  // namespace
 
@@ -354,18 +346,13 @@ struct FuseCalls {
 
   static void OpenDirectory(fuse_req_t request, fuse_ino_t number, fuse_file_info* handle) {
     FileServer& server = Of(request);
-    auto listing = std::make_unique<Listing>();
+    auto listing = std::make_unique<Listing>(number);
     {
       const std::lock_guard lock(server.mutex_);
-      Inode* directory = server.tree_.Find(number);
+      const Inode* directory = server.tree_.Find(number);
       if (directory == nullptr || !directory->IsDirectory()) {
         fuse_reply_err(request, directory == nullptr ? ENOENT : ENOTDIR);
         return;
-      }
-      listing->entries.push_back({".", number, S_IFDIR});
-      listing->entries.push_back({"..", directory->parent, S_IFDIR});
-      for (const auto& [name, each] : directory->names) {
-        listing->entries.push_back({name, each, server.tree_.Find(each)->mode});
       }
     }
     // The handle owns the listing, unless the kernel does not want the reply any more.
@@ -376,17 +363,22 @@ struct FuseCalls {
 
   static void ReadDirectory(fuse_req_t request, fuse_ino_t /*number*/, size_t size, off_t offset,
                             fuse_file_info* handle) {
-    const auto& entries = reinterpret_cast<Listing*>(handle->fh)->entries;
+    FileServer& server = Of(request);
+    std::vector<Listing::Entry> entries;
+    for (bool found = false; !found;) {
+      const std::lock_guard lock(server.mutex_);
+      found = reinterpret_cast<Listing*>(handle->fh)
+                  ->Read(server.tree_, static_cast<uint64_t>(std::max<off_t>(offset, 0)), &entries);
+    }
     std::vector<char> page(std::min<size_t>(size, kMostRequestBytes));
     size_t used = 0;
-    for (size_t each = static_cast<size_t>(std::max<off_t>(offset, 0)); each < entries.size();
-         each++) {
+    for (const Listing::Entry& entry : entries) {
       struct stat attributes {};
-      attributes.st_ino = entries[each].number;
-      attributes.st_mode = entries[each].mode;
+      attributes.st_ino = entry.number;
+      attributes.st_mode = entry.mode;
       const size_t bytes =
-          fuse_add_direntry(request, page.data() + used, page.size() - used,
-                            entries[each].name.c_str(), &attributes, static_cast<off_t>(each + 1));
+          fuse_add_direntry(request, page.data() + used, page.size() - used, entry.name.c_str(),
+                            &attributes, static_cast<off_t>(entry.offset));
       if (bytes > page.size() - used) break;
       used += bytes;
     }

@@ -18,6 +18,9 @@ void AddSessionFamilies(std::vector<prometheus::MetricFamily>& families,
   AddCounter(families, "rocegw_memory_session_donor_timeouts_total",
              "Donors that were lost because they completed nothing in time",
              session.donor_timeouts);
+  AddCounter(families, "rocegw_memory_session_donor_faults_total",
+             "Donors that were lost because they said what no question had asked for",
+             session.donor_faults);
   AddCounter(families, "rocegw_memory_session_retried_reads_total",
              "Reads repeated at another replica", session.retried_reads);
   AddCounter(families, "rocegw_memory_session_restored_bytes_total", "Bytes copied to new replicas",

@@ -106,8 +106,9 @@ int BlockPool::Start(Request* request, uint8_t* buffer) {
   if (tail != 0 && error == 0) {
     std::memcpy(request->tail, buffer + whole, tail);
     std::memset(request->tail + tail, 0, kPage - tail);
-    error = dispatcher_.Submit(request->direction, place + whole, request->tail, kPage, &OnPartDone,
-                               request);
+    error = dispatcher_.Submit(
+        request->direction, place + whole, request->tail, kPage, &OnPartDone, request,
+        whole != 0 ? Dispatcher::Limit::kContinued : Dispatcher::Limit::kApplies);
     if (error != 0 && whole != 0) {
       // The first transfer is under way: the request ends with it, and with an error.
       OnPartDone(request, error);

@@ -23,6 +23,8 @@ constexpr size_t kLeasesAtOnce = 8;  // fewer than buffers for messages
 constexpr auto kAskSoon = std::chrono::seconds(3);
 constexpr auto kAskEvery = std::chrono::seconds(60);
 constexpr auto kLongestAnswer = std::chrono::seconds(2);  // a session that ends waits for it
+// Renewals that a donor has not answered; more than the buffers of both sides hold.
+constexpr int kMostRenewals = 48;
 
 }  // namespace
 
@@ -48,7 +50,8 @@ Status Caretaker::Start() {
 
 Status Caretaker::WaitUntilPlaced() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] {
+  const auto end = Clock::now() + settings_.LongestPlacing();
+  const bool in_time = changed_.wait_until(lock, end, [this] {
     const bool all_tried = std::find(tried_.begin(), tried_.end(), false) == tried_.end();
     return placed_ || (all_tried && stuck_);
   });
@@ -60,6 +63,7 @@ Status Caretaker::WaitUntilPlaced() {
             std::to_string(connected) + " of " + std::to_string(donors_.size()) +
                 " donors could be reached; the last error: " + last_connect_.text()};
   }
+  if (!in_time) return {ETIMEDOUT, "the donors have not granted all leases in time"};
   return {ENOSPC, "the donors have not as much memory for tenant " + settings_.tenant};
 }
 
@@ -120,19 +124,13 @@ void Caretaker::Wake() {
   [[maybe_unused]] const ssize_t written = write(wake_fd_.get(), &one, sizeof one);
 }
 
-void Caretaker::OnMessage(const Connection& connection, const Message& message) {
-  std::optional<uint32_t> donor;
-  {
-    const std::lock_guard lock(dispatcher_.mutex());
-    for (uint32_t number = 0; number < dispatcher_.links().size(); number++) {
-      if (dispatcher_.links()[number].connection.get() == &connection) donor = number;
-    }
-  }
-  if (!donor) return;
+bool Caretaker::OnMessage(const Connection& connection, const std::optional<Message>& message) {
+  const auto donor = dispatcher_.TakeAnswer(connection, message);
   const std::lock_guard lock(mutex_);
-  // Donors answer what they are asked, and a session asks for few things at once.
-  if (incoming_.size() < 64 * kLeasesAtOnce) incoming_.push_back({*donor, message});
+  // As many as were asked for: no donor takes the place of another one's answers.
+  if (donor) incoming_.push_back({*donor, *message});
   Wake();
+  return donor.has_value();
 }
 
 // Caring -----------------------------------------------------------------------------------------
@@ -299,7 +297,12 @@ void Caretaker::RenewLeases() {
   if (now < renew_at_) return;
   renew_at_ = now + kRenewEvery;
   for (uint32_t donor = 0; donor < dispatcher_.links().size(); donor++) {
-    if (IsUp(donor)) SendTo(donor, Message{});
+    const bool ask = [&] {
+      const std::lock_guard lock(dispatcher_.mutex());
+      const DonorLink& link = dispatcher_.links()[donor];
+      return link.state == DonorLink::State::kUp && link.renewals_asked < kMostRenewals;
+    }();
+    if (ask) SendTo(donor, Message{});
   }
 }
 
@@ -313,7 +316,7 @@ void Caretaker::FindCopy() {
     for (uint32_t number = 0; number < slabs.size() && !copy_; number++) {
       if (slabs[number].live() == 0 && !disk_up) continue;
       for (const Replica& replica : slabs[number].replicas()) {
-        if (replica.state == ReplicaState::kRestoring) copy_ = {number, replica.donor};
+        if (replica.state == ReplicaState::kRestoring) copy_ = {number, replica.serial};
       }
     }
   }
@@ -338,7 +341,7 @@ void Caretaker::ContinueCopy() {
   if (copy_ && copied) {
     copy_->running = false;
     const Clock::time_point now = Clock::now();
-    if (copy_->donor == Copy::kDisk) {
+    if (copy_->replica == Copy::kDisk) {
       // A stretch that failed is passed over.
       if (!rounds_.StretchEnded(*copied, {copy_->slab, copy_->position}, now)) copy_.reset();
     } else if (!*copied) {
@@ -354,9 +357,9 @@ void Caretaker::ContinueCopy() {
     Wake();
   };
   copy_->running = true;
-  const bool to_disk = copy_->donor == Copy::kDisk;
+  const bool to_disk = copy_->replica == Copy::kDisk;
   switch (to_disk ? dispatcher_.StartDiskCopy(copy_->slab, &copy_->position, done)
-                  : dispatcher_.StartCopy(copy_->slab, copy_->donor, &copy_->position, done)) {
+                  : dispatcher_.StartCopy(copy_->slab, copy_->replica, &copy_->position, done)) {
     case Dispatcher::CopyStart::kNothingLeft:
       if (to_disk) rounds_.SlabEnded(copy_->slab);
       copy_.reset();
@@ -380,8 +383,13 @@ bool Caretaker::IsUp(uint32_t donor) {
 
 int Caretaker::SendTo(uint32_t donor, const Message& message) {
   // Only this thread closes connections.
-  Connection* connection = dispatcher_.links()[donor].connection.get();
-  return connection != nullptr ? connection->Send(message) : ENOTCONN;
+  DonorLink& link = dispatcher_.links()[donor];
+  if (link.connection == nullptr) return ENOTCONN;
+  // The answer may come before Send returns.
+  dispatcher_.CountQuestion(link, message.type, 1);
+  const int error = link.connection->Send(message);
+  if (error != 0) dispatcher_.CountQuestion(link, message.type, -1);
+  return error;
 }
 
 // Donors of the fleet ----------------------------------------------------------------------------
@@ -470,6 +478,10 @@ Status Caretaker::ConnectTo(uint32_t donor, const Settings::Donor& named) {
   if (!status.ok()) return status;
   const auto welcome = connection->Connect({settings_.tenant}, deadline);
   if (!welcome.ok()) {
+    connection->Abort();
+    for (int wait = 0; wait < 100 && !connection->idle(); wait++) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     const auto quiet = std::unique_lock(pollers_[donor % pollers_.size()]->quiet());
     connection.reset();
     return welcome.status();

@@ -46,8 +46,9 @@ class Caretaker {
   // Returns the donors, those that came later included.
   std::vector<Settings::Donor> Donors();
 
-  // Called by pollers.
-  void OnMessage(const Connection& connection, const Message& message);
+  // Called by pollers; nullopt: bytes that are no message. Returns whether the connection goes on:
+  // a donor only answers what it was asked.
+  bool OnMessage(const Connection& connection, const std::optional<Message>& message);
   // Has the caretaker look at the donors at once. Any thread.
   void Wake();
 
@@ -62,7 +63,7 @@ class Caretaker {
   };
   struct CopyInProgress {
     uint32_t slab;
-    uint32_t donor;  // or Copy::kDisk
+    uint64_t replica;  // serial number; or Copy::kDisk
     uint64_t position = 0;
     bool running = false;
   };

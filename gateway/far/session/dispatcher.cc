@@ -32,11 +32,12 @@ Dispatcher::Dispatcher(const Settings& settings, RegisteredMemory& memory,
 // Requests ---------------------------------------------------------------------------------------
 
 int Dispatcher::Submit(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length,
-                       rocegw_memory_done done, void* argument) {
+                       rocegw_memory_done done, void* argument, Limit limit) {
   if (length == 0 || offset > size() || length > size() - offset) return -EINVAL;
   {
     const std::lock_guard lock(mutex_);
-    if (queued_bytes_ != 0 && queued_bytes_ + length > settings_.most_queued_bytes) return -EAGAIN;
+    const bool full = queued_bytes_ != 0 && queued_bytes_ + length > settings_.most_queued_bytes;
+    if (full && limit == Limit::kApplies) return -EAGAIN;
     queued_bytes_ += length;
     (direction == Direction::kRead ? counts_.read_requests : counts_.write_requests)++;
     (direction == Direction::kRead ? counts_.read_bytes : counts_.write_bytes) += length;
@@ -145,11 +146,33 @@ void Dispatcher::LinkUp(uint32_t donor, std::unique_ptr<Connection> connection,
   const std::lock_guard lock(mutex_);
   DonorLink& link = links_[donor];
   link.connection = std::move(connection);
-  link.credits = kSendDepth;
+  link.credits = kSendDepth - 1;
   link.free_bytes = welcome.free_bytes;
   link.lease_seconds = welcome.lease_seconds;
   link.draining = false;  // a draining donor refuses new sessions
+  link.leases_asked = 0;
+  link.renewals_asked = 0;
   link.state = DonorLink::State::kUp;
+}
+
+void Dispatcher::CountQuestion(DonorLink& link, MessageType type, int change) {
+  const std::lock_guard lock(mutex_);
+  if (type == MessageType::kLease) link.leases_asked += change;
+  if (type == MessageType::kRenew) link.renewals_asked += change;
+}
+
+std::optional<uint32_t> Dispatcher::TakeAnswer(const Connection& connection,
+                                               const std::optional<Message>& message) {
+  const std::lock_guard lock(mutex_);
+  for (uint32_t donor = 0; donor < links_.size(); donor++) {
+    DonorLink& link = links_[donor];
+    if (link.connection.get() != &connection) continue;
+    if (link.state != DonorLink::State::kUp) return std::nullopt;
+    if (link.TakeAnswer(message)) return donor;
+    counts_.donor_faults++;
+    FailLinkLocked(donor, false);
+  }
+  return std::nullopt;
 }
 
 void Dispatcher::FailLink(uint32_t donor, bool timed_out) {
@@ -183,7 +206,9 @@ void Dispatcher::CheckLinks(
       }
       if (link.state != DonorLink::State::kEnding) continue;
       abort = link.connection.get();
-      if (link.oldest == nullptr && link.unposted == 0) {
+      // Completions of messages name memory of the connection.
+      const bool idle = abort->idle() || now - link.ending_since > timeout;
+      if (link.oldest == nullptr && link.unposted == 0 && idle) {
         ended = std::move(link.connection);
         link.state = DonorLink::State::kDown;
       }

@@ -31,7 +31,9 @@ namespace rocegw::far {
 
 class Dispatcher {
  public:
-  static constexpr uint32_t kSendDepth = 128;  // transfers in flight for each donor
+  // Transfers in flight for each donor. One of them is of the copy in progress, which so never
+  // waits for requests.
+  static constexpr uint32_t kSendDepth = 129;
 
   // `donor_failed` is called without the lock when a donor's transfer failed: the caretaker ends
   // the connection. `memory` outlives the dispatcher. `disk` is the disk copy, started; nullptr:
@@ -42,9 +44,11 @@ class Dispatcher {
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
-  // Requests.
+  // Requests. kContinued: the rest, at most a page, of what was let in before: the limit of queued
+  // bytes does not apply.
+  enum class Limit : uint8_t { kApplies, kContinued };
   int Submit(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length,
-             rocegw_memory_done done, void* argument);
+             rocegw_memory_done done, void* argument, Limit limit = Limit::kApplies);
   int SubmitAndWait(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length);
   // `done` is called when all writes that were complete before are on the disk, or with -EIO when
   // the disk copy lacks data, as long as it does. Without a disk copy it is called at once.
@@ -65,6 +69,12 @@ class Dispatcher {
 
   // Donors, by the caretaker.
   void LinkUp(uint32_t donor, std::unique_ptr<Connection> connection, const Welcome& welcome);
+  // Counts a question to the donor, or with -1 one that could not be sent.
+  void CountQuestion(DonorLink& link, MessageType type, int change);
+  // Returns the donor of a message that answers a question. A donor that says anything else, or
+  // bytes that are no message (nullopt), is lost. nullopt: the message is not to be handled.
+  std::optional<uint32_t> TakeAnswer(const Connection& connection,
+                                     const std::optional<Message>& message);
   // Declares the donor lost: its replicas are not used any more.
   void FailLink(uint32_t donor, bool timed_out);
   // Fails donors that completed nothing for the timeout, and ends connections whose transfers have
@@ -99,9 +109,11 @@ class Dispatcher {
     kLater,    // the range, the window or the disk's queue is busy: the same again soon
     kBlocked,  // no source or no destination is there
   };
-  // Starts the copy of the next written stretch at or behind *position to the donor's replica, and
-  // sets *position behind it. kNothingLeft: the replica is live now.
-  CopyStart StartCopy(uint32_t slab, uint32_t donor, uint64_t* position,
+  // Starts the copy of the next written stretch at or behind *position to the restoring replica
+  // with this serial number, and sets *position behind it. kNothingLeft: the replica is live now.
+  // kBlocked: also when it is no restoring replica of the slab any more. One copy is in progress at
+  // a time, those to the disk included.
+  CopyStart StartCopy(uint32_t slab, uint64_t replica, uint64_t* position,
                       std::function<void(bool copied)> done);
 
   // Disk copy, by the caretaker; nothing happens without one.

@@ -16,7 +16,7 @@ void Dispatcher::OnTransfer(Transfer& transfer, bool ok) {
     const std::lock_guard lock(mutex_);
     DonorLink& link = links_[transfer.donor];
     link.Remove(transfer);
-    link.credits++;
+    if (operation->copy == nullptr) link.credits++;
     if (ok) {
       operation->succeeded++;
     } else if (link.state == DonorLink::State::kUp) {

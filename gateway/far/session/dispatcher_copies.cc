@@ -18,24 +18,25 @@ void Dispatcher::AddReplica(uint32_t slab, const Replica& replica) {
   Completed();
 }
 
-Dispatcher::CopyStart Dispatcher::StartCopy(uint32_t slab, uint32_t donor, uint64_t* position,
+Dispatcher::CopyStart Dispatcher::StartCopy(uint32_t slab, uint64_t replica, uint64_t* position,
                                             std::function<void(bool copied)> done) {
   auto operation = std::make_unique<Operation>();
   {
     const std::lock_guard lock(mutex_);
     Slab& state = slabs_[slab];
+    if (state.FindRestoring(replica) == nullptr) return CopyStart::kBlocked;
     const auto stretch =
         state.NextWritten(*position, std::min(copy_bytes_, settings_.merge.most_bytes));
     if (!stretch) {
       copy_bytes_ = kCopyBytes;
-      state.Restored(donor);
+      state.Restored(replica);
       return CopyStart::kNothingLeft;
     }
     const Replica* source = state.ForRead(turn_++);
-    if ((source == nullptr && !IsDiskUp()) || !state.Has(donor)) return CopyStart::kBlocked;
+    if (source == nullptr && !IsDiskUp()) return CopyStart::kBlocked;
     std::vector<Replica> sources;
     if (source != nullptr) sources.push_back(*source);
-    if (!PrepareCopy(*operation, slab, *stretch, sources, {donor, std::move(done)})) {
+    if (!PrepareCopy(*operation, slab, *stretch, sources, {replica, std::move(done)})) {
       return CopyStart::kLater;
     }
     *position = stretch->end;
@@ -67,25 +68,22 @@ bool Dispatcher::PrepareCopy(Operation& operation, uint32_t slab, const Slab::St
   return true;
 }
 
-// Goes on with the write to the new replica when the read has succeeded.
+// Goes on with the write to the new replica when the read has succeeded. The copy fails when the
+// replica was removed meanwhile: its donor may have another one by now, of zeroed memory.
 void Dispatcher::FinishCopy(Operation* operation, bool ok) {
-  if (ok && operation->copy->donor == Copy::kDisk) {
+  if (ok && operation->copy->replica == Copy::kDisk) {
     WriteCopyToDisk(operation);
     return;
   }
   bool send = false;
   {
     const std::lock_guard lock(mutex_);
-    const Slab& slab = slabs_[operation->slab];
+    const Replica* target = slabs_[operation->slab].FindRestoring(operation->copy->replica);
+    ok = ok && target != nullptr;
     if (ok && operation->direction == Direction::kRead) {
-      for (const Replica& replica : slab.replicas()) {
-        if (replica.donor != operation->copy->donor || links_[replica.donor].credits == 0) continue;
-        operation->direction = Direction::kWrite;
-        Start(*operation, {replica});
-        send = true;
-        break;
-      }
-      ok = send;
+      operation->direction = Direction::kWrite;
+      Start(*operation, {*target});
+      send = true;
     }
     if (ok && !send) counts_.restored_bytes += operation->plan.length();
     if (!send) Release(*operation);

@@ -115,7 +115,7 @@ void Dispatcher::Settle(Direction direction, const Slab& slab, const Plan& plan,
 // Reserves what the operation needs: entries of send queues, window, staging buffer.
 bool Dispatcher::Reserve(Operation& operation, const std::vector<Replica>& targets) {
   for (const Replica& target : targets) {
-    if (links_[target.donor].credits == 0) return false;
+    if (operation.copy == nullptr && links_[target.donor].credits == 0) return false;
   }
   if (!admission_.Admit(operation.plan.length())) return false;
   operation.staged_bytes = operation.plan.staged_bytes();
@@ -158,7 +158,7 @@ void Dispatcher::Start(Operation& operation, const std::vector<Replica>& targets
     transfer.address = target.address + operation.plan.offset() % slab_bytes_;
     transfer.key = target.key;
     transfer.sent = now;
-    link.credits--;
+    if (operation.copy == nullptr) link.credits--;
     link.unposted++;
     link.Append(transfer);
   }

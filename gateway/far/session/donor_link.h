@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "gateway/far/link/connection.h"
+#include "gateway/far/link/protocol.h"
 #include "gateway/far/session/operation.h"
 
 namespace rocegw::far {
@@ -19,14 +21,24 @@ struct DonorLink {
   };
   State state = State::kDown;
   std::unique_ptr<Connection> connection;  // while not kDown
-  uint32_t credits = 0;                    // free entries of the send queue
+  uint32_t credits = 0;                    // free entries of the send queue for requests
   uint32_t unposted = 0;                   // transfers in flight that are not posted yet
   uint64_t free_bytes = 0;                 // as last reported, less what was asked for since
   uint32_t lease_seconds = 0;
+  // Questions that the donor has not answered yet.
+  int leases_asked = 0;
+  int renewals_asked = 0;
   bool draining = false;  // the donor asks for its memory: data moves to other donors
   Clock::time_point ending_since;
   Transfer* oldest = nullptr;  // in flight, in the order of sending
   Transfer* newest = nullptr;
+
+  // Whether the message answers a question, which is answered then.
+  bool TakeAnswer(const std::optional<Message>& message) {
+    if (!message) return false;
+    if (message->type == MessageType::kLeased) return leases_asked > 0 && leases_asked-- > 0;
+    return message->type == MessageType::kRenewed && renewals_asked > 0 && renewals_asked-- > 0;
+  }
 
   void Append(Transfer& transfer) {
     transfer.previous = newest;

@@ -53,9 +53,9 @@ struct Transfer : Completable {
 // Copy of a stretch of a slab to a new replica, or to a disk copy that lacks it: a read, then a
 // write of the same bytes.
 struct Copy {
-  static constexpr uint32_t kDisk = UINT32_MAX;
+  static constexpr uint64_t kDisk = 0;
 
-  uint32_t donor = 0;  // that gets it; or kDisk
+  uint64_t replica = kDisk;  // serial number of the slab's replica that gets it; or kDisk
   std::function<void(bool copied)> done;
 };
 

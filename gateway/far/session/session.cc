@@ -124,19 +124,15 @@ void Session::OnCompletions(const ibv_wc* completions, size_t count) {
     const ibv_wc& completion = completions[number];
     auto* what = reinterpret_cast<Completable*>(completion.wr_id);
     const bool ok = completion.status == IBV_WC_SUCCESS;
-    switch (what->kind) {
-      case Completable::Kind::kTransfer:
-        dispatcher_->OnTransfer(static_cast<Transfer&>(*what), ok);
-        break;
-      case Completable::Kind::kSentMessage:
-        what->connection->OnSent(*what);
-        break;
-      case Completable::Kind::kReceivedMessage: {
-        if (!ok) break;
-        const auto message = what->connection->Received(*what, completion.byte_len);
-        if (message) caretaker_->OnMessage(*what->connection, *message);
-        what->connection->Rearm(*what);
-      }
+    if (what->kind == Completable::Kind::kTransfer) {
+      dispatcher_->OnTransfer(static_cast<Transfer&>(*what), ok);
+      continue;
+    }
+    Connection& connection = *what->connection;
+    connection.OnCompletion(*what);
+    if (what->kind == Completable::Kind::kSentMessage || !ok) continue;
+    if (caretaker_->OnMessage(connection, connection.Received(*what, completion.byte_len))) {
+      connection.Rearm(*what);
     }
   }
   dispatcher_->Completed();

@@ -34,6 +34,13 @@ size_t Settings::MostDonors() const {
   return donors_dir.empty() ? donors.size() : std::max(donors.size(), kMostFleetDonors);
 }
 
+std::chrono::milliseconds Settings::LongestPlacing() const {
+  // Some devices pin and zero what they register.
+  const uint64_t gibibytes = (slabs * merge.slab_bytes * replicas >> 30) + 1;
+  return std::chrono::milliseconds(connect_timeout_ms) * (donors.size() + 1) +
+         std::chrono::seconds(gibibytes);
+}
+
 uint64_t Settings::StagingBytes() const {
   const uint64_t wanted = window_bytes == 0 ? kMostStaging : std::min(window_bytes, kMostStaging);
   return std::max(wanted, 2 * merge.most_bytes);

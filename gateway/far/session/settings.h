@@ -2,6 +2,7 @@
 // Settings of a session, checked; rocegw_memory.h says what they mean. Values.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -54,6 +55,8 @@ struct Settings {
   std::vector<uint32_t> Domains() const;
   // Returns the most donors that the session ever has.
   size_t MostDonors() const;
+  // Time within which the donors must be connected and all leases granted.
+  std::chrono::milliseconds LongestPlacing() const;
   // The staging buffer takes all that the window admits, and always two of the largest operations.
   uint64_t StagingBytes() const;
 };

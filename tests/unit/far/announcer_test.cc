@@ -68,6 +68,19 @@ TEST_F(AnnouncerTest, TakesOlderOrdersOverAtOnce) {
   EXPECT_TRUE(Announced()->draining);
 }
 
+TEST_F(AnnouncerTest, TheDonorDrainsUntilThereAreOrders) {
+  Announcer announcer;
+  ASSERT_TRUE(announcer.Start(folder_, "a", Calls()).ok());
+  EXPECT_TRUE(draining_);
+  EXPECT_TRUE(Announced()->draining);
+  DonorOrders orders;
+  orders.generation = 1;
+  ASSERT_TRUE(ReplaceFolderFile(folder_ + "/a.order", ToText(orders)).ok());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (draining_ && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_FALSE(draining_);
+}
+
 TEST_F(AnnouncerTest, OneNameHasOneDonor) {
   Announcer first;
   ASSERT_TRUE(first.Start(folder_, "a", Calls()).ok());

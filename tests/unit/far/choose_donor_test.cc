@@ -72,7 +72,7 @@ TEST(ChooseDropped, TwoDrainsAtOnceEnd) {
     AddTo(slab, next);
     EXPECT_FALSE(LacksReplica(offers, slab, 2));
     EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt) << "the new replica is not live yet";
-    slab.Restored(next);
+    slab.Restored(slab.replicas().back().serial);
     const auto dropped = ChooseDropped(offers, slab, 2);
     ASSERT_TRUE(dropped);
     EXPECT_LT(*dropped, 2u);
@@ -92,7 +92,7 @@ TEST(ChooseDropped, ADrainThatIsTakenBackLeavesNoReplicaTooMany) {
   EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);
   offers[0].draining = false;
   EXPECT_EQ(ChooseDropped(offers, slab, 2), 2u) << "the copy has not ended";
-  slab.Restored(2);
+  slab.Restored(slab.replicas().back().serial);
   EXPECT_EQ(ChooseDropped(offers, slab, 2), 2u);
   slab.Drop(2);
   EXPECT_EQ(ChooseDropped(offers, slab, 2), std::nullopt);

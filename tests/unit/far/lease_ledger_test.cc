@@ -4,91 +4,96 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <string>
 
 namespace rocegw::far {
 namespace {
 
-LeaseLedger::Limits Limits(uint64_t donated) {
+constexpr uint64_t kUnit = LeaseLedger::kSmallestLease;
+
+LeaseLedger::Limits Limits(uint64_t donated_units) {
   LeaseLedger::Limits limits;
-  limits.donated_bytes = donated;
+  limits.donated_bytes = donated_units * kUnit;
   return limits;
 }
 
 TEST(LeaseLedger, GrantsUpToTheDonatedSize) {
   LeaseLedger ledger(Limits(100));
-  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
-  EXPECT_EQ(ledger.Grant(1, 60).first, 0);
-  EXPECT_EQ(ledger.Grant(1, 41).first, ENOSPC);
-  EXPECT_EQ(ledger.Grant(1, 40).first, 0);
-  EXPECT_EQ(ledger.leased_bytes(), 100u);
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  EXPECT_EQ(ledger.Grant(1, 60 * kUnit).first, 0);
+  EXPECT_EQ(ledger.Grant(1, 41 * kUnit).first, ENOSPC);
+  EXPECT_EQ(ledger.Grant(1, 40 * kUnit).first, 0);
+  EXPECT_EQ(ledger.leased_bytes(), 100 * kUnit);
   EXPECT_EQ(ledger.FreeForSession(1), 0u);
 }
 
 TEST(LeaseLedger, KeepsEachTenantWithinItsQuota) {
   LeaseLedger::Limits limits = Limits(100);
-  limits.tenant_bytes = 50;
-  limits.tenants = {{"large", 80}, {"banned", 0}};
+  limits.tenant_bytes = 50 * kUnit;
+  limits.tenants = {{"large", 80 * kUnit}, {"banned", 0}};
   LeaseLedger ledger(limits);
-  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
-  ASSERT_EQ(ledger.AddSession(2, "a", 0), 0);
-  ASSERT_EQ(ledger.AddSession(3, "large", 0), 0);
-  EXPECT_EQ(ledger.AddSession(4, "banned", 0), EDQUOT);
-  EXPECT_EQ(ledger.Grant(1, 30).first, 0);
-  EXPECT_EQ(ledger.Grant(2, 21).first, EDQUOT);  // both sessions are the tenant's
-  EXPECT_EQ(ledger.Grant(2, 20).first, 0);
-  EXPECT_EQ(ledger.FreeFor("large"), 50u);
-  EXPECT_EQ(ledger.Grant(3, 50).first, 0);
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  ASSERT_EQ(ledger.AddSession(2, "a", "host", 0), 0);
+  ASSERT_EQ(ledger.AddSession(3, "large", "host", 0), 0);
+  EXPECT_EQ(ledger.AddSession(4, "banned", "host", 0), EDQUOT);
+  EXPECT_EQ(ledger.Grant(1, 30 * kUnit).first, 0);
+  EXPECT_EQ(ledger.Grant(2, 21 * kUnit).first, EDQUOT);  // both sessions are the tenant's
+  EXPECT_EQ(ledger.Grant(2, 20 * kUnit).first, 0);
+  EXPECT_EQ(ledger.FreeFor("large"), 50 * kUnit);
+  EXPECT_EQ(ledger.Grant(3, 50 * kUnit).first, 0);
 }
 
 TEST(LeaseLedger, FollowsTheFleetWithinItsOwnLimits) {
   LeaseLedger::Limits limits = Limits(100);
-  limits.tenants = {{"small", 10}};
+  limits.tenants = {{"small", 10 * kUnit}};
   LeaseLedger ledger(limits);
-  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
-  ASSERT_EQ(ledger.AddSession(2, "small", 0), 0);
-  ASSERT_EQ(ledger.Grant(1, 30).first, 0);
-  ledger.Follow({.draining = false, .tenants = {{"a", 40}, {"small", 20}}, .tenant_bytes = 0});
-  EXPECT_EQ(ledger.FreeFor("a"), 10u);
-  EXPECT_EQ(ledger.Grant(1, 11).first, EDQUOT);
-  EXPECT_EQ(ledger.FreeFor("small"), 10u);  // the command line allows less than the fleet
-  EXPECT_EQ(ledger.AddSession(3, "stranger", 0), EDQUOT);
-  ledger.Follow({.draining = false, .tenants = {{"a", 20}}, .tenant_bytes = {}});
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  ASSERT_EQ(ledger.AddSession(2, "small", "host", 0), 0);
+  ASSERT_EQ(ledger.Grant(1, 30 * kUnit).first, 0);
+  ledger.Follow({.draining = false,
+                 .tenants = {{"a", 40 * kUnit}, {"small", 20 * kUnit}},
+                 .tenant_bytes = 0});
+  EXPECT_EQ(ledger.FreeFor("a"), 10 * kUnit);
+  EXPECT_EQ(ledger.Grant(1, 11 * kUnit).first, EDQUOT);
+  EXPECT_EQ(ledger.FreeFor("small"), 10 * kUnit);  // the command line allows less than the fleet
+  EXPECT_EQ(ledger.AddSession(3, "stranger", "host", 0), EDQUOT);
+  ledger.Follow({.draining = false, .tenants = {{"a", 20 * kUnit}}, .tenant_bytes = {}});
   EXPECT_EQ(ledger.FreeFor("a"), 0u);  // a lower quota takes nothing back
-  EXPECT_EQ(ledger.leased_bytes(), 30u);
-  EXPECT_EQ(ledger.AddSession(3, "stranger", 0), 0);
+  EXPECT_EQ(ledger.leased_bytes(), 30 * kUnit);
+  EXPECT_EQ(ledger.AddSession(3, "stranger", "host", 0), 0);
 }
 
 TEST(LeaseLedger, GrantsNothingWhileItDrains) {
   LeaseLedger ledger(Limits(100));
-  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
-  const uint64_t lease = ledger.Grant(1, 30).second;
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  const uint64_t lease = ledger.Grant(1, 30 * kUnit).second;
   ledger.Follow({.draining = true, .tenants = {}, .tenant_bytes = {}});
-  EXPECT_EQ(ledger.Grant(1, 1).first, ESHUTDOWN);
-  EXPECT_EQ(ledger.AddSession(2, "a", 0), ESHUTDOWN);
+  EXPECT_EQ(ledger.Grant(1, kUnit).first, ESHUTDOWN);
+  EXPECT_EQ(ledger.AddSession(2, "a", "host", 0), ESHUTDOWN);
   EXPECT_EQ(ledger.FreeFor("a"), 0u);
   EXPECT_TRUE(ledger.Return(1, lease));
   ledger.Follow({});
-  EXPECT_EQ(ledger.Grant(1, 100).first, 0);
+  EXPECT_EQ(ledger.Grant(1, 100 * kUnit).first, 0);
 }
 
 TEST(LeaseLedger, LeasesEndWithTheirSession) {
   LeaseLedger ledger(Limits(100));
-  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
-  ASSERT_EQ(ledger.AddSession(2, "b", 0), 0);
-  const uint64_t first = ledger.Grant(1, 10).second;
-  ASSERT_EQ(ledger.Grant(2, 20).first, 0);
-  const uint64_t second = ledger.Grant(1, 30).second;
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  ASSERT_EQ(ledger.AddSession(2, "b", "host", 0), 0);
+  const uint64_t first = ledger.Grant(1, 10 * kUnit).second;
+  ASSERT_EQ(ledger.Grant(2, 20 * kUnit).first, 0);
+  const uint64_t second = ledger.Grant(1, 30 * kUnit).second;
   EXPECT_EQ(ledger.RemoveSession(1), (std::vector<uint64_t>{first, second}));
-  EXPECT_EQ(ledger.leased_bytes(), 20u);
+  EXPECT_EQ(ledger.leased_bytes(), 20 * kUnit);
   EXPECT_EQ(ledger.by_tenant().size(), 1u);
-  EXPECT_EQ(ledger.Grant(1, 1).first, EINVAL);
+  EXPECT_EQ(ledger.Grant(1, kUnit).first, EINVAL);
 }
 
 TEST(LeaseLedger, SessionReturnsOnlyItsOwnLeases) {
   LeaseLedger ledger(Limits(100));
-  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
-  ASSERT_EQ(ledger.AddSession(2, "b", 0), 0);
-  const uint64_t lease = ledger.Grant(1, 10).second;
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  ASSERT_EQ(ledger.AddSession(2, "b", "host", 0), 0);
+  const uint64_t lease = ledger.Grant(1, 10 * kUnit).second;
   EXPECT_FALSE(ledger.Return(2, lease));
   EXPECT_TRUE(ledger.Return(1, lease));
   EXPECT_FALSE(ledger.Return(1, lease));
@@ -99,8 +104,9 @@ TEST(LeaseLedger, SilentSessionsExpire) {
   LeaseLedger::Limits limits = Limits(100);
   limits.lease_seconds = 10;
   LeaseLedger ledger(limits);
-  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
-  ASSERT_EQ(ledger.AddSession(2, "a", 0), 0);
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  ASSERT_EQ(ledger.AddSession(2, "a", "host", 0), 0);
+  ledger.Established(1);
   ledger.Renew(2, 5);
   EXPECT_TRUE(ledger.Expired(10).empty());
   EXPECT_EQ(ledger.Expired(11), std::vector<uint64_t>{1});
@@ -112,10 +118,74 @@ TEST(LeaseLedger, BoundsSessionsAndLeases) {
   limits.sessions = 1;
   limits.leases = 1;
   LeaseLedger ledger(limits);
-  ASSERT_EQ(ledger.AddSession(1, "a", 0), 0);
-  EXPECT_EQ(ledger.AddSession(2, "a", 0), EUSERS);
-  ASSERT_EQ(ledger.Grant(1, 1).first, 0);
-  EXPECT_EQ(ledger.Grant(1, 1).first, EUSERS);
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  EXPECT_EQ(ledger.AddSession(2, "a", "host", 0), EUSERS);
+  ASSERT_EQ(ledger.Grant(1, kUnit).first, 0);
+  EXPECT_EQ(ledger.Grant(1, kUnit).first, EUSERS);
+}
+
+TEST(LeaseLedger, LeasesHaveSizesOfSlabs) {
+  LeaseLedger ledger(Limits(100000));
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  EXPECT_EQ(ledger.Grant(1, 0).first, EINVAL);
+  EXPECT_EQ(ledger.Grant(1, LeaseLedger::kSmallestLease - 4096).first, EINVAL);
+  EXPECT_EQ(ledger.Grant(1, LeaseLedger::kSmallestLease + 1).first, EINVAL);
+  EXPECT_EQ(ledger.Grant(1, LeaseLedger::kLargestLease + 4096).first, EINVAL);
+  EXPECT_EQ(ledger.Grant(1, LeaseLedger::kLargestLease).first, 0);
+}
+
+// Adds sessions until one is refused. Returns how many were added.
+uint64_t AddMany(LeaseLedger& ledger, uint64_t first, const std::string& tenant,
+                 const std::string& host) {
+  for (uint64_t number = first;; number++) {
+    if (ledger.AddSession(number, tenant, host, 0) == EUSERS) return number - first;
+    ledger.Established(number);
+  }
+}
+
+TEST(LeaseLedger, OneTenantOrHostLeavesSessionsToOthers) {
+  LeaseLedger ledger(Limits(100));
+  const uint64_t greedy = AddMany(ledger, 1000, "greedy", "host");
+  EXPECT_GT(greedy, 64u);
+  EXPECT_LT(greedy, 128u);
+  EXPECT_EQ(ledger.AddSession(1, "greedy", "elsewhere", 0), EUSERS);
+  EXPECT_EQ(ledger.AddSession(1, "other name", "host", 0), EUSERS);
+  for (uint64_t number = 0; number < LeaseLedger::kAlways; number++) {
+    EXPECT_EQ(ledger.AddSession(number, "victim", "another host", 0), 0);
+  }
+}
+
+TEST(LeaseLedger, OneTenantLeavesLeasesToOthers) {
+  LeaseLedger::Limits limits = Limits(100000);
+  limits.leases = 300;
+  LeaseLedger ledger(limits);
+  ASSERT_EQ(ledger.AddSession(1, "greedy", "host", 0), 0);
+  ASSERT_EQ(ledger.AddSession(2, "victim", "host", 0), 0);
+  int granted = 0;
+  while (ledger.Grant(1, kUnit).first == 0) granted++;
+  EXPECT_EQ(granted, 100);
+  for (int number = 0; number < 50; number++) EXPECT_EQ(ledger.Grant(2, kUnit).first, 0);
+  // A session that ends gives its leases back.
+  ledger.RemoveSession(1);
+  EXPECT_EQ(ledger.lease_count(), 50u);
+  ASSERT_EQ(ledger.AddSession(1, "greedy", "host", 0), 0);
+  EXPECT_EQ(ledger.Grant(1, kUnit).first, 0);
+}
+
+TEST(LeaseLedger, ConnectionsThatAreNeverEstablishedMakeRoom) {
+  LeaseLedger::Limits limits = Limits(100);
+  limits.half_open = 4;
+  LeaseLedger ledger(limits);
+  ASSERT_EQ(ledger.AddSession(1, "a", "patient", 0), 0);
+  for (uint64_t number = 2; number < 5; number++) {
+    EXPECT_EQ(ledger.Surplus(), std::nullopt);
+    ASSERT_EQ(ledger.AddSession(number, "a", "flood", 0), 0);
+  }
+  EXPECT_EQ(ledger.Surplus(), 2u) << "the oldest of the host that has most";
+  ledger.Established(1);
+  EXPECT_EQ(ledger.Surplus(), std::nullopt);
+  EXPECT_EQ(ledger.Expired(LeaseLedger::kOpenSeconds + 1).size(), 3u);
+  EXPECT_TRUE(ledger.Expired(LeaseLedger::kOpenSeconds).empty());
 }
 
 }  // namespace

@@ -91,6 +91,18 @@ TEST(FarSettings, WrongOnesAreNamed) {
   }
 }
 
+TEST(Settings, PlacingEndsHoweverSlowlyDonorsAnswer) {
+  rocegw_memory_options options = Good();
+  options.size = uint64_t{16} << 30;
+  options.slab_bytes = 64 << 10;
+  options.connect_timeout_ms = 5000;
+  const auto settings = CheckOptions(options, sizeof options);
+  ASSERT_TRUE(settings.ok());
+  // Two donors, and the leases: 5 seconds each, and a second for each GiB begun.
+  EXPECT_EQ(settings.value().LongestPlacing(),
+            std::chrono::seconds(15 + 16 * settings.value().replicas + 1));
+}
+
 TEST(Settings, DonorsWithoutADomainAreDomainsOfTheirOwn) {
   Settings settings;
   settings.donors = {{"a", "1", ""}, {"b", "1", "x"}, {"c", "1", ""}, {"d", "1", "x"}};

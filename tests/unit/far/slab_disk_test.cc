@@ -104,10 +104,10 @@ TEST_F(SlabDisk, WriteThatFailsWithoutReplicasLosesItsPages) {
 TEST_F(SlabDisk, NewReplicaIsRestoredFromTheDisk) {
   Write(0);
   slab_.DonorLost(0);
-  slab_.Add(Of(1));
+  const uint64_t serial = slab_.Add(Of(1));
   EXPECT_EQ(slab_.live(), 0u);
   EXPECT_EQ(slab_.NextWritten(0, kPage)->begin, 0u);
-  slab_.Restored(1);
+  slab_.Restored(serial);
   EXPECT_EQ(slab_.live(), 1u);
 }
 
@@ -171,8 +171,7 @@ TEST_F(SlabDisk, FailedFlushWithoutReplicasIsMadeGoodWhenThereIsOne) {
   slab_.DiskFlushFailed();
   EXPECT_EQ(slab_.lost_pages(), 0u);
   EXPECT_FALSE(slab_.IsDiskWhole());
-  slab_.Add(Of(1));
-  slab_.Restored(1);
+  slab_.Restored(slab_.Add(Of(1)));
   EXPECT_EQ(slab_.off_disk_pages(), 3u);
 }
 

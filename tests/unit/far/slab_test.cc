@@ -27,9 +27,9 @@ TEST(Slab, ReplicaOfASlabWithDataIsReadOnlyWhenItIsRestored) {
   Slab slab(16 * kPage);
   slab.Add(Of(0));
   slab.WriteSent(0, kPage);
-  slab.Add(Of(1));
+  const uint64_t serial = slab.Add(Of(1));
   for (uint64_t turn = 0; turn < 4; turn++) EXPECT_EQ(slab.ForRead(turn)->donor, 0u);
-  slab.Restored(1);
+  slab.Restored(serial);
   EXPECT_NE(slab.ForRead(0)->donor, slab.ForRead(1)->donor);
 }
 
@@ -47,15 +47,44 @@ TEST(Slab, LosesExactlyTheWrittenPagesWithTheLastLiveReplica) {
   Slab slab(16 * kPage);
   slab.Add(Of(0));
   slab.WriteSent(3 * kPage + 7, 5 * kPage);
-  slab.Add(Of(1));  // still restoring
   EXPECT_TRUE(slab.DonorLost(0));
   EXPECT_EQ(slab.ForRead(0), nullptr);
-  EXPECT_TRUE(slab.replicas().empty());
   EXPECT_EQ(slab.lost_pages(), 2u);
   EXPECT_FALSE(slab.IsLost(0, 3 * kPage));
   EXPECT_TRUE(slab.IsLost(4 * kPage, 4 * kPage + 1));
   EXPECT_FALSE(slab.IsLost(5 * kPage, 16 * kPage));
   EXPECT_EQ(slab.generation(), 1u);
+}
+
+TEST(Slab, ReplicaThatIsBeingRestoredServesWhatIsWrittenAfterTheLastLiveOneIsLost) {
+  Slab slab(16 * kPage);
+  slab.Add(Of(0));
+  slab.WriteSent(0, 2 * kPage);
+  const uint64_t serial = slab.Add(Of(1));
+  EXPECT_TRUE(slab.DonorLost(0));
+  EXPECT_EQ(slab.lost_pages(), 2u);
+  EXPECT_EQ(slab.FindRestoring(serial), nullptr);
+  ASSERT_NE(slab.ForRead(0), nullptr);
+  EXPECT_EQ(slab.ForRead(0)->donor, 1u);
+  slab.WriteSent(0, kPage);
+  slab.WriteDone(0, kPage);
+  EXPECT_FALSE(slab.IsLost(0, kPage));
+  EXPECT_TRUE(slab.IsLost(kPage, 2 * kPage));
+}
+
+TEST(Slab, CopyToAReplicaThatWasRemovedDoesNotGoOnToALaterOneOfTheSameDonor) {
+  Slab slab(16 * kPage);
+  slab.Add(Of(0));
+  slab.WriteSent(0, kPage);
+  const uint64_t before = slab.Add(Of(1));
+  EXPECT_NE(slab.FindRestoring(before), nullptr);
+  slab.DonorLost(1);
+  const uint64_t after = slab.Add(Of(1));
+  EXPECT_EQ(slab.FindRestoring(before), nullptr);
+  slab.Restored(before);
+  EXPECT_EQ(slab.live(), 1u);
+  slab.Restored(after);
+  EXPECT_EQ(slab.live(), 2u);
 }
 
 TEST(Slab, LostPageIsBackOnceItIsWrittenWhole) {
@@ -100,8 +129,7 @@ TEST(Slab, DroppingAReplicaLosesNothingWhileAnotherHasTheData) {
   slab.Add(Of(1));
   slab.WriteSent(0, kPage);
   slab.WriteDone(0, kPage);
-  slab.Add(Of(2));
-  slab.Restored(2);
+  slab.Restored(slab.Add(Of(2)));
   const uint32_t generation = slab.generation();
   slab.Drop(1);
   EXPECT_FALSE(slab.Has(1));

@@ -125,5 +125,21 @@ TEST_F(TreeTest, ASetGroupDirectoryHandsItsGroupDown) {
   EXPECT_EQ(tree_.Find(below)->mode, S_IFDIR | 02700u);
 }
 
+TEST(TreeTargets, LongTargetsOfSymbolicLinksCountAsNames) {
+  NewNode root;
+  root.mode = S_IFDIR | 0755;
+  Tree tree(20, root, {});
+  NewNode link;
+  link.mode = S_IFLNK | 0777;
+  link.target = std::string(4000, 'x');
+  Inode* made = nullptr;
+  ASSERT_EQ(tree.Make(Tree::kRoot, "a", link, {}, &made), 0);
+  EXPECT_EQ(tree.names(), 1 + 4000 / Tree::kTargetBytes);
+  EXPECT_EQ(tree.Make(Tree::kRoot, "b", link, {}, &made), -ENOSPC);
+  EXPECT_EQ(tree.Unlink(Tree::kRoot, "a", {}), 0);
+  EXPECT_EQ(tree.names(), 0u);
+  EXPECT_EQ(tree.Make(Tree::kRoot, "b", link, {}, &made), 0);
+}
+
 }  // namespace
 }  // namespace rocegw::far

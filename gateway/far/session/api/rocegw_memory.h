@@ -83,7 +83,8 @@ struct rocegw_memory_options {
   }
 
 /* Connects to the donors and leases size * replicas bytes of them. Takes at most about
- * connect_timeout_ms for each donor and as long again for the leases. options_size is
+ * connect_timeout_ms for each donor and as long again for the leases, and a second for each GiB of
+ * them: ETIMEDOUT then. options_size is
  * sizeof(struct rocegw_memory_options). `why` (may be NULL) gets a line that explains a failure.
  * EINVAL: an option. ENOENT: the fleet has no such donors. ENODEV, EHOSTUNREACH, ECONNREFUSED,
  * ETIMEDOUT: fewer donors than replicas could be reached. ENOSPC: the donors do not have so much
@@ -178,6 +179,7 @@ struct rocegw_memory_statistics {
   uint64_t donors_draining;  /* now: connected donors that ask for their memory */
   uint64_t leases_returned;  /* of replicas that moved away from draining donors */
   uint64_t slabs_shared_domain; /* now: with two replicas in one failure domain */
+  uint64_t donor_faults;        /* donors lost because they said what no question had asked for */
 };
 void rocegw_memory_get_statistics(struct rocegw_memory_session* session,
                                   struct rocegw_memory_statistics* statistics,

@@ -41,5 +41,15 @@ def _donor_killed(pair):
     return f"{report['lost']} values lost, {report['hits']} hits"
 
 
+def _small_queue(pair):
+    """A put of 64 KiB and a bit, when 64 KiB may be queued, ends well: the end of the value belongs to what was let in."""
+    with far_donors(pair.right, 1) as donors:
+        job = pair.left.start([pair.left.program("far_blocks"), donors[0].host.address4, str(donors[0].port)])
+        status = job.wait(60)
+        expect(status == 0, f"far_blocks ended with {status}:\n{job.output}")
+    return "no put was refused"
+
+
 def far_block_cases():
-    return [Case("far.blocks.layers", 4200, _layers), Case("far.blocks.donor_killed", 4200, _donor_killed)]
+    return [Case("far.blocks.small_queue", 4200, _small_queue), Case("far.blocks.layers", 4200, _layers),
+            Case("far.blocks.donor_killed", 4200, _donor_killed)]
