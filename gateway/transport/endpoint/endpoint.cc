@@ -166,11 +166,12 @@ class Endpoint final : public EndpointQueuePair {
   void DoDeadline(Outbox& outbox, TimePoint now) override {
     initiator_.OnDeadline(qp_, outbox, now);
     target_.OnDeadline(qp_, now);
-    if (!target_.DrainIsOver(now)) return;
+    // Without a program that waits for the end, peers have the time that they need.
+    if (!target_.DrainIsOver(now) || !target_.reports()) return;
     if (target_.under_way() != 0) qp_.worker->counters.timeout_events.Add();
     target_.EndDrain(qp_);
-    // A program that waits for the end also waits for its own requests.
-    if (target_.reports() && qp_.sends()) initiator_.GiveUp(qp_, outbox);
+    // The program also waits for its own requests.
+    if (qp_.sends()) initiator_.GiveUp(qp_, outbox);
   }
   void DoHandOver(hand_over::StateStream& state, flow::CarrierNames& names) override {
     channels_.HandOver(state, names);

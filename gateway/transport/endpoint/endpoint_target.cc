@@ -563,10 +563,14 @@ void EndpointTarget::Block(const Reply& reply) {
 bool EndpointTarget::MayAnswer(const flow::Carrier& carrier) const {
   if (replies_.size() >= kMostReplies) return false;
   if (blocked_.empty()) return true;
-  const size_t share = kMostBlocked / std::max<size_t>(4, blocked_.size());
-  for (const Blocked& one : blocked_)
-    if (one.carrier == &carrier) return one.replies.size() < share;
-  return true;
+  // One channel alone has half of the places, and each as many as are free.
+  size_t all = 0;
+  size_t own = 0;
+  for (const Blocked& one : blocked_) {
+    all += one.replies.size();
+    if (one.carrier == &carrier) own = one.replies.size();
+  }
+  return own == 0 || own < kMostBlocked - std::min(all, kMostBlocked);
 }
 
 void EndpointTarget::UnblockAll() {

@@ -53,9 +53,9 @@ class MessageResponder {
   void OnMemoryDone(QpContext& qp) { placement_ticket_ = qp.Near(placement_ticket_); }
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
-  // Handles the loss of the carrier and of its peer's requests. `beside`: it was one of several.
   // Returns true if answers leave by the channel.
   bool LeavesBy(const flow::Carrier& carrier) const { return carrier_ == &carrier; }
+  // Handles the loss of the carrier and of its peer's requests. `beside`: it was one of several.
   void OnCarrierLost(const flow::Carrier& carrier, bool beside);
   // Drops messages in flight, because the queue pair has gone to the error state.
   void Stop();

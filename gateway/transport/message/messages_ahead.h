@@ -18,8 +18,6 @@ class MessagesAhead {
  public:
   bool empty() const { return messages_.empty(); }
   size_t count() const { return messages_.size(); }
-  // Returns the distance of the last message plus one; 0: there is none.
-  size_t reach() const { return empty() ? 0 : messages_.rbegin()->first - turn_ + 1; }
 
   // Returns nullptr if no frame of the message has arrived.
   IncomingMessage* Find(uint32_t ahead) {
@@ -51,6 +49,11 @@ class MessagesAhead {
   // that no later message has placed. Returns false if the receiver can keep no record of that.
   bool Place(uint32_t ahead, ByteRange range, std::vector<ByteRange>& pieces) {
     // Frames of older messages than the next one do not come any more.
+    if (placed_.Place(turn_ + ahead, range, ahead != 0, pieces)) return true;
+    // Ranges of such messages may be left. A look at all is due once in so many messages only.
+    if (turn_ < swept_ + kSweepEvery) return false;
+    swept_ = turn_;
+    placed_.ForgetBefore(turn_);
     return placed_.Place(turn_ + ahead, range, ahead != 0, pieces);
   }
   // Returns true if a message after the one at distance `ahead` has placed bytes of `range`.
@@ -67,8 +70,9 @@ class MessagesAhead {
   // Writes or reads the messages; `each` hands over one and the ranges that it has placed.
   template <typename Stream, typename F>
   void HandOver(Stream& state, uint32_t most, F each) {
-    auto& [turn, messages, placed] = *this;
+    auto& [turn, messages, placed, swept] = *this;
     state(turn);
+    if (state.reading()) swept = turn;
     std::map<uint64_t, std::vector<ByteRange>> ranges;
     placed.ForEach([&](uint64_t message, ByteRange range) { ranges[message].push_back(range); });
     if (state.reading()) placed.clear();
@@ -98,6 +102,8 @@ class MessagesAhead {
   uint64_t turn_ = 0;  // key of the next message to take effect; 64 bits, so it never wraps around
   std::map<uint64_t, IncomingMessage> messages_;
   PlacedRanges placed_;
+  static constexpr uint64_t kSweepEvery = 64;
+  uint64_t swept_ = 0;  // turn of the last look at all ranges
 };
 
 }  // namespace rocegw::transport

@@ -10,14 +10,13 @@ std::vector<Qpn> Multipath::Numbers() const {
 }
 
 void Multipath::AddForRequests(flow::Carrier& carrier) {
-  if (ForRequests(carrier)) return;
-  for (uint32_t use = 0; use < kRequests; ++use) channels_.Use(carrier);
+  if (!ForRequests(carrier)) channels_.Use(carrier);
 }
 
 bool Multipath::AddForAnswers(flow::Carrier& carrier) {
   if ((channels_.UsesOf(carrier) & kAnswers) != 0) return true;
   if (!Has(carrier) && channels_.size() >= wire::kMostPaths) return false;
-  channels_.Use(carrier);
+  for (uint32_t use = 0; use < kAnswers; ++use) channels_.Use(carrier);
   return true;
 }
 

@@ -44,9 +44,10 @@ class Multipath {
   // Bytes that leave by one path before the next is tried; equal to the quantum of a channel's wait
   // queue.
   static constexpr int32_t kQuantum = 16 * 1024;
-  // Numbers of uses of an entry, which is handed over with them: one for answers, two for requests.
-  static constexpr uint32_t kAnswers = 1;
-  static constexpr uint32_t kRequests = 2;
+  // Numbers of uses of an entry, which is handed over with them: one for requests, two for answers.
+  // Earlier gateways knew one use only, and counted all paths for the pool.
+  static constexpr uint32_t kRequests = 1;
+  static constexpr uint32_t kAnswers = 2;
 
   PeerChannels channels_;
   size_t path_ = 0;  // 0 is the queue pair's own

@@ -25,7 +25,7 @@ bool PlacedRanges::Place(uint64_t message, ByteRange range, bool record,
   auto last = first;
   size_t overlapped = 0;
   for (; last != ranges_.end() && last->first < range.end; ++last) {
-    if (++overlapped > kMostOverlapped) return false;
+    if (++overlapped > MostOverlapped(range.end - range.begin)) return false;
   }
   // With a record: pieces before, between and behind newer ranges, and both ends of an older one.
   // Without: an older range falls into two.
@@ -68,7 +68,7 @@ void PlacedRanges::Add(uint64_t message, ByteRange range) {
 }
 
 void PlacedRanges::Forget(uint64_t message, ByteRange range) {
-  constexpr int kMostSteps = 8;
+  constexpr int kMostSteps = 64;
   auto at = ranges_.lower_bound(range.begin);
   for (int step = 0; step < kMostSteps && at != ranges_.end() && at->first < range.end; ++step)
     at = at->second.message == message ? ranges_.erase(at) : std::next(at);

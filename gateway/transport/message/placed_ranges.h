@@ -24,8 +24,9 @@ class PlacedRanges {
  public:
   // Limit of ranges: each message that a peer may have ahead can have one, and some can have holes.
   static constexpr size_t kMost = 8192 + 1024;
-  // Limit of ranges that one frame overlaps.
-  static constexpr size_t kMostOverlapped = 64;
+  // Limit of ranges that one frame overlaps: a frame of this many bytes may overlap as many as
+  // there are words in it, as small WRITEs to one block leave them.
+  static constexpr size_t MostOverlapped(uint64_t bytes) { return 64 + bytes / 8; }
 
   // Sets `pieces` to the parts of `range` that no message after `message` has placed, in order.
   // With `record`, notes that the message places them. Returns false, and notes nothing, if that
@@ -35,6 +36,10 @@ class PlacedRanges {
   bool PlacedAfter(uint64_t message, ByteRange range) const;
   // Forgets what the message has placed in `range`. In rare cases a part stays, which does no harm.
   void Forget(uint64_t message, ByteRange range);
+  // Forgets what all messages before `message` have placed.
+  void ForgetBefore(uint64_t message) {
+    std::erase_if(ranges_, [&](const auto& one) { return one.second.message < message; });
+  }
   void clear() { ranges_.clear(); }
 
   bool empty() const { return ranges_.empty(); }

@@ -94,6 +94,7 @@ const flow::Carrier& ChannelBindings::SeenBy(SessionId id, const channel::Channe
 ChannelBindings::Slots ChannelBindings::SlotsOf(const transport::QpContext& qp) const {
   Slots slots;
   const auto add = [&](const flow::Carrier& carrier) {
+    // A gateway has as many paths (Multipath).
     if (slots.count < slots.slots.size())
       slots.slots[slots.count++] = uses_.channels.SlotOf(carrier.number());
   };

@@ -54,11 +54,13 @@ class MemoryExecutor {
   // Sends a packet or frame behind the operations of its session that were queued before.
   void Send(WorkerSession& session, const Outgoing& out);
   void Send(WorkerSession& session, channel::StagedFrame& frame);
-  // Returns true if the session's queue pairs may send packets that wait here.
-  bool MaySend(const WorkerSession& session) const {
-    if (session.link.copier == nullptr) return true;
-    return !session.backlogged && session.packets_held < kMostHeld &&
-           held_.MayAdd(*session.account->of_pool);
+  // Returns how many of `packets` the session's queue pairs may send now; they may have to wait
+  // here.
+  uint32_t MaySend(const WorkerSession& session, uint32_t packets) const {
+    if (session.link.copier == nullptr) return packets;
+    if (session.backlogged || session.packets_held >= kMostHeld) return 0;
+    return static_cast<uint32_t>(
+        std::min<size_t>(packets, held_.MayAdd(*session.account->of_pool)));
   }
 
   // Executes what is queued, or hands it to the copiers. Until then operations refer to payloads of

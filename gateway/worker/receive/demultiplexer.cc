@@ -102,14 +102,39 @@ DropReason Demultiplexer::ToGroup(uint32_t device, const wire::RxPacket& packet,
   if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
   const std::vector<Qpn>* const members = uses_.multicast.Members(device, packet.meta.destination);
   if (members == nullptr) return DropReason::k_unknown_qpn;
+  Pools served{};
   for (const Qpn member : *members) {
     if (uses_.steering.WorkerOf(member) != uses_.worker) continue;
+    if (LosesCopy(member, served)) {
+      uses_.counters.Drop(DropReason::k_handoff_full);
+      continue;
+    }
     const DropReason reason = ToMember(member, device, packet, now);
     if (reason != DropReason::kNone) uses_.counters.Drop(reason);
   }
   // Before the next datagram of the burst, which may have as many copies.
   uses_.scheduler.ChargeNoted();
   return DropReason::kNone;
+}
+
+// A pool gets its first copy of a datagram like any packet. Returns true if it loses a further one
+// because it has used up its time: copies do not wait in its queue. `served`: pools of earlier
+// copies.
+bool Demultiplexer::LosesCopy(Qpn member, Pools& served) {
+  const QpSlot* const slot = uses_.qps.Find(member);
+  if (slot == nullptr || slot->session == nullptr) return false;
+  Account& pool = *slot->session->account;
+  if (std::ranges::find(served, &pool) == served.end()) {
+    // Of more pools than there are places the first copies count as further ones.
+    const auto free = std::ranges::find(served, nullptr);
+    if (free != served.end()) {
+      *free = &pool;
+      return false;
+    }
+  }
+  if (!uses_.scheduler.InDeepDebt(pool)) return false;
+  uses_.scheduler.Wait(pool);
+  return true;
 }
 
 // Gives a copy to an attached queue pair, but never to the sender.
@@ -121,15 +146,6 @@ DropReason Demultiplexer::ToMember(Qpn member, uint32_t device, const wire::RxPa
     const bool from_us = own != nullptr && std::find(own->entries.begin(), own->entries.end(),
                                                      packet.meta.source) != own->entries.end();
     if (from_us) return DropReason::kNone;
-  }
-  // A datagram has as many copies as the group has members. They do not wait in the queue of
-  // their pool, so a pool that has used up its time loses them.
-  if (slot != nullptr && slot->session != nullptr) {
-    Account& pool = *slot->session->account;
-    if (uses_.scheduler.InDeepDebt(pool)) {
-      uses_.scheduler.Wait(pool);
-      return DropReason::k_handoff_full;
-    }
   }
   wire::RxPacket copy = packet;
   copy.headers.bth.dest_qpn = member;

@@ -3,6 +3,7 @@
 // connection manager. Belongs to one worker.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "gateway/channel/channel_set.h"
@@ -55,6 +56,8 @@ class Demultiplexer {
                                          TimePoint now);
   metrics::DropReason ToControl(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   metrics::DropReason ToGroup(uint32_t device, const wire::RxPacket& packet, TimePoint now);
+  using Pools = std::array<const Account*, 8>;
+  bool LosesCopy(Qpn member, Pools& served);
   metrics::DropReason ToMember(Qpn member, uint32_t device, const wire::RxPacket& packet,
                                TimePoint now);
   metrics::DropReason ToChannel(uint32_t device, const wire::RxPacket& packet, TimePoint now);

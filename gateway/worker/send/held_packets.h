@@ -4,6 +4,7 @@
 // one pool alone has a quarter of the port's. Belongs to one worker.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "gateway/worker/schedule/scheduler.h"
@@ -27,11 +28,12 @@ class HeldPackets {
     if (pool.packets_held == 0) --pools_;
     all_ -= count;
   }
-  // Returns true if the pool's sessions may send packets that have to wait. A turn that begins then
-  // may exceed the limit.
-  bool MayAdd(const PoolAccounts& pool) const {
-    if (pool.packets_held < kAlways) return true;
-    return all_ < kMost && pool.packets_held < kMost / (pools_ + 1);
+  // Returns how many more packets that have to wait the pool's sessions may send.
+  size_t MayAdd(const PoolAccounts& pool) const {
+    const size_t always = pool.packets_held < kAlways ? kAlways - pool.packets_held : 0;
+    const size_t share = kMost / (pools_ + 1);
+    if (all_ >= kMost || pool.packets_held >= share) return always;
+    return std::max(always, std::min(kMost - all_, share - pool.packets_held));
   }
   size_t all() const { return all_; }
 

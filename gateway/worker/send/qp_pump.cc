@@ -56,7 +56,8 @@ bool QpPump::Run(TimePoint now) {
     if (uses_.qps.outgrows_caches()) PrefetchAhead(turn.account->ready);
     QpSlot* const slot = uses_.qps.Find(turn.qp);
     if (slot == nullptr) continue;
-    if (!uses_.memory.MaySend(*slot->session)) {
+    turn.packets = uses_.memory.MaySend(*slot->session, turn.packets);
+    if (turn.packets == 0) {
       uses_.counters.turn_held_back_events.Add();
       held_back_.push_back(turn.qp);
       continue;

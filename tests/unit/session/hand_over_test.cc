@@ -83,7 +83,7 @@ class SessionHandOver : public ::testing::Test {
   // The old host ends last: its end shuts connections down.
   SessionHost old_{2};
   std::unique_ptr<SessionHost> fresh_;
-  hand_over::StateVersions versions_;  // of the successor
+  hand_over::StateVersions versions_;
   std::optional<FdKind> drop_descriptor_;
   bool looks_ = false;  // hand over unchanged sessions ahead
   std::function<void()> between_looks_;

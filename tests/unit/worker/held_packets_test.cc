@@ -30,6 +30,7 @@ TEST(HeldPackets, FurtherPools_FindSome) {
   PoolAccounts pools[40];
   for (size_t i = 0; i < 40; ++i) EXPECT_GE(Fill(held, pools[i]), HeldPackets::kAlways) << i;
   EXPECT_LE(held.all(), HeldPackets::kMost + 40 * HeldPackets::kAlways);
+  EXPECT_EQ(held.MayAdd(pools[1]), 0u);
   held.Remove(pools[0], pools[0].packets_held);
   EXPECT_GE(Fill(held, pools[0]), HeldPackets::kAlways);
 }

@@ -42,13 +42,33 @@ TEST(PlacedRanges, WithoutRecord_OldRangesShrinkAllTheSame) {
 TEST(PlacedRanges, FrameOverTooManyRanges_ChangesNothing) {
   PlacedRanges placed;
   Pieces pieces;
-  for (uint64_t at = 0; at < 2 * PlacedRanges::kMostOverlapped; at += 2)
+  constexpr uint64_t kBytes = 4096;
+  for (uint64_t at = 0; at < kBytes; at += 2)
     ASSERT_TRUE(placed.Place(5, {at, at + 1}, true, pieces));
-  EXPECT_TRUE(placed.Place(4, {0, 2 * PlacedRanges::kMostOverlapped}, true, pieces));
-  EXPECT_EQ(pieces.size(), PlacedRanges::kMostOverlapped);
   const size_t before = placed.size();
-  EXPECT_FALSE(placed.Place(6, {0, 2 * PlacedRanges::kMostOverlapped}, true, pieces));
+  EXPECT_FALSE(placed.Place(6, {0, kBytes}, true, pieces));
   EXPECT_EQ(placed.size(), before);
+}
+
+// Small WRITEs into a block have come before a WRITE of the whole block that is older.
+TEST(PlacedRanges, FrameOverAWordsRangeEach_FallsIntoPieces) {
+  PlacedRanges placed;
+  Pieces pieces;
+  constexpr uint64_t kBytes = 4096;
+  for (uint64_t at = 0; at < kBytes; at += 8)
+    ASSERT_TRUE(placed.Place(5 + at, {at, at + 4}, true, pieces));
+  EXPECT_TRUE(placed.Place(4, {0, kBytes}, true, pieces));
+  EXPECT_EQ(pieces.size(), kBytes / 8);
+}
+
+TEST(PlacedRanges, ForgetBefore_KeepsLaterMessages) {
+  PlacedRanges placed;
+  Pieces pieces;
+  for (uint64_t message = 0; message < 10; ++message)
+    ASSERT_TRUE(placed.Place(message, {message * 100, message * 100 + 50}, true, pieces));
+  placed.ForgetBefore(7);
+  EXPECT_EQ(placed.size(), 3u);
+  EXPECT_TRUE(placed.PlacedAfter(6, {900, 910}));
 }
 
 TEST(PlacedRanges, ScatteredBytes_AreBounded) {
