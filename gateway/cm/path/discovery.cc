@@ -279,7 +279,7 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
     return DropReason::k_cm_unmatched;
   }
   Unlist(meta.source, peer);
-  // Whoever answers has the address.
+  // An answer proves the address.
   if (std::exchange(peer.stranger, false)) --strangers_;
   peer.sent = 0;  // a second answer to the same question gives no round trip
   peer.until = now + config_.trust;

@@ -563,7 +563,7 @@ void EndpointTarget::Block(const Reply& reply) {
 bool EndpointTarget::MayAnswer(const flow::Carrier& carrier) const {
   if (replies_.size() >= kMostReplies) return false;
   if (blocked_.empty()) return true;
-  // One channel alone has half of the places, and each as many as are free.
+  // A channel alone has half of the places, and each as many as are free.
   size_t all = 0;
   size_t own = 0;
   for (const Blocked& one : blocked_) {

@@ -125,7 +125,7 @@ bool Demultiplexer::LosesCopy(Qpn member, Pools& served) {
   if (slot == nullptr || slot->session == nullptr) return false;
   Account& pool = *slot->session->account;
   if (std::ranges::find(served, &pool) == served.end()) {
-    // Of more pools than there are places the first copies count as further ones.
+    // If there are more pools than places, first copies of the others count as further ones.
     const auto free = std::ranges::find(served, nullptr);
     if (free != served.end()) {
       *free = &pool;
