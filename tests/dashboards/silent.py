@@ -10,5 +10,6 @@ SILENT_PANELS = {
     ("rocegw-gateway", "Bytes by way", "{{node}} device (GPU)"): "no host of the scenarios has a GPU",
     ("rocegw-gateway", "Operations by way", "{{node}} device (GPU)"): "no host of the scenarios has a GPU",
     ("rocegw-gateway", "The network takes nothing", "{{node}}"): "the taps of the scenarios take everything",
+    ("rocegw-gateway", "The network takes nothing", "{{node}} for programs' memory"): "no program of the scenarios has memory that blocks",
     ("rocegw-transport", "Suspicious packets", "{{node}} IP ID far from others"): "one damaged packet in 65,536 passes the CRC",
 }
