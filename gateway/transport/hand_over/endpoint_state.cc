@@ -15,9 +15,10 @@ using hand_over::StateStream;
 
 namespace {
 
-// Limits of lists that EndpointTarget and EndpointAnswers bound otherwise.
-constexpr uint32_t kMost = 1u << 16;
-constexpr uint32_t kMostReplies = 1u << 17;
+// Limits of lists that EndpointTarget and EndpointAnswers bound otherwise. Their own limits of the
+// same kind are lower, and do not count what waits for its arrival.
+constexpr uint32_t kMostRead = 1u << 16;
+constexpr uint32_t kMostRepliesRead = 1u << 17;
 
 // Hands over a map entry by entry; `each` hands over key and value.
 template <typename Map, typename F>
@@ -68,7 +69,7 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointAnswers);
   auto& [channels, answers, waiting, sent, waiting_of, waiting_at, failed, look_at] = *this;
   (void)channels;  // handed over by the endpoint
-  HandOverMap(state, answers, kMost, [&](uint32_t& serial, Answer& answer) {
+  HandOverMap(state, answers, kMostRead, [&](uint32_t& serial, Answer& answer) {
     auto& [executed, carrier, to, as, last] = answer;
     state(serial);
     transport::HandOver(state, executed);
@@ -78,16 +79,16 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
   });
   const auto number = [&](uint32_t& serial) { state(serial); };
   // Both may name requests that are forgotten.
-  state.Ring(waiting, kMost, number);
-  state.Ring(sent, kMost, number);
-  HandOverMap(state, waiting_of, kMost,
+  state.Ring(waiting, kMostRead, number);
+  state.Ring(sent, kMostRead, number);
+  HandOverMap(state, waiting_of, kMostRead,
               [&](uint64_t& sender, uint32_t& count) { state(sender, count); });
   if (state.reading() && state.ok()) {
     waiting_at.clear();
     for (const auto& [serial, answer] : answers)
       if (!answer.executed.answered) waiting_at.Add(answer.carrier->peer());
   }
-  state.Vector(failed, kMost, [&](Failed& one) {
+  state.Vector(failed, kMostRead, [&](Failed& one) {
     auto& [carrier, to, as, message] = one;
     flow::HandOver(state, names, carrier);
     state(to, as, message);
@@ -107,7 +108,7 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
     places.clear();
     blocked.clear();
   }
-  HandOverMap(state, in_flight, kMost, [&, &queue = receives](Key& key, Record& one) {
+  HandOverMap(state, in_flight, kMostRead, [&, &queue = receives](Key& key, Record& one) {
     auto& [carrier, source, number] = key;
     flow::HandOver(state, names, carrier);
     state(source, number);
@@ -122,7 +123,7 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
     state.Require(!state.reading() || !has_receive || queue.IsOpen(message.receive),
                   "message has no receive");
   });
-  state.Vector(spare, kMost, [&, &queue = receives](uint32_t& number) {
+  state.Vector(spare, kMostRead, [&, &queue = receives](uint32_t& number) {
     state(number);
     state.Require(!state.reading() || record.version() < 2 || queue.IsOpen(number),
                   "receive is not open");
@@ -132,7 +133,7 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   // All memory operations are done.
   if (!state.reading() && state.ok()) DropSilentReplies();
   if (!state.reading()) UnblockAll();
-  state.Ring(replies, kMostReplies, [&](Reply& reply) {
+  state.Ring(replies, kMostRepliesRead, [&](Reply& reply) {
     auto& [carrier, to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot,
            has_receive] = reply;
     flow::HandOver(state, names, carrier);
@@ -148,7 +149,7 @@ void EndpointTombstone::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kEndpointTombstone);
   auto& [handle, number, group, tenant, connection, results] = *this;
   state(handle, number, group, tenant, connection);
-  HandOverMap(state, results, kMost, [&](uint32_t& serial, Result& result) {
+  HandOverMap(state, results, kMostRead, [&](uint32_t& serial, Result& result) {
     auto& [to, as, message, original] = result;
     state(serial, to, as, message, original);
   });
