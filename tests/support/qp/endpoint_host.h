@@ -161,6 +161,7 @@ class EndpointHost {
       host_.Deadline(now_);
     }
     now_ = end;
+    host_.At(now_);
   }
   flow::Resend Lose(uint32_t psn) {
     return host_.qp().Again(host_, carrier, carrier.refs.at(psn), Psn(psn));

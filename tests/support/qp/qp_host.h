@@ -135,6 +135,8 @@ class QpHost : public transport::Outbox {
   void Event(transport::QpContext&, verbs::AsyncEvent event) override { events.push_back(event); }
   void Fault(transport::QpContext&, const char* reason) override { faults.push_back(reason); }
   TimePoint now() const override { return now_; }
+  // Sets the time of what follows; Deliver, Pump and Deadline do so too.
+  void At(TimePoint now) { now_ = now; }
 
  private:
   RingEnd::Sges Keyed(const std::vector<Sge>& sges) const;
