@@ -34,7 +34,7 @@ TEST(Mutator, InputsDiffer_AndStayBounded) {
 }
 
 TEST(Mutator, EmptyEntries_AreChanged) {
-  Mutator mutator({{}});
+  Mutator mutator(std::vector<std::vector<uint8_t>>(1));
   std::set<std::vector<uint8_t>> seen;
   for (uint64_t seed = 0; seed < 1000; ++seed) seen.insert(mutator.Input(seed));
   EXPECT_GT(seen.size(), 100u);
