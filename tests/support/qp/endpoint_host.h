@@ -26,6 +26,7 @@ class EndpointHost {
   // `srq`: the daemon's part of `ring.shared`.
   explicit EndpointHost(RingOptions ring = {}, transport::SharedReceives* srq = nullptr)
       : host_(OptionsOf(ring, srq)) {
+    host_.At(now_);
     host_.reach = {&carrier};
     transport::Peer peer;
     peer.endpoint = Qpn{kPeerQpn};

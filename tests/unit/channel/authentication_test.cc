@@ -339,10 +339,11 @@ TEST(PeerSequences, LatestInstances_AreTakenOnce) {
   for (uint32_t instance = 1; instance <= 100; ++instance) {
     for (uint16_t worker = 0; worker < 64; ++worker)
       ASSERT_TRUE(sequences.Take(peer, worker, Numbered(instance, 3)));
-    for (uint16_t worker = 0; worker < 64; ++worker) {
-      ASSERT_FALSE(sequences.Take(peer, worker, Numbered(instance, 3)));
+    // The instance before is used before the present one, as in life.
+    for (uint16_t worker = 0; worker < 64; ++worker)
       ASSERT_TRUE(instance == 1 || !sequences.Take(peer, worker, Numbered(instance - 1, 3)));
-    }
+    for (uint16_t worker = 0; worker < 64; ++worker)
+      ASSERT_FALSE(sequences.Take(peer, worker, Numbered(instance, 3)));
   }
 }
 

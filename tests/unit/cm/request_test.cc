@@ -471,13 +471,13 @@ TEST_F(RequestTest, RejectDuringTheReply_EndsIt) {
 }
 
 TEST_F(RequestTest, ManyIdsOnThePort_TheListenerIsFoundAmongListeners) {
-  const CmHandle listener = server.Listening(kPort);
-  ASSERT_EQ(server.Do(listener, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
-  for (int i = 0; i < 100; ++i) {
-    const CmHandle id = server.Create();
-    ASSERT_EQ(server.Do(id, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
-    ASSERT_EQ(server.Do(id, Bind{testing::AnyV4(kPort)}), 0);
+  CmHandle listener{};
+  for (int i = 0; i < 101; ++i) {
+    listener = server.Create();
+    ASSERT_EQ(server.Do(listener, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
+    ASSERT_EQ(server.Do(listener, Bind{testing::AnyV4(kPort)}), 0);
   }
+  ASSERT_EQ(server.Do(listener, Listen{8}), 0);
   server.Take(PeerRequest(1, 0x501), kPeer);
   ASSERT_TRUE(server.NextEvent().has_value());
   ASSERT_EQ(server.Do(listener, DestroyId{}), 0);

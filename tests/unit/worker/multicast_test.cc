@@ -70,7 +70,8 @@ class MulticastTest : public ::testing::Test {
     return error;
   }
   void Post(RingEnd& end) {
-    ASSERT_TRUE(end.PostReceive(7, {{GatewayPair::kBase + 4096, 1024, GatewayPair::kKey[0]}}));
+    const uint32_t key = GatewayPair::KeyOf(0, end.options().session).value;
+    ASSERT_TRUE(end.PostReceive(7, {{GatewayPair::kBase + 4096, 1024, key}}));
   }
   void PostSend(RingEnd& from, int side, const wire::Gid& group, uint32_t qkey, uint16_t flags) {
     rocegw_send_wqe wqe{};
