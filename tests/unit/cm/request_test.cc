@@ -470,20 +470,5 @@ TEST_F(RequestTest, RejectDuringTheReply_EndsIt) {
   EXPECT_EQ(server.StateOf(id), "timewait");
 }
 
-TEST_F(RequestTest, ManyIdsOnThePort_TheListenerIsFoundAmongListeners) {
-  CmHandle listener{};
-  for (int i = 0; i < 101; ++i) {
-    listener = server.Create();
-    ASSERT_EQ(server.Do(listener, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
-    ASSERT_EQ(server.Do(listener, Bind{testing::AnyV4(kPort)}), 0);
-  }
-  ASSERT_EQ(server.Do(listener, Listen{8}), 0);
-  server.Take(PeerRequest(1, 0x501), kPeer);
-  ASSERT_TRUE(server.NextEvent().has_value());
-  ASSERT_EQ(server.Do(listener, DestroyId{}), 0);
-  server.Take(PeerRequest(2, 0x502), kPeer);
-  EXPECT_FALSE(server.NextEvent().has_value()) << "the others do not listen";
-}
-
 }  // namespace
 }  // namespace rocegw::cm::request

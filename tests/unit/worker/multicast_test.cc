@@ -203,33 +203,27 @@ class CrowdedGroup : public MulticastTest {
   }
 };
 
-// A pool with many members of a group takes no more than its share of the worker for them.
+// A pool with many members of a group takes no more than its share of the worker for them. Its
+// first copy of a datagram is a packet like any other.
 TEST_F(CrowdedGroup, PoolThatHasUsedUpItsTime_LosesCopies) {
+  constexpr size_t kBurst = 16;
   RingEnd& sender = Datagrams(1, 0, 9);
   RingEnd* const members[] = {&Datagrams(0, 0, 1), &Datagrams(0, 0, 2),
                               &Datagrams(0, 0, 3, kQkey, 2)};
-  const auto send = [&](size_t datagrams) {
-    for (size_t i = 0; i < datagrams; ++i) PostSend(sender, 1, kGroup, kQkey, 0);
-    gateways_.Ring(1, sender);
-    for (int i = 0; i < 20; ++i) gateways_.Step();
-    size_t received = 0;
-    for (RingEnd* const member : members) received += Received(*member);
-    return received;
-  };
-  const auto lost = [&] {
-    return gateways_.Count(0, &metrics::WorkerCounters::rx_dropped_packets);
-  };
-  constexpr size_t kBurst = 16;
   for (RingEnd* const member : members) {
     ASSERT_EQ(Attach(*member, kGroup), 0);
-    for (size_t i = 0; i < kBurst + 1; ++i) Post(*member);
+    for (size_t i = 0; i < kBurst; ++i) Post(*member);
   }
-  EXPECT_EQ(send(1), std::size(members)) << "both pools are active from here on";
-  EXPECT_EQ(lost(), 0u);
-  const size_t received = send(kBurst);
-  EXPECT_GT(received, 0u);
-  EXPECT_GT(lost(), 0u);
-  EXPECT_EQ(received + lost(), kBurst * std::size(members));
+  for (size_t i = 0; i < kBurst; ++i) PostSend(sender, 1, kGroup, kQkey, 0);
+  gateways_.Ring(1, sender);
+  for (int i = 0; i < 20; ++i) gateways_.Step();
+  const uint64_t lost = gateways_.Count(0, &metrics::WorkerCounters::rx_dropped_packets);
+  const size_t first = Received(*members[0]);
+  const size_t second = Received(*members[1]);
+  EXPECT_GE(first + second, kBurst);
+  EXPECT_EQ(Received(*members[2]), kBurst) << "alone in its pool";
+  EXPECT_GT(lost, 0u);
+  EXPECT_EQ(first + second + lost, 2 * kBurst);
 }
 
 }  // namespace
