@@ -108,21 +108,22 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
     places.clear();
     blocked.clear();
   }
-  HandOverMap(state, in_flight, kMostRead, [&, &queue = receives](Key& key, Record& one) {
-    auto& [carrier, source, number] = key;
-    flow::HandOver(state, names, carrier);
-    state(source, number);
-    state.Require(carrier != nullptr, "message has no channel");
-    if (state.reading() && carrier != nullptr) places.Add(carrier->peer());
-    auto& [message, message_serial, ticket, attempt, has_receive, for_group, touched] = one;
-    transport::HandOver(state, message);
-    state(message_serial, ticket, attempt, has_receive, for_group, touched);
-    // The first version kept receives that its error state had flushed.
-    if (state.reading() && record.version() < 2 && has_receive)
-      has_receive = queue.IsOpen(message.receive);
-    state.Require(!state.reading() || !has_receive || queue.IsOpen(message.receive),
-                  "message has no receive");
-  });
+  HandOverMap(
+      state, in_flight, kMostRead, [&, &queue = receives, &places = places](Key& key, Record& one) {
+        auto& [carrier, source, number] = key;
+        flow::HandOver(state, names, carrier);
+        state(source, number);
+        state.Require(carrier != nullptr, "message has no channel");
+        if (state.reading() && carrier != nullptr) places.Add(carrier->peer());
+        auto& [message, message_serial, ticket, attempt, has_receive, for_group, touched] = one;
+        transport::HandOver(state, message);
+        state(message_serial, ticket, attempt, has_receive, for_group, touched);
+        // The first version kept receives that its error state had flushed.
+        if (state.reading() && record.version() < 2 && has_receive)
+          has_receive = queue.IsOpen(message.receive);
+        state.Require(!state.reading() || !has_receive || queue.IsOpen(message.receive),
+                      "message has no receive");
+      });
   state.Vector(spare, kMostRead, [&, &queue = receives](uint32_t& number) {
     state(number);
     state.Require(!state.reading() || record.version() < 2 || queue.IsOpen(number),

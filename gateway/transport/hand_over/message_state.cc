@@ -55,7 +55,7 @@ void HandOver(StateStream& state, IncomingMessage& message, std::vector<ByteRang
   const uint32_t prefix = state.Carry(uint32_t{0});
   state.Require(tail_length <= IncomingMessage::kTail && arrived <= length && prefix <= length,
                 "message is impossible");
-  state.Vector(placed, kMostPlaced, [&](ByteRange& range) {
+  state.Vector(placed, kMostPlaced, [&, &local = local, &length = length](ByteRange& range) {
     const uint64_t begin = state.Carry(range.begin - local);
     const uint64_t end = state.Carry(range.end - local);
     state.Require(begin <= end && end <= length, "range is impossible");
