@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdio.h>
@@ -87,10 +88,34 @@ static int wait_send(uint32_t* pending, uint32_t most) {
   return 0;
 }
 
+/* Waits for the completion of a receive, or for the end of the connection: a peer that dies while
+ * nothing is sent to it shows by an event alone. Returns 0, or -1 with errno. */
+static int get_recv_comp(struct ibv_wc* wc) {
+  for (;;) {
+    const int found = ibv_poll_cq(id->recv_cq, 1, wc);
+    if (found != 0) return found < 0 ? -1 : 0;
+    if (ibv_req_notify_cq(id->recv_cq, 0) != 0) return -1;
+    /* One that came before the request. */
+    const int late = ibv_poll_cq(id->recv_cq, 1, wc);
+    if (late != 0) return late < 0 ? -1 : 0;
+    struct pollfd wait[2] = {{id->recv_cq_channel->fd, POLLIN, 0}, {id->channel->fd, POLLIN, 0}};
+    if (poll(wait, 2, -1) < 0 && errno != EINTR) return -1;
+    if (wait[0].revents & POLLIN) {
+      struct ibv_cq* cq;
+      void* context;
+      if (ibv_get_cq_event(id->recv_cq_channel, &cq, &context) != 0) return -1;
+      ibv_ack_cq_events(cq, 1);
+    } else if (wait[1].revents & POLLIN) {
+      errno = ECONNRESET;
+      return -1;
+    }
+  }
+}
+
 /* Waits for the decoder's word. */
 static int wait_word(const char* what) {
   struct ibv_wc wc;
-  if (rdma_get_recv_comp(id, &wc) < 0) return fail(what);
+  if (get_recv_comp(&wc) < 0) return fail(what);
   if (wc.status == IBV_WC_SUCCESS) return 0;
   fprintf(stderr, "kv_transfer: %s: %s\n", what, ibv_wc_status_str(wc.status));
   return 1;
@@ -194,7 +219,7 @@ static int decode(void) {
     if (rdma_post_recv(id, NULL, nothing, sizeof nothing, nothing_mr) != 0)
       return fail("rdma_post_recv");
     if (answer(next) != 0) return 1;
-    if (rdma_get_recv_comp(id, &wc) < 0) return fail("completion of a request");
+    if (get_recv_comp(&wc) < 0) return fail("completion of a request");
     const uint32_t told = ntohl(wc.imm_data);
     if (wc.status != IBV_WC_SUCCESS || (told & ~LAST_REQUEST) != next) {
       fprintf(stderr, "kv_transfer: a request ended with %s\n", ibv_wc_status_str(wc.status));

@@ -32,10 +32,10 @@ void ForEach(WorkerCounters& counters, F each) {
   for (size_t i = 0; i < counters.drops.size(); ++i) {
     std::array<char, kLongestName + 1> name{};
     const char* const reason = metrics::DropReasonName(static_cast<DropReason>(i));
-    const size_t length = std::min(std::strlen(reason), name.size() - sizeof kDropPrefix);
-    std::memcpy(name.data(), kDropPrefix, sizeof kDropPrefix - 1);
-    std::memcpy(name.data() + sizeof kDropPrefix - 1, reason, length);
-    each(std::string_view(name.data(), sizeof kDropPrefix - 1 + length), counters.drops[i]);
+    const std::string_view prefix(kDropPrefix);
+    const std::string_view rest = std::string_view(reason).substr(0, kLongestName - prefix.size());
+    std::ranges::copy(rest, std::ranges::copy(prefix, name.begin()).out);
+    each(std::string_view(name.data(), prefix.size() + rest.size()), counters.drops[i]);
   }
 }
 
