@@ -34,7 +34,7 @@ class CaptureSteps(Hosts):
                 mine = sessions[row["session"]] == "tenants/blue/pools/fast"
                 ends[mine] |= {(right.address4, row["qpn"]), (left.address4, row["remoteQpn"])}
         check(ends[True] and ends[False], f"no connected queue pairs: {queue_pairs}")
-        whole = self.captured("--duration", "3", "--max-bytes", "8MiB", "--snaplen", "128")
+        whole = self.captured("--duration", "3", "--max-bytes", "2MiB", "--snaplen", "128")
         check(whole & ends[True] and whole & ends[False], f"the whole capture lacks somebody: {whole}")
         for words in (("--tenant", "blue"), ("--pool", "blue/fast")):
             part = self.captured(*words, "--count", "2000")
