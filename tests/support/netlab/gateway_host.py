@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 
-from .daemon import start_gateway_daemon
+from .daemon import start_daemon
 from .host import Host
 from .job import LabError, LocalJob, run
 
@@ -59,13 +59,13 @@ class GatewayHost(Host):
     def start_gateway(self, timeout=60):
         """Starts the daemon and returns when it says that it is ready (sd_notify)."""
         words = [*self._daemon_words(), *self.daemon_options]
-        self.daemon = start_gateway_daemon(self.lab, words, self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
+        self.daemon = start_daemon(self.lab, words, self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
         return self
 
     def take_over(self, timeout=60):
         """A new daemon takes the place of the running one, which ends."""
         old = self.daemon
-        self.daemon = start_gateway_daemon(self.lab, self._take_over_words(), self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
+        self.daemon = start_daemon(self.lab, self._take_over_words(), self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
         status = old.wait(20)
         if status != 0:
             raise LabError(f"{self.name}: the old daemon ended with {status}:\n{old.output}")
