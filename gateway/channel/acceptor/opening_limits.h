@@ -67,8 +67,8 @@ class OpeningLimits {
   uint32_t PlaceOf(const wire::Gid& peer) const;
 
   const ChannelTable& table_;
-  // The end of each channel costs a look at all queue pairs of the worker, so no peer, whoever it
-  // is, may open and end channels as fast as it can send.
+  // The end of each channel costs a look at all queue pairs of the worker, so no peer,
+  // member of the fleet or not, may open and end channels as fast as it can send.
   SourceLimits openings_;
   Bounds bounds_;
   std::set<wire::Gid> members_;

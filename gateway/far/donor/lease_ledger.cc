@@ -20,7 +20,7 @@ void Decrease(Counts& counts, const std::string& name) {
   if (--found->second == 0) counts.erase(found);
 }
 
-// Whether somebody who has so many may have one more, while all have `used` of `most`.
+// Whether a host or client that has `own` may have one more, while all have `used` of `most`.
 bool HasShare(size_t own, size_t used, size_t most) {
   return used < most && own < std::max(LeaseLedger::kAlways, (most - used) / 2);
 }

@@ -563,7 +563,7 @@ void EndpointTarget::Block(const Reply& reply) {
 bool EndpointTarget::MayAnswer(const flow::Carrier& carrier) const {
   if (replies_.size() >= kMostReplies) return false;
   if (blocked_.empty()) return true;
-  // A channel alone has half of the places, and each as many as are free.
+  // A channel has at most as many places as are free: alone it stops at half of them.
   size_t all = 0;
   size_t own = 0;
   for (const Blocked& one : blocked_) {

@@ -35,8 +35,9 @@ class EndpointTarget {
   static constexpr size_t kEvicted = 16;
   // Limit of replies that have not been tried to send; some wait for memory.
   static constexpr size_t kMostReplies = 16384;
-  // Limit of replies that wait for window, shared among the channels that have none. A channel gets
-  // at most a quarter. A message whose reply would not fit is dropped: its sender takes no replies.
+  // Limit of replies that wait for window, shared among the channels that have none. A channel has
+  // at most as many as are free, but always one: half if no other channel waits. A message whose
+  // reply would not fit is dropped: its sender takes no replies.
   static constexpr size_t kMostBlocked = 16384;
   static constexpr Duration kOld = Seconds(10);
   // Idle time after which a message loses its receive to a message that has none, or in any case
