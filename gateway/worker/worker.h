@@ -130,10 +130,11 @@ class Worker {
   TransmitQueue transmit_;
   std::vector<WorkerObject> due_;  // owners of timers
 
-  // Objects. Each outlives those below that use it: queue pairs release channels when they are
-  // destroyed.
+  // Objects. Each outlives those below that use it: when queue pairs are destroyed, they release
+  // channels and leave the XRC domains of sessions.
   channel::ChannelSet channels_;
   StagedFrames staged_;
+  SessionTable sessions_;
   QpTable qps_;
   GroupTable groups_;
   Tombstones tombstones_;
@@ -142,7 +143,6 @@ class Worker {
   FloodGuard flood_;
   verbs::MrTable regions_;
   const transport::WorkerTables tables_;
-  SessionTable sessions_;
 
   // Parts without objects of their own.
   QpActivity activity_;
