@@ -5,6 +5,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,14 +52,6 @@ constexpr size_t kLongestVersion = 128;
 constexpr std::chrono::seconds kBetweenWarnings(10);
 
 // Truncates a node's texts before they are stored.
-types::v1::Rejection Bounded(const types::v1::Rejection& told) {
-  types::v1::Rejection rejection;
-  rejection.set_object(model::PlainText(told.object(), 128));
-  rejection.set_reason(model::PlainText(told.reason(), 64));
-  rejection.set_message(model::PlainText(told.message(), 512));
-  return rejection;
-}
-
 types::v1::DrainProgress Bounded(const types::v1::DrainProgress& told) {
   constexpr int kMostHolders = 16;
   types::v1::DrainProgress progress = told;
@@ -80,13 +74,26 @@ types::v1::TakeOverSummary Bounded(const types::v1::TakeOverSummary& told) {
   return summary;
 }
 
-// Keeps only existing pools of this gateway: a node may not report about those of other hosts.
+// Returns the first addresses, as many as can be granted and refused, each as long as an address.
+google::protobuf::RepeatedPtrField<std::string> Bounded(
+    const google::protobuf::RepeatedPtrField<std::string>& told) {
+  constexpr int kMost = 2 * controllers::kMostAddresses;
+  constexpr size_t kLongest = 64;
+  google::protobuf::RepeatedPtrField<std::string> addresses;
+  for (int i = 0; i < std::min(told.size(), kMost); ++i)
+    *addresses.Add() = model::PlainText(told.Get(i), kLongest);
+  return addresses;
+}
+
+// Keeps only existing pools of this gateway, each once: a node may not report about those of other
+// hosts.
 UsageBook::Pools OwnPools(const Fleet& fleet, const std::string& gateway,
                           const UsageBook::Pools& told) {
   UsageBook::Pools own;
   const auto there = fleet.placement.PoolsOn(gateway);
+  std::set<std::string> seen;
   for (const types::v1::PoolTotals& pool : told) {
-    if (there.contains(pool.pool())) *own.Add() = pool;
+    if (there.contains(pool.pool()) && seen.insert(pool.pool()).second) *own.Add() = pool;
   }
   return own;
 }
@@ -174,6 +181,8 @@ void NodeHub::OnReport(const std::string& gateway, StreamId id,
 
 void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
                           const fleet::v1::Heartbeat& heartbeat) {
+  // Bounded before the locks, which all nodes share.
+  auto addresses = Bounded(heartbeat.addresses());
   follower_.Read([&](const Fleet& fleet) {
     const std::lock_guard lock(mutex_);
     Node* const node = Find(gateway, id);
@@ -182,7 +191,7 @@ void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
     *state.mutable_last_seen_time() = model::Now();
     state.set_gateway_version(model::PlainText(heartbeat.gateway_version(), kLongestVersion));
     if (heartbeat.gateway_connected()) {
-      node->named_addresses = heartbeat.addresses();
+      node->named_addresses.Swap(&addresses);
       Judge(fleet, gateway, *node);
       if (heartbeat.has_capacity()) *state.mutable_capacity() = heartbeat.capacity();
       state.clear_drain();
@@ -268,7 +277,7 @@ void NodeHub::WriteState(const std::string& gateway, Node& node) {
   state.set_applied_revision(node.session.applied_revision());
   state.clear_rejections();
   for (const types::v1::Rejection& rejection : node.session.rejections())
-    *state.add_rejections() = Bounded(rejection);
+    *state.add_rejections() = rejection;
   state.clear_conditions();
   if (!node.gateway_reachable) {
     AddProblem("GatewayReachable", "AgentCannotReachIt",

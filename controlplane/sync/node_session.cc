@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controlplane/controllers/gateway_config.h"
+#include "controlplane/model/plain_text.h"
 #include "controlplane/model/push_parts.h"
 #include "rocegw/types/v1/reasons.pb.h"
 
@@ -21,6 +22,20 @@ bool IsOfTheHost(const std::string& reason) {
          value == RejectionReason::NO_CAPACITY;
 }
 
+// Returns the first rejections with their texts truncated: they are stored.
+std::vector<types::v1::Rejection> Bounded(
+    const google::protobuf::RepeatedPtrField<types::v1::Rejection>& told) {
+  std::vector<types::v1::Rejection> kept;
+  for (const types::v1::Rejection& one : told) {
+    if (kept.size() == NodeSession::kMostRejections) break;
+    types::v1::Rejection& rejection = kept.emplace_back();
+    rejection.set_object(model::PlainText(one.object(), 128));
+    rejection.set_reason(model::PlainText(one.reason(), 64));
+    rejection.set_message(model::PlainText(one.message(), 512));
+  }
+  return kept;
+}
+
 }  // namespace
 
 NodeSession::NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
@@ -31,7 +46,7 @@ NodeSession::NodeSession(std::string gateway, std::string store_uuid, const flee
       applied_(hello.store_uuid() == store_uuid_ ? hello.applied_revision() : 0),
       base_(applied_),
       hello_digest_(applied_ == 0 ? 0 : hello.objects_digest()),
-      rejections_(hello.rejections().begin(), hello.rejections().end()) {}
+      rejections_(Bounded(hello.rejections())) {}
 
 void NodeSession::Touch(const std::set<std::string>& names, store::Revision revision) {
   dirty_.insert(names.begin(), names.end());
@@ -51,6 +66,8 @@ void NodeSession::Adopt(store::Revision revision) {
 
 std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
   if (!has_next()) return {};
+  // Names beyond the limit are not known.
+  full_ = full_ || std::exchange(more_rejected_, false);
   std::vector<types::v1::ConfigObject> objects;
   if (full_) {
     const uint64_t has = std::exchange(hello_digest_, 0);
@@ -111,7 +128,8 @@ bool NodeSession::OnReport(const types::v1::PushReport& report) {
   switch (report.status()) {
     case types::v1::APPLIED:
       applied_ = base_ = report.applied_revision();
-      rejections_.assign(report.rejections().begin(), report.rejections().end());
+      rejections_ = Bounded(report.rejections());
+      more_rejected_ = static_cast<size_t>(report.rejections_size()) > kMostRejections;
       break;
     case types::v1::UNADOPTED:
       applied_ = report.store_uuid() == store_uuid_ ? report.applied_revision() : 0;

@@ -18,6 +18,10 @@ namespace rocegw::sync {
 
 class NodeSession {
  public:
+  // Limit of the rejections that are kept of a report. If there are more, the next push is the
+  // whole state.
+  static constexpr size_t kMostRejections = 1024;
+
   // Starts with the state in the agent's first message: the first push is the whole state, unless
   // the gateway runs it already.
   NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
@@ -65,6 +69,7 @@ class NodeSession {
   store::Revision base_ = 0;   // base revision of the next delta
   uint64_t hello_digest_ = 0;  // 0: unknown
   std::vector<types::v1::Rejection> rejections_;
+  bool more_rejected_ = false;  // the newest report had more rejections than are kept
   std::optional<std::chrono::steady_clock::time_point>
       retry_at_;  // time to send rejected objects again
 };

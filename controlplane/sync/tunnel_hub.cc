@@ -67,6 +67,20 @@ TunnelHub::StreamId TunnelHub::Attach(const std::string& gateway,
   return id;
 }
 
+const char* TunnelHub::Take(Waiting& waiting, const fleet::v1::TunnelAnswer& answer) {
+  if (answer.code() != 0) return nullptr;
+  if (waiting.part != nullptr) {
+    if (!answer.more()) return nullptr;
+    if (waiting.granted == 0) return "the gateway sent more parts than it was asked for";
+    --waiting.granted;
+    return nullptr;
+  }
+  waiting.bytes += answer.ByteSizeLong();
+  if (waiting.bytes > kMostAnswerBytes) return "the answer is too long";
+  waiting.parts.push_back(answer);
+  return nullptr;
+}
+
 void TunnelHub::OnAnswer(const std::string& gateway, StreamId id,
                          const fleet::v1::TunnelAnswer& answer) {
   Done done;
@@ -80,16 +94,13 @@ void TunnelHub::OnAnswer(const std::string& gateway, StreamId id,
     const auto at = waiting_.find(answer.id());
     if (at == waiting_.end() || at->second.gateway != gateway) return;
     Waiting& waiting = at->second;
-    if (answer.code() == 0 && waiting.part != nullptr) {
-      part = waiting.part;
-    } else if (answer.code() == 0) {
-      waiting.parts.push_back(answer);
-    }
-    const bool endless = waiting.parts.size() > kMostParts;
-    if (answer.code() != 0 || !answer.more() || endless) {
-      result.code = endless ? kInternal : answer.code();
-      result.message = endless ? "the answer has too many parts" : answer.message();
+    const char* const fault = Take(waiting, answer);
+    if (fault == nullptr && answer.code() == 0) part = waiting.part;
+    if (fault != nullptr || answer.code() != 0 || !answer.more()) {
+      result.code = fault != nullptr ? kInternal : answer.code();
+      result.message = fault != nullptr ? fault : answer.message();
       if (result.code == 0) result.parts = std::move(waiting.parts);
+      if (fault != nullptr) SendCancel(at->first, gateway);
       done = std::move(waiting.done);
       waiting_.erase(at);
     }
@@ -117,7 +128,7 @@ bool TunnelHub::Has(const std::string& gateway) {
 
 void TunnelHub::Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,
                     Clock::time_point deadline, Done done) {
-  Waiting waiting{gateway, deadline, std::move(done), {}, nullptr};
+  Waiting waiting{.gateway = gateway, .deadline = deadline, .done = std::move(done)};
   {
     const std::lock_guard lock(mutex_);
     if (Send(question, waiting) != 0) return;
@@ -129,7 +140,11 @@ TunnelHub::QuestionId TunnelHub::AskInParts(const std::string& gateway,
                                             fleet::v1::TunnelQuestion question,
                                             Clock::time_point deadline, uint32_t window, Part part,
                                             Done done) {
-  Waiting waiting{gateway, deadline, std::move(done), {}, std::make_shared<Part>(std::move(part))};
+  Waiting waiting{.gateway = gateway,
+                  .deadline = deadline,
+                  .done = std::move(done),
+                  .part = std::make_shared<Part>(std::move(part)),
+                  .granted = window};
   {
     const std::lock_guard lock(mutex_);
     if (const QuestionId id = Send(question, waiting); id != 0) {
@@ -161,6 +176,7 @@ void TunnelHub::Grant(QuestionId question, uint32_t parts) {
   const std::lock_guard lock(mutex_);
   const auto at = waiting_.find(question);
   if (at == waiting_.end()) return;
+  at->second.granted += parts;
   const auto tunnel = tunnels_.find(at->second.gateway);
   if (tunnel == tunnels_.end()) return;
   fleet::v1::TunnelQuestion grant;

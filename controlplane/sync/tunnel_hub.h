@@ -42,8 +42,8 @@ class TunnelHub {
   using QuestionId = uint64_t;
   using Done = std::function<void(TunnelResult)>;
   using Part = std::function<void(const fleet::v1::TunnelAnswer&)>;
-  // Limit of parts per answer; more is a fault of the agent.
-  static constexpr size_t kMostParts = 256;
+  // Limit of an answer that is stored; more is a fault of the agent.
+  static constexpr size_t kMostAnswerBytes = 8 << 20;
 
   TunnelHub();
   ~TunnelHub();
@@ -62,9 +62,10 @@ class TunnelHub {
            Clock::time_point deadline, Done done);
 
   // Asks for an answer of any length, passed part by part, then `done` with a result without parts.
-  // The gateway may send `window` parts and as many more as are granted. Parts arrive sequentially,
-  // on any thread, without a lock; one may still be running when `done` is called. Returns the
-  // question's id, which is in every part; 0: there is no tunnel, and `done` was called.
+  // The gateway may send `window` parts before its last one, and as many more as are granted; the
+  // question fails if it sends more. Parts arrive sequentially, on any thread, without a lock; one
+  // may still be running when `done` is called. Returns the question's id, which is in every part;
+  // 0: there is no tunnel, and `done` was called.
   QuestionId AskInParts(const std::string& gateway, fleet::v1::TunnelQuestion question,
                         Clock::time_point deadline, uint32_t window, Part part, Done done);
   void Grant(QuestionId question, uint32_t parts);
@@ -77,7 +78,9 @@ class TunnelHub {
     Clock::time_point deadline;
     Done done;
     std::vector<fleet::v1::TunnelAnswer> parts;
+    size_t bytes = 0;            // sum of `parts`
     std::shared_ptr<Part> part;  // set: parts are passed on and not stored
+    uint64_t granted = 0;        // parts that the gateway may still send, if they are passed on
   };
   struct Tunnel {
     StreamId id = 0;
@@ -85,6 +88,8 @@ class TunnelHub {
   };
 
   void Run();
+  // Counts or stores an answer. Returns nullptr, or what is wrong with it.
+  static const char* Take(Waiting& waiting, const fleet::v1::TunnelAnswer& answer);
   // Returns the question's id; 0: there is no tunnel, and `waiting` is unchanged.
   QuestionId Send(fleet::v1::TunnelQuestion& question, Waiting& waiting);
   // Cancels the question at the agent; the caller removes it.

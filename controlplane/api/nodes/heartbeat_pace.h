@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 
 namespace rocegw::api {
 
@@ -13,11 +14,13 @@ class HeartbeatPace {
   using Clock = std::chrono::steady_clock;
   static constexpr int kBurst = 32;
   static constexpr std::chrono::milliseconds kEach{100};
+  // A heartbeat of more bytes counts as several.
+  static constexpr size_t kBytes = 64 << 10;
 
   // Counts a heartbeat. Returns for how long the stream must not be read; zero: not at all.
-  Clock::duration Take(Clock::time_point now) {
+  Clock::duration Take(Clock::time_point now, size_t bytes) {
     // Time at which all heartbeats so far are within the rate.
-    paid_ = std::max(paid_, now) + kEach;
+    paid_ = std::max(paid_, now) + (1 + bytes / kBytes) * kEach;
     return std::max(paid_ - now - kBurst * Clock::duration(kEach), Clock::duration(0));
   }
 

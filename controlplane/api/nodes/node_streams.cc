@@ -108,7 +108,7 @@ class SyncStream final
       streams_.hub.OnReport(gateway_, id_, request_.report());
     } else if (request_.has_heartbeat()) {
       streams_.hub.OnHeartbeat(gateway_, id_, request_.heartbeat());
-      const auto pause = pace_.Take(HeartbeatPace::Clock::now());
+      const auto pause = pace_.Take(HeartbeatPace::Clock::now(), request_.ByteSizeLong());
       if (pause != HeartbeatPace::Clock::duration(0)) return ReadAfter(pause);
     } else {
       return outbox_->Finish(StatusOf(sync::StreamEnd::kProtocol));
@@ -243,8 +243,6 @@ class TunnelStream final
   const std::shared_ptr<TunnelOutbox> outbox_ = std::make_shared<TunnelOutbox>(*this);
   fleet::v1::TunnelAnswer answer_;
   std::string gateway_;  // empty before the first message
-  HeartbeatPace pace_;
-  grpc::Alarm alarm_;
   sync::TunnelHub::StreamId id_ = 0;
   std::unique_ptr<Revocations::Listening> revocation_;
 };

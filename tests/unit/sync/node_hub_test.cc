@@ -252,6 +252,28 @@ TEST_F(NodeHubTest, NodeTellsOfItsOwnPoolsOnly_AndNoBooks) {
   EXPECT_LT(Stored("gateways/g").ByteSizeLong(), 10000u);
 }
 
+TEST_F(NodeHubTest, AddressesAndPools_BeyondTheirNumber_AreNotLookedAt) {
+  const auto pool = PoolWith("a", "web", "");
+  Put(TenantWith("a"));
+  Put(pool);
+  const auto id = hub_->Attach(HelloOf("gateways/g"), std::make_shared<Agent>(), 0);
+  fleet::v1::Heartbeat heartbeat;
+  heartbeat.set_gateway_connected(true);
+  for (int i = 0; i < 1000; ++i) heartbeat.add_addresses("192.0.2.1");
+  heartbeat.add_addresses("192.0.2.2");
+  types::v1::PoolTotals told;
+  told.set_pool(pool.name());
+  for (uint64_t qps = 1; qps < 100; ++qps) {
+    told.mutable_totals()->set_qps(qps);
+    *heartbeat.add_pools() = told;
+  }
+  hub_->OnHeartbeat("gateways/g", id, heartbeat);
+  const types::v1::GatewayState state = Stored("gateways/g");
+  ASSERT_EQ(state.addresses_size(), 1);
+  EXPECT_EQ(state.addresses(0), "192.0.2.1");
+  EXPECT_EQ(hub_->usage().OfPool(pool.name()).totals.qps(), 1u);
+}
+
 TEST_F(NodeHubTest, StatusTellsWhatTheStreamTells) {
   auto agent = std::make_shared<Agent>();
   const auto id = hub_->Attach(HelloOf("gateways/g"), agent, 1234567);

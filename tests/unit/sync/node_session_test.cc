@@ -208,6 +208,24 @@ TEST_F(NodeSessionTest, WhatWasRejected_ComesAgainWithTheNextPush) {
             (std::set<std::string>{"tenants/acme", "tenants/acme/pools/gold"}));
 }
 
+TEST_F(NodeSessionTest, RejectionsBeyondTheLimit_AreNotKept_ButTheWholeStateComesAgain) {
+  NodeSession session = Settled();
+  session.Touch({"tenants/acme"}, 9);
+  auto report = Report(session.NextPush(Known())[0], types::v1::APPLIED);
+  for (size_t i = 0; i < 2 * NodeSession::kMostRejections; ++i) {
+    types::v1::Rejection& rejection = *report.add_rejections();
+    rejection.set_object("tenants/t" + std::to_string(i));
+    rejection.set_message(std::string(10000, 'm'));
+  }
+  ASSERT_TRUE(session.OnReport(report));
+  EXPECT_EQ(session.rejections().size(), NodeSession::kMostRejections);
+  EXPECT_LE(session.rejections().front().message().size(), 512u);
+  session.Touch({"tenants/acme"}, 10);
+  const auto parts = session.NextPush(Known());
+  EXPECT_TRUE(parts[0].full());
+  EXPECT_TRUE(Names(parts).contains("tenants/acme/pools/gold"));
+}
+
 TEST_F(NodeSessionTest, LargeState_GoesInPartsOfOnePush) {
   for (int i = 0; i < 3000; ++i) {
     auto pool = PoolWith("acme", "p" + std::to_string(i), "");
