@@ -13,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "controlplane/cli/client/foreign_strings.h"
 #include "controlplane/cli/client/rpc_error.h"
 
 namespace rocegw::cli {
@@ -39,7 +40,9 @@ bool Parse(const grpc::ByteBuffer& buffer, Message& message) {
   for (const grpc::Slice& slice : slices) {
     bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
-  return message.ParseFromString(bytes);
+  if (!message.ParseFromString(bytes)) return false;
+  CleanStrings(message);
+  return true;
 }
 
 // Returns 0, or the errno of a connection attempt.

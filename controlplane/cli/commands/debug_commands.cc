@@ -18,6 +18,7 @@
 #include "controlplane/cli/views/debug_views.h"
 #include "controlplane/cli/views/table.h"
 #include "controlplane/cli/whole_blocks.h"
+#include "gateway/base/foreign_text.h"
 #include "gateway/base/unique_fd.h"
 #include "rocegw/admin/v1/gateways.pb.h"
 #include "rocegw/admin/v1/pools.pb.h"
@@ -148,7 +149,7 @@ int Explain(Program& program, const ExplainQuery& query) {
     std::cout << YamlText(response);
   } else if (program.options.format == "name") {
     for (const auto& finding : response.findings())
-      std::cout << finding.object() << " " << finding.reason() << "\n";
+      std::cout << ForeignText(finding.object() + " " + finding.reason()) << "\n";
   } else {
     std::cout << ExplanationView(response, Program::Now());
   }

@@ -15,6 +15,7 @@
 #include "controlplane/cli/program.h"
 #include "controlplane/cli/views/doctor_view.h"
 #include "controlplane/identity/certificate_diagnosis.h"
+#include "gateway/base/foreign_text.h"
 #include "gateway/disk/durable_file.h"
 #include "gateway/doctor/examine.h"
 #include "gateway/doctor/read_host.h"
@@ -44,7 +45,7 @@ int Print(const Program& program, const DiagnoseResponse& diagnosis) {
   if (program.options.format == "name") {
     for (const auto& one : diagnosis.diagnoses()) {
       if (one.severity() != gateway::v1::OK)
-        std::cout << one.object() << " " << one.check() << "\n";
+        std::cout << ForeignText(one.object() + " " + one.check()) << "\n";
     }
   } else if (!PrintDocument(program, diagnosis)) {
     std::cout << DiagnosisView(diagnosis, program.wide());

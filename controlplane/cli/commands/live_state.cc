@@ -13,6 +13,7 @@
 #include "controlplane/cli/views/describe.h"
 #include "controlplane/cli/views/state_lists.h"
 #include "controlplane/cli/views/state_views.h"
+#include "gateway/base/foreign_text.h"
 
 namespace rocegw::cli {
 namespace {
@@ -28,7 +29,7 @@ bool IsCounters(const std::string& noun) { return noun == "counters"; }
 
 int PrintList(const Program& program, const StateList& kind, const Message& list) {
   if (program.options.format == "name") {
-    for (const Message* row : RowsOf(list)) std::cout << NameOfRow(*row) << "\n";
+    for (const Message* row : RowsOf(list)) std::cout << ForeignText(NameOfRow(*row)) << "\n";
   } else if (!PrintDocument(program, list)) {
     std::cout << kind.view(list, {program.wide(), 0, ""});
   }
@@ -48,7 +49,7 @@ int DescribeRows(const Program& program, const Message& list,
     if (!names.empty() && asked == missing.end()) continue;
     if (asked != missing.end()) missing.erase(asked);
     if (program.options.format == "name") {
-      std::cout << name << "\n";
+      std::cout << ForeignText(name) << "\n";
     } else if (!PrintDocument(program, *row)) {
       std::cout << (first ? "" : "\n") << Description(*row, Program::Now());
     }
@@ -63,7 +64,7 @@ int PrintEvents(const Program& program, StateClient& client) {
   if (auto result = client.List(list); !result.ok()) return Fail(result);
   if (program.options.format == "name") {
     for (const auto& event : list.events())
-      std::cout << event.object() << " " << event.reason() << "\n";
+      std::cout << ForeignText(event.object() + " " + event.reason()) << "\n";
   } else if (!PrintDocument(program, list)) {
     std::cout << EventsView(list, program.wide(), Program::Now());
   }
@@ -74,7 +75,7 @@ int PrintPools(const Program& program, StateClient& client) {
   gateway::v1::ListPoolsResponse list;
   if (auto result = client.List(list); !result.ok()) return Fail(result);
   if (program.options.format == "name") {
-    for (const auto& pool : list.pools()) std::cout << pool.pool() << "\n";
+    for (const auto& pool : list.pools()) std::cout << ForeignText(pool.pool()) << "\n";
   } else if (!PrintDocument(program, list)) {
     std::cout << PoolUsageView(list, program.wide());
   }
@@ -85,7 +86,8 @@ int PrintCounters(const Program& program, StateClient& client, bool all) {
   gateway::v1::GetCountersResponse counters;
   if (auto result = client.GetCounters(counters); !result.ok()) return Fail(result);
   if (program.options.format == "name") {
-    for (const auto& counter : counters.counters()) std::cout << counter.name() << "\n";
+    for (const auto& counter : counters.counters())
+      std::cout << ForeignText(counter.name()) << "\n";
   } else if (!PrintDocument(program, counters)) {
     std::cout << CountersView(counters, program.wide(), all);
   }
@@ -150,7 +152,7 @@ int ShowGatewayStatus(Program& program, const LiveQuery& query) {
   if (auto result = client.GetStatus(status); !result.ok()) return Fail(result);
   const int code = status.ready() ? kOk : kConditionFalse;
   if (program.options.format == "name") {
-    std::cout << status.name() << "\n";
+    std::cout << ForeignText(status.name()) << "\n";
     return code;
   }
   if (auto result = client.List(sessions); !result.ok()) return Fail(result);

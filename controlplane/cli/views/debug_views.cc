@@ -11,6 +11,7 @@
 #include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/views/table.h"
 #include "controlplane/cli/views/wrapped.h"
+#include "gateway/base/foreign_text.h"
 
 namespace rocegw::cli {
 namespace {
@@ -120,7 +121,7 @@ std::string ExplanationView(const ExplainResponse& explanation, int64_t now) {
       text += (text.empty() ? "" : "\n") + std::string(HeadOf(finding.kind())) + "\n";
       kind = finding.kind();
     }
-    text += "  " + ShortName(finding.object()) + "  " + finding.reason();
+    text += "  " + ForeignText(ShortName(finding.object()) + "  " + finding.reason());
     if (finding.count() != 0) {
       text += ", " + std::to_string(finding.count()) + (finding.count() == 1 ? " time" : " times");
     }

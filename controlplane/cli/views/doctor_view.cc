@@ -7,6 +7,7 @@
 #include "controlplane/cli/documents/kinds.h"
 #include "controlplane/cli/exit_code.h"
 #include "controlplane/cli/views/wrapped.h"
+#include "gateway/base/foreign_text.h"
 
 namespace rocegw::cli {
 namespace {
@@ -33,11 +34,11 @@ const char* WordOf(gateway::v1::Severity severity) {
 
 std::string TextOf(const Diagnosis& diagnosis) {
   std::string text = std::string(WordOf(diagnosis.severity())) + "  " +
-                     ShortName(diagnosis.object()) + "  " + diagnosis.check() + "\n" +
+                     ForeignText(ShortName(diagnosis.object()) + "  " + diagnosis.check()) + "\n" +
                      Wrapped(diagnosis.found(), "    ");
   if (!diagnosis.reason().empty()) text += Wrapped(diagnosis.reason(), "    ");
   // On one line, so that it can be copied.
-  if (!diagnosis.remedy().empty()) text += "    remedy: " + diagnosis.remedy() + "\n";
+  if (!diagnosis.remedy().empty()) text += "    remedy: " + ForeignText(diagnosis.remedy()) + "\n";
   return text;
 }
 
@@ -54,8 +55,8 @@ std::string DiagnosisView(const DiagnoseResponse& diagnosis, bool wide) {
   }
   for (const auto& [key, count] : shown) {
     if (count > kMostOfOneCheck && !wide)
-      text += "... and " + std::to_string(count - kMostOfOneCheck) + " more of " + key.second +
-              " (-o wide)\n";
+      text += "... and " + std::to_string(count - kMostOfOneCheck) + " more of " +
+              ForeignText(key.second) + " (-o wide)\n";
   }
   if (!text.empty()) text += "\n";
   text += std::to_string(sums[gateway::v1::FAIL]) + " fail, " +

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "controlplane/cli/views/table.h"
+#include "gateway/base/foreign_text.h"
 
 namespace rocegw::cli {
 namespace {
@@ -112,12 +113,12 @@ std::string TakeOversText(const types::v1::TakeOvers& take_overs) {
                   static_cast<double>(take_overs.last_blackout().seconds()) * 1e3 +
                       take_overs.last_blackout().nanos() / 1e6);
     text += "take-overs " + std::to_string(take_overs.count()) + ", last pause " + pause +
-            " ms, from version " + take_overs.from_version() + "\n";
+            " ms, from version " + ForeignText(take_overs.from_version()) + "\n";
   }
   std::map<std::string, uint64_t> refusals(take_overs.refusals().begin(),
                                            take_overs.refusals().end());
   for (const auto& [reason, times] : refusals)
-    text += "take-overs not done: " + reason + " " + std::to_string(times) + "\n";
+    text += "take-overs not done: " + ForeignText(reason) + " " + std::to_string(times) + "\n";
   return text;
 }
 
@@ -126,9 +127,9 @@ std::string TakeOversText(const types::v1::TakeOvers& take_overs) {
 std::string StatusView(const types::v1::GatewayStatus& status, bool wide) {
   std::string version = status.version();
   if (!status.revision().empty()) version += " (" + status.revision() + ")";
-  std::string text = status.name() + "  rocegwd " + version + "\n";
-  text += (status.ready() ? "ready" : "NOT READY: " + status.not_ready_reason()) + ", up " +
-          AgeText(status.read_time().seconds() - status.start_time().seconds()) + "\n\n";
+  std::string text = ForeignText(status.name() + "  rocegwd " + version) + "\n";
+  text += (status.ready() ? "ready" : "NOT READY: " + ForeignText(status.not_ready_reason())) +
+          ", up " + AgeText(status.read_time().seconds() - status.start_time().seconds()) + "\n\n";
 
   Table ports;
   ports.AddColumn("DEVICE", Column::kLeft);
@@ -162,7 +163,8 @@ std::string StatusView(const types::v1::GatewayStatus& status, bool wide) {
     }
     row.push_back(OrDash(addresses));
     ports.AddRow(std::move(row));
-    if (!port.note().empty()) notes += "note: " + port.name() + ": " + port.note() + "\n";
+    if (!port.note().empty())
+      notes += "note: " + ForeignText(port.name() + ": " + port.note()) + "\n";
   }
   text += ports.Text(Limit(wide)) + notes;
 
