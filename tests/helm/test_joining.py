@@ -16,9 +16,9 @@ case $all in
   *"get pods"*component=controller*) cat "$PLACE/controllers" ;;
   *"get pods"*component=agent*'"join"'*) cat "$PLACE/waiting" ;;
   *"get pods"*component=agent*) cat "$PLACE/working" ;;
-  *"rocegw-controller join-token"*) echo "token for ${all#* -- }" ;;
+  *"rocegw-controller join-token"*) echo "# file of ${all#* -- }"; echo "token: \"secret\""; echo "server_name: \"x\"" ;;
   *"rocegw-agent --join -") pod=$5; cat > "$PLACE/$pod.joined"; ! grep -qx "$pod" "$PLACE/refused" ;;
-  *"rocegw-agent --same-fleet -") cat > /dev/null; ! grep -qx "$5" "$PLACE/strangers" ;;
+  *"rocegw-agent --same-fleet -") cat > "$PLACE/$5.compared"; ! grep -qx "$5" "$PLACE/strangers" ;;
 esac
 """
 
@@ -181,7 +181,9 @@ class JoinNodes(Shells):
         done = self.join_nodes()
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(self.joined(), ["agent-a.joined", "agent-b.joined"])
-        self.assertEqual(self.read("agent-a.joined"), "token for rocegw-controller join-token --lifetime 5m\n")
+        joined = self.read("agent-a.joined")
+        self.assertIn("# file of rocegw-controller join-token --lifetime 5m\n", joined)
+        self.assertIn("token:", joined)
         calls = self.read("calls")
         self.assertEqual(calls.count("exec ctl-0 --container rocegw-controller -- rocegw-controller join-token"), 2)
         self.assertTrue(all(line.startswith("--namespace ns ") for line in calls.splitlines()))
@@ -215,6 +217,11 @@ class JoinNodes(Shells):
         self.assertIn("exec agent-d --container rocegw-agent -- rocegw-agent --leave", done.stdout)
         self.assertIn("rocegwctl fleet adopt", done.stdout)
         self.assertNotIn("agent-c", done.stdout)
+        # A node that needs no token gets none: whoever reads it there could join under another name.
+        for node in ("agent-c", "agent-d"):
+            compared = self.read(f"{node}.compared")
+            self.assertIn("server_name:", compared)
+            self.assertNotIn("token:", compared)
         self.assertIn("joined now: 0, of this fleet before: 1, of another fleet: 1", done.stdout)
 
     def test_no_controller(self):
