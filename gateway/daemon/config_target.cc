@@ -46,6 +46,8 @@ const char* RemedyOf(int error) {
     case ENOSPC:
     case EDQUOT:
       return "make room, also for files, where its runtime_dir is";
+    case ENOBUFS:
+      return "give pools fewer slots (spec.slots), or place some of them on other gateways only";
     case EMFILE:
     case ENFILE:
       return "let the gateway have more open files (LimitNOFILE)";

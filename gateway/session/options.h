@@ -110,6 +110,9 @@ struct Options {
   std::string sysfs_root;     // tree in the layout of /sys; empty: none
   bool awaits_state = false;  // takes the place of another gateway: HandOver comes before sessions
   std::string slots_dir;      // directory of the slots' attach sockets; empty: none
+  // Limits of the slots' sockets, each of which is one of the daemon's descriptors.
+  size_t most_slots = 64 << 10;
+  size_t most_slots_of_tenant = 8 << 10;
   // Policy of the default pool.
   bool trusted = true;  // workers may access client memory themselves
   bool remap_allowed = true;

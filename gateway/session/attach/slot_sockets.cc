@@ -148,7 +148,26 @@ Status SlotSockets::MakeDirectory(const std::string& path, const SlotRights& rig
   return OkStatus();
 }
 
+Status SlotSockets::MayOpen(const std::string& pool) const {
+  const Options& options = services_.options;
+  const std::string tenant = tenant::TenantOf(pool);
+  size_t all = 0;
+  size_t of_tenant = 0;
+  for (const auto& [name, entry] : pools_) {
+    all += entry.sockets.size();
+    if (tenant::TenantOf(name) == tenant) of_tenant += entry.sockets.size();
+  }
+  if (of_tenant >= options.most_slots_of_tenant) {
+    return {ENOBUFS, tenant + " has " + std::to_string(of_tenant) +
+                         " slots on this gateway, which is the limit of a tenant"};
+  }
+  if (all >= options.most_slots)
+    return {ENOBUFS, "the gateway has " + std::to_string(all) + " slots, which is its limit"};
+  return OkStatus();
+}
+
 Status SlotSockets::Open(const std::string& pool, Entry& entry, uint32_t slot) {
+  if (Status may = MayOpen(pool); !may.ok()) return may;
   if (::mkdir(directory_.c_str(), kTopMode) != 0 && errno != EEXIST) return Failed(directory_);
   if (::chmod(directory_.c_str(), kTopMode) != 0) return Failed(directory_);
   const std::string folder = directory_ + "/" + entry.folder;

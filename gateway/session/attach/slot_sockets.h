@@ -55,6 +55,8 @@ class SlotSockets {
     std::map<uint32_t, std::string> sockets;  // by slot: path
   };
 
+  // Returns an error if the tenant, or all together, would have more sockets than they may.
+  Status MayOpen(const std::string& pool) const;
   Status MakeDirectory(const std::string& path, const SlotRights& rights) const;
   Status Open(const std::string& pool, Entry& entry, uint32_t slot);
   void Close(Entry& entry, uint32_t slot);

@@ -26,6 +26,8 @@ class Slots : public ::testing::Test {
     folder = mkdtemp(name);
     session::Options options;
     options.slots_dir = folder + "/a";
+    options.most_slots = 12;
+    options.most_slots_of_tenant = 8;
     host.emplace(1, options);
     tenant::TenantSettings tenant;
     tenant.name = "tenants/red";
@@ -190,6 +192,22 @@ TEST_F(Slots, SocketThatCannotBe_IsAnEvent) {
   EXPECT_EQ(events[0].reason, "SOCKET_FAILED");
   EXPECT_NE(events[0].text.find("slot 0"), std::string::npos);
   EXPECT_TRUE(Connect(Path("abcdef01/1/attach.sock")).valid());
+}
+
+TEST_F(Slots, OfOneTenant_AreLimited_AndLeaveTheOthersSome) {
+  const auto pool = [this](const std::string& name, const std::string& uid, uint32_t slots) {
+    tenant::PoolSettings settings = Pool(slots, uid);
+    settings.name = name;
+    return settings;
+  };
+  EXPECT_TRUE(host->server->MakeSlots(Pool(6), {}).ok());
+  const Status more = host->server->MakeSlots(pool("tenants/red/pools/b", "00000002", 3), {});
+  EXPECT_EQ(more.error(), ENOBUFS);
+  EXPECT_NE(more.text().find("tenants/red has 8 slots"), std::string::npos) << more.text();
+  EXPECT_FALSE(fs::exists(Path("00000002/0"))) << "all or none";
+  EXPECT_TRUE(host->server->MakeSlots(pool("tenants/blue/pools/a", "00000003", 6), {}).ok());
+  EXPECT_EQ(host->server->MakeSlots(pool("tenants/green/pools/a", "00000004", 1), {}).error(),
+            ENOBUFS);
 }
 
 TEST_F(Slots, Make_AllSocketsOrNoneOfThem) {
