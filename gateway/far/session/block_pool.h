@@ -9,12 +9,12 @@
 #include <string_view>
 
 #include "gateway/far/pool/block_index.h"
-#include "gateway/far/pool/blocks.h"
+#include "gateway/far/pool/value_pool.h"
 #include "gateway/far/session/dispatcher.h"
 
 namespace rocegw::far {
 
-class BlockPool final : public Blocks {
+class BlockPool final : public ValuePool {
  public:
   // The dispatcher outlives the pool; the range is within its space.
   BlockPool(Dispatcher& dispatcher, uint64_t offset, uint64_t size, uint64_t block_bytes);

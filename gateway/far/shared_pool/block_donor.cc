@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "gateway/base/errno_status.h"
+#include "gateway/far/shared_pool/donor_path.h"
 #include "gateway/far/shared_pool/endpoint_calls.h"
 
 namespace rocegw::far {
@@ -31,7 +32,6 @@ constexpr auto kLongestOpening = std::chrono::seconds(5);
 // of what is left.
 constexpr size_t kMostSessions = 256;
 constexpr size_t kSessionsOfAnyHost = 8;
-constexpr int kMostReads = 16;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
                         IBV_ACCESS_REMOTE_ATOMIC;
 
@@ -298,7 +298,7 @@ Status BlockDonor::Accept(Connection& connection, const Device& device, const Gr
   rdma_conn_param parameters{};
   if (ibv_query_device(id->verbs, &limits) == 0) {
     parameters.responder_resources =
-        static_cast<uint8_t>(std::min(kMostReads, limits.max_qp_rd_atom));
+        static_cast<uint8_t>(std::min(kMostPoolReads, limits.max_qp_rd_atom));
   }
   parameters.private_data = said.data();
   parameters.private_data_len = said.size();

@@ -17,8 +17,6 @@
 namespace rocegw::far {
 namespace {
 
-constexpr int kMostReads = 16;  // READs and atomics in flight on a queue pair
-
 // Completions of an aborted queue pair need the error state.
 void BreakQueuePair(ibv_qp* qp) {
   ibv_qp_attr attributes{};
@@ -169,7 +167,7 @@ StatusOr<Answer> Request(Connection& connection, std::span<const uint8_t> said,
   rdma_conn_param parameters{};
   if (ibv_query_device(id->verbs, &device) == 0) {
     parameters.initiator_depth =
-        static_cast<uint8_t>(std::min(kMostReads, device.max_qp_init_rd_atom));
+        static_cast<uint8_t>(std::min(kMostPoolReads, device.max_qp_init_rd_atom));
   }
   parameters.private_data = said.data();
   parameters.private_data_len = static_cast<uint8_t>(said.size());

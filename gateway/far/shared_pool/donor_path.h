@@ -17,6 +17,8 @@
 
 namespace rocegw::far {
 
+constexpr int kMostPoolReads = 16;  // READs and atomics in flight on a queue pair
+
 // Objects and limits that the paths of a pool share.
 struct PathResources {
   ibv_pd* pd = nullptr;

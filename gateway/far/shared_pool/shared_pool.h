@@ -18,8 +18,8 @@
 
 #include "gateway/base/status.h"
 #include "gateway/far/link/poller.h"
-#include "gateway/far/pool/blocks.h"
 #include "gateway/far/pool/steps.h"
+#include "gateway/far/pool/value_pool.h"
 #include "gateway/far/shared_pool/donor_path.h"
 
 namespace rocegw::far {
@@ -38,7 +38,7 @@ struct SharedPoolSettings {
   uint32_t connect_timeout_ms = 5000;
 };
 
-class SharedPool final : public Blocks {
+class SharedPool final : public ValuePool {
  public:
   static constexpr uint32_t kMostReplicas = 4;
   static constexpr uint16_t kPort = 7479;

@@ -15,15 +15,15 @@
 using rocegw::Status;
 using rocegw::StatusOr;
 using rocegw::far::BlockPool;
-using rocegw::far::Blocks;
 using rocegw::far::CopyStatistics;
 using rocegw::far::Explain;
 using rocegw::far::PathChoice;
 using rocegw::far::SharedPool;
 using rocegw::far::SharedPoolSettings;
+using rocegw::far::ValuePool;
 
 struct rocegw_memory_blocks {
-  std::unique_ptr<Blocks> pool;
+  std::unique_ptr<ValuePool> pool;
 };
 
 namespace {

@@ -11,7 +11,7 @@
 namespace rocegw::far {
 namespace {
 
-class StepsTest : public testing::Test {
+class StepsTest : public ::testing::Test {
  protected:
   PutSteps PutOf(const std::string& key, std::string& value, StepBuffers& buffers) {
     auto* const bytes = reinterpret_cast<uint8_t*>(value.data());

@@ -11,11 +11,11 @@
 
 namespace rocegw::far {
 
-class Blocks {
+class ValuePool {
  public:
-  virtual ~Blocks() = default;  // waits for requests
-  Blocks(const Blocks&) = delete;
-  Blocks& operator=(const Blocks&) = delete;
+  virtual ~ValuePool() = default;  // waits for requests
+  ValuePool(const ValuePool&) = delete;
+  ValuePool& operator=(const ValuePool&) = delete;
 
   // As rocegw_memory_blocks.h says.
   virtual int Put(std::string_view key, const void* value, uint64_t length,
@@ -41,7 +41,7 @@ class Blocks {
   }
 
  protected:
-  Blocks() = default;
+  ValuePool() = default;
   // Returns when a request has ended, or a little later.
   virtual void WaitForRoom() = 0;
   // Starts a request, as often as there is no room for it, and waits for its end.
