@@ -156,7 +156,8 @@ void Window::Handle() {
     }
     for (const auto& [page, store] : single) Fetch(page, 1, store);
     if (room != 0) {
-      MakeRoom(ResidentPages::kMostReadAhead + 2 * Ahead());
+      // No more than that: pages that become inactive have to have time to be used again.
+      MakeRoom(ResidentPages::kMostReadAhead + Ahead());
       const std::lock_guard lock(mutex_);
       room_made_ = room;
       changed_.notify_all();

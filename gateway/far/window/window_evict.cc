@@ -79,7 +79,9 @@ void Window::MakeRoom(uint64_t pages) {
 void Window::Deactivate() {
   if (places_filled_) DropPlaces(free_places_);
   places_filled_ = false;
-  const uint64_t wanted = std::max<uint64_t>(most_resident_ / kInactivePart, 2 * kEvictedAtOnce);
+  // Most of what is resident has to be in the window: what was read ahead is not used yet.
+  const uint64_t wanted = std::min(
+      std::max<uint64_t>(most_resident_ / kInactivePart, 2 * kEvictedAtOnce), pages_.used() / 2);
   // A few at a time: threads wait meanwhile.
   for (int batch = 0; batch < 2 && pages_.inactive() < wanted; batch++) {
     const size_t most =
