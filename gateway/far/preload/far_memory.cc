@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "gateway/far/preload/next.h"
-#include "gateway/far/session/donor_name.h"
+#include "gateway/far/session/naming/donor_name.h"
 
 namespace rocegw::far {
 namespace {
