@@ -119,9 +119,10 @@ void FrameEndpoint::LoopBack(FrameSlot& slot) {
 }
 
 void FrameEndpoint::Park(FrameSlot& slot) {
+  // The destinations of a scan answer never, so the packet that has waited longest makes room.
   if (parked_.size() == kParked) {
-    Lose(slot);
-    return;
+    Lose(*parked_.front().slot);
+    parked_.erase(parked_.begin());
   }
   parked_.push_back({&slot, Clock::now() + kPatience});
 }

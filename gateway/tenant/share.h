@@ -24,12 +24,14 @@ class Share {
   // tenant's.
   explicit Share(Share* parent)
       : connects(parent == nullptr ? nullptr : &parent->connects),
+        requests(parent == nullptr ? nullptr : &parent->requests),
         bytes(parent == nullptr ? nullptr : &parent->bytes, kDataBurst),
         packets(parent == nullptr ? nullptr : &parent->packets, kDataBurst),
         parent_(parent) {}
 
   void SetRates(const Quota& quota) {
     Set(connects, quota, Rate::kConnects);
+    Set(requests, quota, Rate::kConnects);
     Set(bytes, quota, Rate::kBytes);
     Set(packets, quota, Rate::kPackets);
   }
@@ -39,6 +41,9 @@ class Share {
   Share* parent() const { return parent_; }
 
   RateNode connects;
+  // Requests of peers, which have the same rate for themselves: peers must not use up that of the
+  // programs' own connections.
+  RateNode requests;
   RateNode bytes;
   RateNode packets;
 

@@ -32,7 +32,7 @@ ibv_qp_type QpTypeOf(rdma_port_space port_space) {
 }  // namespace
 
 Session* AcquireForCm() {
-  const char* choice = getenv("ROCEGW_CM");
+  const char* choice = secure_getenv("ROCEGW_CM");
   if (choice != nullptr && strcmp(choice, "real") == 0) return nullptr;
   return Session::Acquire();
 }

@@ -22,7 +22,7 @@ namespace {
 enum class Presence : int { kUnknown, kNone, kSome };
 
 Presence LookForDevices() {
-  const char* choice = getenv("ROCEGW_CM");
+  const char* choice = secure_getenv("ROCEGW_CM");
   if (choice != nullptr && strcmp(choice, "gateway") == 0) return Presence::kNone;
   // The installed libraries report missing devices on stderr.
   if (!KernelHasRdma()) return Presence::kNone;

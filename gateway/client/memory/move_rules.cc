@@ -137,7 +137,7 @@ bool HasMemoryPolicy(uint64_t address) {
 }  // namespace
 
 RemapMode RemapModeOfProcess() {
-  const char* choice = getenv("ROCEGW_REMAP");
+  const char* choice = secure_getenv("ROCEGW_REMAP");
   if (choice == nullptr || choice[0] == '\0' || strcmp(choice, "auto") == 0) {
     return RemapMode::kAuto;
   }

@@ -51,7 +51,7 @@ bool FindLibrary(char* path, size_t size) {
 }
 
 bool IsOne(const char* name) {
-  const char* value = getenv(name);
+  const char* value = secure_getenv(name);
   return value != nullptr && value[0] == '1' && value[1] == '\0';
 }
 

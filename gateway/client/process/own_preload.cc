@@ -21,7 +21,7 @@ bool IsOurs(const char* name, size_t length) {
 
 void FindOwnPreload(char* text, size_t size) {
   size_t used = 0;
-  const char* const slot = getenv("ROCEGW_SLOT");
+  const char* const slot = secure_getenv("ROCEGW_SLOT");
   const char* at = getenv("LD_PRELOAD");
   while (slot != nullptr && at != nullptr && *at != '\0') {
     const size_t length = strcspn(at, kSeparators);

@@ -88,7 +88,7 @@ void Remember(Device* const* devices, int count, const char* root) {
 
 // Returns false if no gateway can be reached.
 bool Look(const char* component, Answer* answer) {
-  const char* off = getenv("ROCEGW_DISABLE");
+  const char* off = secure_getenv("ROCEGW_DISABLE");
   if (off != nullptr && off[0] == '1') return false;
   if (Recall(component, answer)) return true;
   Session* session = Session::Acquire();

@@ -14,7 +14,7 @@ namespace rocegw::client {
 namespace {
 
 bool IsSet(const char* name) {
-  const char* value = getenv(name);
+  const char* value = secure_getenv(name);
   return value != nullptr && value[0] != '\0' && !(value[0] == '0' && value[1] == '\0');
 }
 

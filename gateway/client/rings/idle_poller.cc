@@ -53,8 +53,8 @@ Polling ChoosePolling(const char* mode, const char* empty_polls, const char* yie
 Polling PollingFromEnvironment() {
   cpu_set_t allowed;
   const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  return ChoosePolling(getenv("ROCEGW_POLL"), getenv("ROCEGW_POLL_EMPTY"),
-                       getenv("ROCEGW_POLL_YIELD"), known ? CPU_COUNT(&allowed) : 1);
+  return ChoosePolling(secure_getenv("ROCEGW_POLL"), secure_getenv("ROCEGW_POLL_EMPTY"),
+                       secure_getenv("ROCEGW_POLL_YIELD"), known ? CPU_COUNT(&allowed) : 1);
 }
 
 IdlePoller& ThisPoller() { return this_poller; }

@@ -109,6 +109,10 @@ long Linger(int socket, msghdr* header) {
 
 }  // namespace
 
+// The replacement of a gateway takes less than two seconds.
+constexpr int kReplacedTries = 20;
+constexpr long kReplacedPauseNs = 100000000;
+
 struct Session::Chunk {
   uint8_t* base;
   uint64_t size;
@@ -123,15 +127,15 @@ struct Session::Worker {
 const char* AttachPath() {
   if (GatewayIsInProcess()) {
     // Identifies a gateway, like the path of a socket.
-    const char* address = getenv("ROCEGW_ADDRESS");
+    const char* address = secure_getenv("ROCEGW_ADDRESS");
     return address != nullptr && address[0] != '\0' ? address : "any address";
   }
-  const char* path = getenv("ROCEGW_SOCKET");
+  const char* path = secure_getenv("ROCEGW_SOCKET");
   return path != nullptr && path[0] != '\0' ? path : ROCEGW_ATTACH_SOCKET;
 }
 
 Session* Session::Acquire() {
-  const char* off = getenv("ROCEGW_DISABLE");
+  const char* off = secure_getenv("ROCEGW_DISABLE");
   if (off != nullptr && off[0] == '1') {
     errno = ENODEV;
     return nullptr;
@@ -197,9 +201,18 @@ Session* Session::Create(uint32_t number) {
   return session;
 }
 
+// A gateway that is being replaced refuses an attach about which its agent has not decided yet. The
+// new one listens at the same socket.
 int Session::Begin() {
-  const int error = Connect();
-  return error != 0 ? error : Greet();
+  for (int tries = 0;; ++tries) {
+    int error = Connect();
+    if (error == 0) error = Greet();
+    if (error != EAGAIN || !refused_ || tries == kReplacedTries) return error;
+    CloseOwn(&socket_);
+    refused_ = false;
+    timespec pause = {0, kReplacedPauseNs};
+    RawSyscall(SYS_nanosleep, &pause, nullptr);
+  }
 }
 
 // Connects and greets without the lock: fork takes it, and the daemon may be slow.

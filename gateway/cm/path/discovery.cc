@@ -8,11 +8,6 @@
 namespace rocegw::cm {
 namespace {
 
-SecretKey DrawKey(RandomSource& random) {
-  const uint64_t first = random.Next();
-  return {first, random.Next()};
-}
-
 using metrics::DropReason;
 
 // Options that a gateway has because of its keys, so only an authenticated peer can have them.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -22,6 +23,7 @@ constexpr int kSettleMs = 20;
 // Interval of repeated lookups for waiting queues, and of confirmations of known neighbours.
 constexpr int kRetryMs = 200;
 constexpr int kRetriesPerRefresh = 150;
+constexpr size_t kFreshAtOnce = 64;
 
 }  // namespace
 
@@ -85,14 +87,10 @@ Reach KernelNeighbours::Resolve(const wire::Gid& destination, MacAddress& mac) {
   {
     const std::lock_guard lock(mutex_);
     if (std::find(own_.begin(), own_.end(), destination) != own_.end()) return Reach::kOwn;
-    const auto found = answers_.find(destination);
-    if (found != answers_.end()) {
-      mac = found->second.mac;
-      return found->second.reach;
-    }
-    // Only an address scan produces so many; clearing costs the others one lookup each.
-    if (answers_.size() >= kMaxDestinations) answers_.clear();
-    answers_[destination] = {};
+    bool added = false;
+    const Answer answer = answers_.LookUp(destination, &added);
+    mac = answer.mac;
+    if (!added) return answer.reach;
   }
   Wake();
   return Reach::kUnknown;
@@ -100,9 +98,10 @@ Reach KernelNeighbours::Resolve(const wire::Gid& destination, MacAddress& mac) {
 
 void KernelNeighbours::Loop() {
   int retries = 0;
+  auto retry_at = std::chrono::steady_clock::now();
   while (true) {
     pollfd wait[] = {{wake_.get(), POLLIN, 0}, {monitor_.fd(), POLLIN, 0}};
-    const bool timeout = poll(wait, 2, kRetryMs) == 0;
+    (void)poll(wait, 2, kRetryMs);
     uint64_t count = 0;
     (void)!read(wake_.get(), &count, sizeof count);
     bool changed = false;
@@ -118,7 +117,16 @@ void KernelNeighbours::Loop() {
       changed = changed || !complete;
       ReadOwn();
     }
-    const bool refresh = timeout && ++retries % kRetriesPerRefresh == 0;
+    while (LookUpFresh()) {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    // Only then the others, at the interval: there may be thousands that no host has.
+    const auto now = std::chrono::steady_clock::now();
+    const bool retry = now >= retry_at;
+    if (!changed && !retry) continue;
+    if (retry) retry_at = now + std::chrono::milliseconds(kRetryMs);
+    const bool refresh = retry && ++retries % kRetriesPerRefresh == 0;
     LookUp(changed || refresh, refresh);
   }
 }
@@ -143,17 +151,34 @@ void KernelNeighbours::LookUp(bool all, bool keep_fresh) {
   std::vector<wire::Gid> destinations;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [destination, answer] : answers_) {
-      if (all || answer.reach != Reach::kNeighbour) destinations.push_back(destination);
-    }
+    destinations = answers_.List(all);
   }
+  size_t asked = 0;
+  while (asked < destinations.size()) {
+    const size_t some = std::min(kFreshAtOnce, destinations.size() - asked);
+    const auto first = destinations.begin() + static_cast<ptrdiff_t>(asked);
+    AskAbout({first, first + static_cast<ptrdiff_t>(some)}, keep_fresh);
+    asked += some;
+    // New ones do not wait for all others.
+    LookUpFresh();
+  }
+}
+
+bool KernelNeighbours::LookUpFresh() {
+  std::vector<wire::Gid> fresh;
+  {
+    const std::lock_guard lock(mutex_);
+    fresh = answers_.TakeFresh(kFreshAtOnce);
+  }
+  AskAbout(fresh, false);
+  return !fresh.empty();
+}
+
+void KernelNeighbours::AskAbout(const std::vector<wire::Gid>& destinations, bool keep_fresh) {
   for (const wire::Gid& destination : destinations) {
     const Answer answer = Ask(destination, keep_fresh);
     const std::lock_guard lock(mutex_);
-    const auto found = answers_.find(destination);
-    if (found == answers_.end() || found->second == answer) continue;
-    found->second = answer;
-    Changed();
+    if (answers_.Set(destination, answer)) Changed();
   }
 }
 

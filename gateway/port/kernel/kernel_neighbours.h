@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/port/kernel/destination_table.h"
 #include "gateway/port/kernel/kernel_tables.h"
 #include "gateway/port/kernel/local_address.h"
 #include "gateway/port/kernel/netlink.h"
@@ -45,11 +45,7 @@ class KernelNeighbours final : public LinkLayer {
 
  private:
   static constexpr size_t kMaxDestinations = 4096;
-  struct Answer {
-    Reach reach = Reach::kUnknown;
-    MacAddress mac{};
-    bool operator==(const Answer&) const = default;
-  };
+  using Answer = DestinationTable::Answer;
 
   KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor, KernelTables tables,
                    UniqueFd wake, Watch watch);
@@ -57,6 +53,9 @@ class KernelNeighbours final : public LinkLayer {
   void Wake();
   void ReadOwn();
   void LookUp(bool all, bool keep_fresh);
+  // Asks about new destinations. Returns false if there was none.
+  bool LookUpFresh();
+  void AskAbout(const std::vector<wire::Gid>& destinations, bool keep_fresh);
   Answer Ask(const wire::Gid& destination, bool keep_fresh);
 
   const std::string name_;
@@ -69,7 +68,7 @@ class KernelNeighbours final : public LinkLayer {
 
   std::mutex mutex_;
   std::vector<wire::Gid> own_;
-  std::map<wire::Gid, Answer> answers_;
+  DestinationTable answers_{kMaxDestinations};
   bool stopping_ = false;
   std::thread thread_;
 };

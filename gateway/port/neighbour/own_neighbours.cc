@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "gateway/port/neighbour/neighbour_protocol.h"
 
@@ -13,6 +15,7 @@ namespace {
 constexpr Duration kAskAgain = Milliseconds(100);
 constexpr Duration kGetsOld = Seconds(30);  // asks again and keeps using the old answer
 constexpr Duration kIsForgotten = Seconds(120);
+constexpr Duration kSweepAgain = Seconds(1);
 constexpr unsigned kTicksPerRefresh = 10;
 constexpr TimePoint kLongAgo{-Seconds(3600).ns};
 
@@ -43,7 +46,8 @@ OwnNeighbours::OwnNeighbours(const MacAddress& mac, const StaticNetwork& network
   }
   const std::lock_guard lock(mutex_);
   for (const InterfaceAddress& own : network_.addresses) {
-    Send([&](uint8_t* out) { return WriteNeighbourAnnouncement(own.gid, mac_, out); });
+    Send(kMaxWaitingFrames,
+         [&](uint8_t* out) { return WriteNeighbourAnnouncement(own.gid, mac_, out); });
   }
 }
 
@@ -59,12 +63,15 @@ bool OwnNeighbours::OwnLocked(const wire::Gid& address) const {
                      [&](const InterfaceAddress& own) { return own.gid == address; });
 }
 
+bool OwnNeighbours::OnLink(const wire::Gid& address) const {
+  return std::ranges::any_of(network_.addresses,
+                             [&](const InterfaceAddress& own) { return Covers(own, address); });
+}
+
 bool OwnNeighbours::NextHop(const wire::Gid& destination, wire::Gid& next) const {
-  for (const InterfaceAddress& own : network_.addresses) {
-    if (Covers(own, destination)) {
-      next = destination;
-      return true;
-    }
+  if (OnLink(destination)) {
+    next = destination;
+    return true;
   }
   next = destination.IsV4() ? network_.router_ipv4 : network_.router_ipv6;
   return !next.IsZero();
@@ -81,28 +88,65 @@ const wire::Gid* OwnNeighbours::SourceTowards(const wire::Gid& next) const {
 }
 
 template <typename Write>
-void OwnNeighbours::Send(Write write) {
-  if (frames_.size() == kMaxWaitingFrames) return;
+bool OwnNeighbours::Send(size_t most, Write write) {
+  if (frames_.size() >= most) return false;
   Frame& frame = frames_.emplace_back();
   frame.length = write(frame.bytes.data());
   set_has_frames(true);
+  return true;
 }
 
-void OwnNeighbours::Ask(const wire::Gid& target) {
+bool OwnNeighbours::Ask(const wire::Gid& target) {
   const wire::Gid* source = SourceTowards(target);
-  if (source == nullptr) return;
-  Send([&](uint8_t* out) { return WriteNeighbourRequest(*source, mac_, target, out); });
+  if (source == nullptr) return true;
+  return Send(kMaxWaitingFrames,
+              [&](uint8_t* out) { return WriteNeighbourRequest(*source, mac_, target, out); });
 }
 
-// Returns nullptr if there are too many entries.
-OwnNeighbours::Neighbour* OwnNeighbours::Entry(const wire::Gid& address) {
+OwnNeighbours::Neighbour& OwnNeighbours::Used(TimePoint now, const wire::Gid& address) {
+  auto found = neighbours_.find(address);
+  if (found == neighbours_.end()) {
+    if (neighbours_.size() >= kMaxNeighbours) MakeRoom(now);
+    found = neighbours_.emplace(address, Neighbour{.asked = kLongAgo}).first;
+  }
+  Neighbour& neighbour = found->second;
+  if (std::exchange(neighbour.asker, false)) --askers_;
+  neighbour.used = now;
+  return neighbour;
+}
+
+OwnNeighbours::Neighbour* OwnNeighbours::Asker(TimePoint now, const wire::Gid& address) {
   const auto found = neighbours_.find(address);
   if (found != neighbours_.end()) return &found->second;
-  if (neighbours_.size() >= kMaxNeighbours) {
-    std::erase_if(neighbours_, [](const auto& entry) { return !entry.second.known; });
-    if (neighbours_.size() >= kMaxNeighbours) return nullptr;
+  if (!OnLink(address)) return nullptr;
+  if (askers_ >= kMaxAskers && now - swept_ >= kSweepAgain) {
+    swept_ = now;
+    askers_ -= std::erase_if(neighbours_, [now](const auto& entry) {
+      return entry.second.asker && now - entry.second.heard > kIsForgotten;
+    });
   }
-  return &neighbours_.emplace(address, Neighbour{.asked = kLongAgo}).first->second;
+  if (askers_ >= kMaxAskers || neighbours_.size() >= kMaxNeighbours) return nullptr;
+  ++askers_;
+  return &neighbours_.emplace(address, Neighbour{.asker = true, .asked = kLongAgo}).first->second;
+}
+
+// Removes what no packet can use, else the entry that no packet has used for longest.
+void OwnNeighbours::MakeRoom(TimePoint now) {
+  std::erase_if(neighbours_, [this, now](const auto& entry) {
+    const Neighbour& neighbour = entry.second;
+    const bool useless = !neighbour.known || now - neighbour.heard > kIsForgotten;
+    if (neighbour.fixed || !useless) return false;
+    if (neighbour.asker) --askers_;
+    return true;
+  });
+  if (neighbours_.size() < kMaxNeighbours) return;
+  const auto oldest = std::ranges::min_element(neighbours_, {}, [](const auto& entry) {
+    const Neighbour& neighbour = entry.second;
+    return std::tuple(neighbour.fixed, !neighbour.asker, neighbour.used);
+  });
+  if (oldest->second.fixed) return;
+  if (oldest->second.asker) --askers_;
+  neighbours_.erase(oldest);
 }
 
 Reach OwnNeighbours::Resolve(const wire::Gid& destination, MacAddress& mac) {
@@ -115,18 +159,14 @@ Reach OwnNeighbours::ResolveAt(TimePoint now, const wire::Gid& destination, MacA
   if (OwnLocked(destination)) return Reach::kOwn;
   wire::Gid next;
   if (!NextHop(destination, next)) return Reach::kUnreachable;
-  Neighbour* neighbour = Entry(next);
-  if (neighbour == nullptr) return Reach::kUnreachable;
-  if (!neighbour->fixed) {
-    if (neighbour->known && now - neighbour->heard > kIsForgotten) neighbour->known = false;
-    const bool wanted = !neighbour->known || now - neighbour->heard > kGetsOld;
-    if (wanted && now - neighbour->asked >= kAskAgain) {
-      neighbour->asked = now;
-      Ask(next);
-    }
+  Neighbour& neighbour = Used(now, next);
+  if (!neighbour.fixed) {
+    if (neighbour.known && now - neighbour.heard > kIsForgotten) neighbour.known = false;
+    const bool wanted = !neighbour.known || now - neighbour.heard > kGetsOld;
+    if (wanted && now - neighbour.asked >= kAskAgain && Ask(next)) neighbour.asked = now;
   }
-  mac = neighbour->mac;
-  return neighbour->known ? Reach::kNeighbour : Reach::kUnknown;
+  mac = neighbour.mac;
+  return neighbour.known ? Reach::kNeighbour : Reach::kUnknown;
 }
 
 void OwnNeighbours::HandleFrame(std::span<const uint8_t> frame) { HandleFrameAt(Now(), frame); }
@@ -137,18 +177,20 @@ void OwnNeighbours::HandleFrameAt(TimePoint now, std::span<const uint8_t> frame)
   if (!message || message->sender_mac == mac_) return;
   const std::lock_guard lock(mutex_);
   const bool for_us = message->is_request && OwnLocked(message->target);
-  // A host that asks for us will get an answer soon, and one that answers was asked. Only these are
-  // stored, so that a busy network cannot fill the table.
+  // A host on the link that asks for us will get an answer soon, and one that answers was asked.
+  // Only these are stored, so that a busy network cannot fill the table.
   const wire::Gid& about = message->is_request ? message->sender : message->target;
   if (!about.IsZero() && !OwnLocked(about)) {
     Neighbour* neighbour = nullptr;
     if (for_us) {
-      neighbour = Entry(about);
+      neighbour = Asker(now, about);
     } else if (const auto found = neighbours_.find(about); found != neighbours_.end()) {
       neighbour = &found->second;
     }
     if (neighbour != nullptr && !neighbour->fixed) {
-      const bool news = !neighbour->known || neighbour->mac != message->sender_mac;
+      // No queue has an answer about a host to which it has sent nothing.
+      const bool news =
+          !neighbour->asker && (!neighbour->known || neighbour->mac != message->sender_mac);
       neighbour->known = true;
       neighbour->mac = message->sender_mac;
       neighbour->heard = now;
@@ -156,7 +198,7 @@ void OwnNeighbours::HandleFrameAt(TimePoint now, std::span<const uint8_t> frame)
     }
   }
   if (for_us) {
-    Send([&](uint8_t* out) {
+    Send(kMaxWaitingAnswers, [&](uint8_t* out) {
       return WriteNeighbourAnswer(message->target, mac_, message->sender, message->sender_mac, out);
     });
   }

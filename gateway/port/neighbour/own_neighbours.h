@@ -2,7 +2,8 @@
 // Link layer of a device without a kernel interface: addresses and routes come from the
 // configuration, MAC addresses from ARP and neighbour discovery, and requests for own addresses are
 // answered. Any worker of the port may call; every call locks. Entries are refreshed before they
-// expire.
+// expire. Frames are not authenticated: hosts that ask for us have a small part of the table, and
+// never take the place of a neighbour in use.
 #pragma once
 
 #include <array>
@@ -37,13 +38,18 @@ class OwnNeighbours final : public LinkLayer {
 
  private:
   static constexpr size_t kMaxNeighbours = 4096;
+  // Limit of hosts that have asked for us and to which no packet was sent.
+  static constexpr size_t kMaxAskers = kMaxNeighbours / 8;
   static constexpr size_t kMaxWaitingFrames = 64;
+  static constexpr size_t kMaxWaitingAnswers = kMaxWaitingFrames / 2;
   struct Neighbour {
     bool known = false;
     bool fixed = false;  // configured
+    bool asker = false;  // no packet was sent to it
     MacAddress mac{};
     TimePoint heard{};
     TimePoint asked{};
+    TimePoint used{};
   };
   struct Frame {
     size_t length = 0;
@@ -53,15 +59,23 @@ class OwnNeighbours final : public LinkLayer {
   bool OwnLocked(const wire::Gid& address) const;
   bool NextHop(const wire::Gid& destination, wire::Gid& next) const;
   const wire::Gid* SourceTowards(const wire::Gid& next) const;
-  Neighbour* Entry(const wire::Gid& address);
-  void Ask(const wire::Gid& target);
+  bool OnLink(const wire::Gid& address) const;
+  // Returns the entry of a next hop to which a packet is sent.
+  Neighbour& Used(TimePoint now, const wire::Gid& address);
+  // Returns the entry of a host that asks for us; nullptr: it has none.
+  Neighbour* Asker(TimePoint now, const wire::Gid& address);
+  void MakeRoom(TimePoint now);
+  // Returns false if too many frames wait, `most` at most.
+  bool Ask(const wire::Gid& target);
   template <typename Write>
-  void Send(Write write);
+  bool Send(size_t most, Write write);
 
   const MacAddress mac_;
   const StaticNetwork network_;
   std::mutex mutex_;
   std::map<wire::Gid, Neighbour> neighbours_;
+  size_t askers_ = 0;  // entries of hosts that asked
+  TimePoint swept_{};  // last removal of old askers
   std::vector<Frame> frames_;
   unsigned ticks_ = 0;
 };

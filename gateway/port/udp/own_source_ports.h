@@ -17,19 +17,16 @@ class OwnSourcePorts {
   void Add(bool ipv4, uint16_t port) { Of(ipv4, port).fetch_add(1, std::memory_order_relaxed); }
   void Remove(bool ipv4, uint16_t port) { Of(ipv4, port).fetch_sub(1, std::memory_order_relaxed); }
   bool Has(bool ipv4, uint16_t port) const {
-    return port >= kFirst && holders_[Index(ipv4, port)].load(std::memory_order_relaxed) != 0;
+    return holders_[Index(ipv4, port)].load(std::memory_order_relaxed) != 0;
   }
 
  private:
-  static constexpr uint16_t kFirst = 0xC000;
-  static constexpr size_t kRange = 0x4000;
-  static size_t Index(bool ipv4, uint16_t port) {
-    return (ipv4 ? 0 : kRange) + (port - kFirst) % kRange;
-  }
+  static constexpr size_t kPorts = 0x10000;
+  static size_t Index(bool ipv4, uint16_t port) { return (ipv4 ? 0 : kPorts) + port; }
   std::atomic<uint16_t>& Of(bool ipv4, uint16_t port) { return holders_[Index(ipv4, port)]; }
 
   // Number of queues that hold a port: several may share it.
-  std::array<std::atomic<uint16_t>, 2 * kRange> holders_{};
+  std::array<std::atomic<uint16_t>, 2 * kPorts> holders_{};
 };
 
 }  // namespace rocegw::port

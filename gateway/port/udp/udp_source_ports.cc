@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/port/udp/udp_source_ports.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +17,21 @@ namespace {
 
 constexpr uint16_t kFirstPort = 0xC000;
 constexpr unsigned kPathHashes = 256;
+constexpr Duration kTryAgain = Milliseconds(100);
+
+TimePoint Now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return TimePoint{int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec};
+}
+
+uint16_t BoundPort(int fd) {
+  sockaddr_in6 name{};
+  socklen_t length = sizeof name;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) return 0;
+  // The port has the same place in both families.
+  return ntohs(name.sin6_port);
+}
 
 }  // namespace
 
@@ -35,18 +52,47 @@ UdpSourcePorts::Socket UdpSourcePorts::Get(bool ipv4, uint16_t source_port) {
   Family& family = ipv4 ? *ipv4_ : *ipv6_;
   // Ports below the range belong to services.
   const auto index = static_cast<uint16_t>(source_port % kRange);
-  uint16_t& position = family.entry_of[index];
-  if (position == 0) {
-    Entry& entry = FreeEntry(family);
-    if (!Open(ipv4 ? AF_INET : AF_INET6, static_cast<uint16_t>(kFirstPort | index), entry)) {
-      return {};
-    }
-    entry.index = index;
-    position = static_cast<uint16_t>(&entry - family.entries.data() + 1);
+  const uint16_t position = family.entry_of[index];
+  Entry* const entry = position != 0 ? &family.entries[position - 1U] : Add(ipv4, index);
+  if (entry == nullptr) return AnyOf(ipv4);
+  entry->last_use = ++clock_;
+  return {entry->fd.get(), entry->bound_port};
+}
+
+// A bucket that other programs hold costs hundreds of system calls, so not at each packet.
+UdpSourcePorts::Entry* UdpSourcePorts::Add(bool ipv4, uint16_t index) {
+  Family& family = ipv4 ? *ipv4_ : *ipv6_;
+  if (family.try_again != TimePoint{} && Now() < family.try_again) return nullptr;
+  Entry opened;
+  if (!Open(ipv4 ? AF_INET : AF_INET6, static_cast<uint16_t>(kFirstPort | index), opened)) {
+    family.try_again = Now() + kTryAgain;
+    return nullptr;
   }
-  Entry& entry = family.entries[position - 1U];
-  entry.last_use = ++clock_;
-  return {entry.fd.get(), entry.bound_port};
+  family.try_again = {};
+  Close(family.any, ipv4);
+  opened.index = index;
+  Entry& entry = FreeEntry(family);
+  entry = std::move(opened);
+  family.entry_of[index] = static_cast<uint16_t>(&entry - family.entries.data() + 1);
+  return &entry;
+}
+
+// Returns the socket that was used last, since its packets may leave together with others.
+UdpSourcePorts::Socket UdpSourcePorts::AnyOf(bool ipv4) {
+  Family& family = ipv4 ? *ipv4_ : *ipv6_;
+  const auto last = std::ranges::max_element(
+      family.entries, {}, [](const Entry& entry) { return entry.fd.valid() ? entry.last_use : 0; });
+  if (last != family.entries.end() && last->fd.valid()) return {last->fd.get(), last->bound_port};
+  Entry& any = family.any;
+  if (!any.fd.valid()) {
+    auto opened = OpenTransmitSocket(ipv4 ? AF_INET : AF_INET6, 0, send_buffer_bytes_);
+    if (!opened.ok()) return {};
+    any.fd = std::move(*opened);
+    any.bound_port = BoundPort(any.fd.get());
+    if (own_ != nullptr) own_->Add(ipv4, any.bound_port);
+    counters_.tx_source_ports.Add();
+  }
+  return {any.fd.get(), any.bound_port};
 }
 
 // Returns an entry without a socket; closes the oldest one if all are in use.
@@ -93,6 +139,8 @@ void UdpSourcePorts::CloseAll() {
     for (Entry& entry : family->entries) Close(entry, family == ipv4_.get());
     family->entries.clear();
     family->entry_of.fill(0);
+    Close(family->any, family == ipv4_.get());
+    family->try_again = {};
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transmit sockets of one queue, one per (address family, UDP source port), opened at first use and
-// bounded in number: the least recently used one is closed for a new one. Belongs to one worker.
+// bounded in number: the least recently used one is closed for a new one. Any user of the host may
+// bind all ports of the range, so packets without a socket of their own leave by another one.
+// Belongs to one worker.
 #pragma once
 
 #include <array>
@@ -9,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/port/port_counters.h"
 #include "gateway/port/udp/own_source_ports.h"
@@ -29,7 +32,8 @@ class UdpSourcePorts {
   struct Socket {
     int fd = -1;  // -1: opening failed
     // Bound port. Usually the requested one; if another program holds it, another one of the same
-    // bucket, so that receivers still steer and merge alike.
+    // bucket, so that receivers still steer and merge alike. If other programs hold the whole
+    // bucket, the port of any open socket, else one that the system chooses.
     uint16_t port = 0;
   };
   Socket Get(bool ipv4, uint16_t source_port);
@@ -47,9 +51,14 @@ class UdpSourcePorts {
   struct Family {
     std::vector<Entry> entries;
     std::array<uint16_t, kRange> entry_of{};  // position in `entries` plus 1; 0: none
+    TimePoint try_again{};                    // after a failure
+    Entry any;                                // bound to any port, used while `entries` has none
   };
 
+  // Opens a socket for a port of the range. Returns its entry; nullptr: none could be opened.
+  Entry* Add(bool ipv4, uint16_t index);
   bool Open(int family, uint16_t source_port, Entry& entry);
+  Socket AnyOf(bool ipv4);
   Entry& FreeEntry(Family& family);
   void Close(Entry& entry, bool ipv4);
 

@@ -72,6 +72,7 @@ ATTACKS = (
     Attack("object_hoard", "creates objects of each kind until they are refused", growth_mib=_SEGMENTS_MIB),
     Attack("multicast_hoard", "joins every multicast group that it gets, leaves them, begins again", "neighbour"),
     Attack("wildcard_listeners", "listens on every port of all addresses with the longest backlog"),
+    Attack("ephemeral_ports", "binds ids to ports that the gateway chooses until one is refused, and goes on asking"),
     Attack("attach_storm", "connects and closes at once"),
     Attack("silent_attaches", "connects and never greets", idle=True),
     Attack("stopped_anywhere", "stops programs (SIGSTOP) somewhere in their set-up"),

@@ -291,6 +291,77 @@ TEST_F(OwnNeighboursTest, Flood_IsBounded) {
   EXPECT_LE(frames, 64U);
 }
 
+TEST_F(OwnNeighboursTest, RequestsOfStrangers_TakeNoPlaceOfNeighbours) {
+  const auto flood = [&](uint8_t from) {
+    for (uint32_t i = 0; i < 8192; ++i) {
+      wire::Gid peer = V6(0);
+      peer.bytes[11] = from;
+      peer.bytes[12] = static_cast<uint8_t>(i >> 8);
+      peer.bytes[13] = static_cast<uint8_t>(i);
+      table_.HandleFrameAt(now_, Written([&](uint8_t* out) {
+                             return WriteNeighbourRequest(peer, kOtherMac, V6(1), out);
+                           }));
+    }
+  };
+  (void)Resolve(V4(2));
+  Answer(V4(2), kPeerMac);
+  while (!Next().empty()) {
+  }
+  const uint64_t version = table_.version();
+  flood(1);
+  EXPECT_EQ(table_.version(), version) << "no queue has an answer about them";
+  EXPECT_EQ(Resolve(V4(2)), Reach::kNeighbour);
+  // Answers to the flood wait to be sent, and leave room for a request.
+  EXPECT_EQ(Resolve(V4(3)), Reach::kUnknown);
+  bool asked = false;
+  for (auto frame = Next(); !frame.empty(); frame = Next()) {
+    const auto message = ParseNeighbourMessage(frame);
+    asked |= message && message->is_request && message->target == V4(3);
+  }
+  EXPECT_TRUE(asked);
+  Answer(V4(3), kPeerMac);
+  EXPECT_EQ(Resolve(V4(3)), Reach::kNeighbour);
+  // Hosts that asked are forgotten, and others may be learned from.
+  now_ = now_ + Seconds(121);
+  flood(2);
+  while (!Next().empty()) {
+  }
+  table_.HandleFrameAt(now_, Written([](uint8_t* out) {
+                         return WriteNeighbourRequest(V4(9), kPeerMac, V4(1), out);
+                       }));
+  now_ = now_ + Seconds(121);
+  table_.HandleFrameAt(now_, Written([](uint8_t* out) {
+                         return WriteNeighbourRequest(V4(9), kPeerMac, V4(1), out);
+                       }));
+  EXPECT_EQ(Resolve(V4(9)), Reach::kNeighbour);
+}
+
+TEST_F(OwnNeighboursTest, RequestOfAHostOfAnotherNetwork_IsNotLearnedFrom) {
+  const wire::Gid far = wire::Gid::FromV4(0xC0000201);
+  table_.HandleFrameAt(now_, Written([&](uint8_t* out) {
+                         return WriteNeighbourRequest(far, kOtherMac, V4(1), out);
+                       }));
+  (void)Next();
+  EXPECT_EQ(Resolve(far), Reach::kUnknown);
+}
+
+TEST_F(OwnNeighboursTest, PacketsToManyHosts_KeepThoseInUse) {
+  (void)Resolve(V4(2));
+  Answer(V4(2), kPeerMac);
+  for (uint32_t i = 0; i < 10000; ++i) {
+    wire::Gid host = V6(0);
+    host.bytes[12] = static_cast<uint8_t>(i >> 8);
+    host.bytes[13] = static_cast<uint8_t>(i);
+    ASSERT_EQ(Resolve(host), Reach::kUnknown);
+    Answer(host, kOtherMac);
+    ASSERT_EQ(Resolve(host), Reach::kNeighbour);
+    now_ = now_ + Microseconds(1);
+    ASSERT_EQ(Resolve(V4(2)), Reach::kNeighbour);
+    while (!Next().empty()) {
+    }
+  }
+}
+
 TEST(NeighbourCache_Resolve, AnswersFromMemoryUntilTheVersionMoves) {
   OwnNeighbours table(kOurMac, Network());
   NeighbourCache cache(table);

@@ -223,6 +223,53 @@ TEST_P(UdpPortTest, SourcePortHeldByAnother_MovesOnWithinItsBucket) {
   EXPECT_TRUE(wire::VerifyIcrc(got[0].meta, got[0].bytes, &id));
 }
 
+// Holds all ports of the bucket of a source port, as any user of the host may.
+std::vector<UniqueFd> HoldBucketOf(bool ipv4, uint16_t source_port) {
+  std::vector<UniqueFd> held;
+  for (unsigned i = 0; i < 256; ++i) {
+    const auto port = static_cast<uint16_t>(
+        0xC000 | (source_port + i * static_cast<unsigned>(kBuckets)) % 0x4000);
+    UniqueFd holder(socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM, 0));
+    sockaddr_in6 any6{};
+    any6.sin6_family = AF_INET6;
+    any6.sin6_port = htons(port);
+    sockaddr_in any4{};
+    any4.sin_family = AF_INET;
+    any4.sin_port = htons(port);
+    (void)bind(holder.get(),
+               ipv4 ? reinterpret_cast<sockaddr*>(&any4) : reinterpret_cast<sockaddr*>(&any6),
+               ipv4 ? sizeof any4 : sizeof any6);
+    held.push_back(std::move(holder));
+  }
+  return held;
+}
+
+TEST_P(UdpPortTest, AllSourcePortsHeldByOthers_PacketsLeaveByAnotherSocket) {
+  UdpPortConfig config = LoopbackConfig();
+  config.source_ports_per_queue = 1;
+  const auto group = MakeGroup(config);
+  ASSERT_NE(group, nullptr);
+  const std::vector<UniqueFd> held = HoldBucketOf(GetParam(), 0xC307);
+  const auto send = [&](uint16_t source, uint32_t psn) -> uint16_t {
+    EXPECT_TRUE(SendTestPacket(group->queue(0), LoopbackPath(GetParam(), source), kQpn, psn, 8));
+    const auto got = ReceiveCount(group->queue(0), 1);
+    if (got.size() != 1) return 0;
+    uint16_t id = 0;
+    EXPECT_TRUE(wire::VerifyIcrc(got[0].meta, got[0].bytes, &id));
+    return got[0].meta.source_port;
+  };
+  // None is open: the system chooses a port.
+  EXPECT_NE(send(0xC307, 0), 0);
+  EXPECT_NE(send(0xC347, 1), 0);
+  // The failed tries close no socket that is open, and are not repeated at each packet.
+  EXPECT_EQ(group->queue(0).counters().tx_source_ports.Read(), 1U);
+  uint32_t psn = 2;
+  while (psn < 1000000 && send(0xC308, psn) != 0xC308) ++psn;
+  EXPECT_EQ(send(0xC307, ++psn), 0xC308);
+  EXPECT_EQ(send(0xC308, ++psn), 0xC308);
+  EXPECT_EQ(group->queue(0).counters().tx_source_ports.Read(), 2U);
+}
+
 TEST_P(UdpPortTest, SourcePortOfTheService_NeverTakesItsPackets) {
   UdpPortConfig config = LoopbackConfig();
   const auto group = MakeGroup(config);
