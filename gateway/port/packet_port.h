@@ -42,6 +42,9 @@ struct TxPacket {
   bool bundles = false;  // the peer takes it as an entry of a bundle (wire/channel_bundle.h)
   // Slot of the sending channel plus 1 if its datagrams are sealed; 0: leaves as it is.
   uint32_t seal = 0;
+  // Pool that pays for the packet, set before Transmit: a port that holds packets back for lack of
+  // a neighbour's address shares its space among pools.
+  PoolTag pool;
   Qpn source_qpn;          // sending queue pair, which RC does not send; for captures
   void* cookie = nullptr;  // for the port
 

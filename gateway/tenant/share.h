@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "gateway/base/ids.h"
 #include "gateway/metrics/duration_histogram.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/rate_node.h"
@@ -37,6 +38,8 @@ class Share {
 
   uint32_t weight() const { return weight_.load(std::memory_order_relaxed); }
   Share* parent() const { return parent_; }
+  // Differs from the tags of all other shares of this process.
+  PoolTag tag() const { return tag_; }
 
   RateNode connects;
   RateNode bytes;
@@ -62,7 +65,13 @@ class Share {
     node.SetRates(quota.committed[rate], quota.peak[rate]);
   }
 
+  static PoolTag NewTag() {
+    static std::atomic<uint32_t> last{0};
+    return {last.fetch_add(1, std::memory_order_relaxed) + 1};
+  }
+
   Share* const parent_;
+  const PoolTag tag_ = NewTag();
   std::atomic<uint32_t> weight_{1};
 };
 

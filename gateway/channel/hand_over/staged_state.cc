@@ -27,11 +27,11 @@ constexpr uint32_t kMostRoom = wire::kBthLength + wire::kMaxFrameLength + wire::
 void StagedFrame::HandOver(StateStream& stream, uint32_t most) {
   // Members of the packet, then those of the frame; a new one changes a size.
   static_assert(sizeof(StagedFrame) == sizeof(port::TxPacket) + 56);
-  auto& [at, bytes_used, refers_from, reference, crc, to, may_bundle, seal_of, source, for_port] =
-      static_cast<port::TxPacket&>(*this);
+  auto& [at, bytes_used, refers_from, reference, crc, to, may_bundle, seal_of, payer, source,
+         for_port] = static_cast<port::TxPacket&>(*this);
   // A staged frame holds its payload. What else is not carried is set for each transmission.
   (void)refers_from, (void)reference, (void)crc, (void)to, (void)may_bundle, (void)seal_of,
-      (void)for_port;
+      (void)payer, (void)for_port;
   stream.Enum(state, State::kDropped);
   if (!stream.Require(state != State::kReading, "memory is being read")) return;
   flow::HandOver(stream, ref);

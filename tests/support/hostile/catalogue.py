@@ -104,6 +104,9 @@ ATTACKS = (
     Attack("own_address_channel_guesses", "resets channels of all numbers", where=PEER, word="channel_guesses"),
     Attack("own_address_connection_requests", "asks for connections from every queue pair number", where=PEER,
            word="connection_requests"),
+    Attack("source_ports", "binds every UDP source port of the gateway's host", where=LOCAL, idle=True, fresh_peer=True),
+    Attack("source_ports_at_start", "the same, and the name of the instance lock, while the gateway of its host starts", where=PEER,
+           idle=True, fresh_peer=True, word="source_ports"),
     # Pages and the controller's port.
     Attack("slow_scrapes", "900 requests of the metrics page that come byte by byte", "connections", LOCAL, ("slow",)),
     Attack("silent_scrapes", "900 connections to the metrics page without a request", "connections", LOCAL, ("silent",)),
