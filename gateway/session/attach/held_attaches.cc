@@ -65,6 +65,8 @@ std::vector<HeldRow> HeldAttaches::Rows() const {
 
 void HeldAttaches::Tell(uint64_t after, TimePoint until, Told told, TimePoint now) {
   std::vector<HeldRow> rows = Rows();
+  // An id of an earlier daemon, which began when the wall clock was ahead.
+  if (after >= next_id_) after = 0;
   if (!rows.empty() && rows.back().id > after) return told(std::move(rows));
   if (stopped_ || until <= now) return told({});
   if (waiters_.size() >= kMostWaiters) {

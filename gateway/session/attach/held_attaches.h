@@ -38,7 +38,7 @@ class HeldAttaches {
   static constexpr size_t kMostWaiters = 16;
   using Told = std::function<void(std::vector<HeldRow>)>;
 
-  // `first_id`: above the ids of an earlier daemon, so that ids are not confused.
+  // `first_id`: no id of an earlier daemon, so that ids are not confused.
   HeldAttaches(uint64_t first_id, Duration within) : next_id_(first_id), within_(within) {}
 
   // Adds an attach and returns its id. Returns 0 and leaves `attach` unchanged if the pool or the
@@ -53,7 +53,8 @@ class HeldAttaches {
   const HeldAttach* Find(uint64_t id) const;
 
   // Calls `told` at once if an attach has an id above `after`, else when there is one, at the
-  // latest at `until`. If too many calls wait, the oldest gets an empty result.
+  // latest at `until`. An id that was not given yet counts as 0. If too many calls wait, the oldest
+  // gets an empty result.
   void Tell(uint64_t after, TimePoint until, Told told, TimePoint now);
   // Ends waiting calls whose time is over with an empty result.
   void TellExpired(TimePoint now);

@@ -94,6 +94,20 @@ TEST_F(HeldList, WhoDoesNotGreet_IsNotToldOf) {
   EXPECT_EQ(held.TakeExpired(kBegin + Seconds(5)).size(), 1u);
 }
 
+// The daemon before this one began with larger ids, since the wall clock was ahead.
+TEST_F(HeldList, WhoKnowsIdsOfAnEarlierDaemon_IsToldOfAll) {
+  Add(kBegin);
+  Ask(5000, Seconds(10));
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->size(), 1u);
+  held.Take(1000);
+  Ask(5000, Seconds(10));
+  EXPECT_FALSE(told.has_value());
+  Add(kBegin);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->at(0).id, 1001u);
+}
+
 TEST_F(HeldList, WhoWaitsInVain_IsToldOfNothing) {
   Ask(0, Seconds(3));
   held.TellExpired(kBegin + Seconds(2));
@@ -115,10 +129,11 @@ TEST_F(HeldList, TooMany_AreRefusedByPoolAndAtAll) {
   for (size_t i = held.size(); i < HeldAttaches::kMost; ++i)
     EXPECT_NE(Add(kBegin, 2 + i / HeldAttaches::kMostOfPool), 0u);
   EXPECT_EQ(Add(kBegin, 99), 0u);
+  const uint64_t last = 1000 + HeldAttaches::kMost - 1;
   std::vector<int> answered(HeldAttaches::kMostWaiters + 1);
   for (int& count : answered) {
     held.Tell(
-        UINT64_MAX, kBegin + Seconds(9), [&count](const Rows&) { ++count; }, kBegin);
+        last, kBegin + Seconds(9), [&count](const Rows&) { ++count; }, kBegin);
   }
   EXPECT_EQ(answered.front(), 1) << "the one who has waited longest makes room";
   EXPECT_EQ(answered.back(), 0);
