@@ -31,7 +31,6 @@ class MoreRights : public ::testing::Test {
     std::filesystem::permissions(folder_, std::filesystem::perms(0777));
     program_ = folder_ + "/open_device";
     std::filesystem::copy_file(ROCEGW_OPEN_DEVICE, program_);
-    std::filesystem::copy_file(ROCEGW_FAKE_ENGINE, folder_ + "/librocegw-engine.so");
   }
   void TearDown() override {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
@@ -79,18 +78,6 @@ TEST_F(MoreRights, SetUserIdProgram_DoesNotGoWhereItsCallerWants) {
   (void)RunAsNobody(04755);
   EXPECT_EQ(daemon.connections(), 0U);
   EXPECT_TRUE(daemon.History().empty());
-}
-
-TEST_F(MoreRights, GatewayInTheProcess_ForOrdinaryProgramsOnly) {
-  const std::string mark = folder_ + "/mark";
-  setenv("ENGINE_MARK", mark.c_str(), 1);
-  setenv("ROCEGW_IN_PROCESS", "1", 1);
-  (void)RunAsNobody(04755);
-  EXPECT_FALSE(std::filesystem::exists(mark));
-  (void)RunAsNobody(0755);
-  EXPECT_TRUE(std::filesystem::exists(mark));
-  unsetenv("ROCEGW_IN_PROCESS");
-  unsetenv("ENGINE_MARK");
 }
 
 // Attaches as the user `own` to a daemon whose socket the user `listener` has made.
