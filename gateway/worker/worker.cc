@@ -8,6 +8,8 @@ namespace {
 
 // The shortest pacing interval: a paced flow sends what is due within it at once.
 constexpr Duration kTimerSlot = Microseconds(16);
+// Distance of the timer whose slot is prefetched.
+constexpr size_t kTimersAhead = 8;
 
 }  // namespace
 
@@ -190,7 +192,11 @@ bool Worker::RunDeadlines(TimePoint now) {
   wheel_.Advance(now, due_);
   bool busy = false;
   scheduler_.Mark();
-  for (const WorkerObject owner : due_) {
+  const bool prefetches = qps_.outgrows_caches();
+  for (size_t i = 0; i < due_.size(); ++i) {
+    const WorkerObject owner = due_[i];
+    if (prefetches && i + kTimersAhead < due_.size())
+      qps_.PrefetchSlot(due_[i + kTimersAhead].slot());
     busy |= owner.kind() == WorkerObject::Kind::kChannel
                 ? channels_.OnTimer(owner.slot().index, now)
                 : activity_.OnTimer(owner.slot(), outbox_, now);

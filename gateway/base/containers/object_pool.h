@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Object pool for objects that many users need for a moment each. A returned object is the next to
 // be taken, so few exist and they stay in the processor's cache. The user empties the object before
-// it returns it; the object keeps its allocations. Holds a few; belongs to one thread. (shelf.h
-// destroys returned objects and keeps their memory only.)
+// it returns it; the object keeps its allocations. Holds as many as the users of one burst of
+// packets need; belongs to one thread. (shelf.h destroys returned objects and keeps their memory
+// only.)
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ class ObjectPool {
 
  private:
   size_t count_ = 0;
-  std::array<std::unique_ptr<T>, 16> kept_;
+  std::array<std::unique_ptr<T>, 64> kept_;
 };
 
 }  // namespace rocegw

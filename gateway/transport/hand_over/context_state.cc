@@ -33,18 +33,21 @@ void CarriedCount::HandOver(StateStream& state, uint64_t& carried) {
 
 void QpContext::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kQpContext);
-  auto& [own_handle, by, record_of_session, tables, cq_of_sends, cq_of_receives, control_page,
-         status_page, sends, receives_ring, issued, done, place, connection_count, is_flushed,
+  auto& [own_handle, by, record_of_session, tables, issued, done, cq_of_sends, control_page,
+         status_page, sends, receives_ring, cq_of_receives, place, connection_count, is_flushed,
          reports_drained, has_leftovers, takes_shared, uses_ecn, relaxes, invalidates, places,
-         operates, native, requests_go_first, has_window, lacks_room, asks, path, sent, received,
-         completed_sends, completed_receives, message_config, attribute_set, payload_config,
-         rare_config, high, shared, peer_table, paths, resent, unacknowledged, not_asked,
-         ticket_after_reset, last_reported, why_declined] = *this;
+         operates, native, on_channel, takes_receives, rests, requests_go_first, has_window,
+         lacks_room, asks, path, sent, received, completed_sends, completed_receives,
+         message_config, attribute_set, payload_config, rare_config, high, shared, peer_table,
+         paths, resent, unacknowledged, not_asked, ticket_after_reset, last_reported,
+         why_declined] = *this;
   // Links and configuration, which whoever makes the queue pair sets before its state is read.
   (void)own_handle, (void)by, (void)record_of_session, (void)tables, (void)cq_of_sends;
   (void)cq_of_receives, (void)control_page, (void)status_page, (void)takes_shared;
   // MessageRequester writes the path.
   (void)path;
+  // The queue pair follows the state of its halves.
+  (void)on_channel, (void)takes_receives, (void)rests;
   (void)has_window, (void)message_config, (void)payload_config, (void)rare_config, (void)shared;
   (void)peer_table, (void)paths;
   sends.HandOver(state);

@@ -66,8 +66,8 @@ void QpTable::HandOver(StateStream& state) {
   for (uint32_t i = 0; i < slots.size() && state.ok(); ++i) {
     QpSlot& slot = slots[i];
     // The worker makes every queue pair runnable and arms its timer.
-    auto& [qp, generation, runnable, session, bytes_left, armed] = slot;
-    (void)runnable, (void)armed;
+    auto& [qp, generation, runnable, session, bytes_left, armed, deadline] = slot;
+    (void)runnable, (void)armed, (void)deadline;
     state(generation, bytes_left);
     if (!state.Carry(session != nullptr)) {
       if (state.reading()) free.push_back(i);

@@ -38,7 +38,7 @@ TEST(ObjectPool, GiveBack_OfMany_KeepsAFew) {
   std::vector<std::unique_ptr<int>> taken;
   for (int i = 0; i < 100; ++i) taken.push_back(pool.Take());
   for (std::unique_ptr<int>& one : taken) pool.GiveBack(std::move(one));
-  EXPECT_EQ(pool.count(), 16u);
+  EXPECT_EQ(pool.count(), 64u);
 }
 
 TEST(GrowingRing, ThatEmpties_StaysInTheSameSlot) {
