@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids before they connect: addresses, ports, options, resolving, listening, limits, foreign owners.
 #include <gtest/gtest.h>
-#include <time.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <set>
 
@@ -313,39 +311,6 @@ TEST_F(IdTest, SamePort_HasABoundedNumberOfIdsOfASession) {
   for (size_t i = 0; i < PortTable::kMostOfSession; ++i) ASSERT_EQ(bind(testing::kProgram), 0);
   EXPECT_EQ(bind(testing::kProgram), EADDRINUSE);
   EXPECT_EQ(bind(kOtherProgram), 0);
-}
-
-int64_t CpuTime() {
-  timespec at{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-  return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
-}
-
-// Returns the CPU time of what a program may do at any rate, while another one has so many ids.
-int64_t TimeBeside(uint32_t ids) {
-  Host host(V4(1), 1);
-  for (uint32_t i = 0; i < ids; ++i) {
-    const CmHandle id = host.Create();
-    EXPECT_EQ(host.Do(id, Bind{At(V4(1), static_cast<uint16_t>(1000 + i))}), 0);
-  }
-  int64_t best = INT64_MAX;
-  for (int round = 0; round < 5; ++round) {
-    const int64_t start = CpuTime();
-    for (uint32_t i = 0; i < 100; ++i) {
-      host.engine().DropOwner(SessionId{1000 + i}, host.now, host.actions);
-      const CmHandle id = host.Create(PortSpace::kTcp, QpType::kRc, kOtherProgram);
-      EXPECT_EQ(host.Do(id, Bind{AnyV4(999)}, kOtherProgram), 0);
-      EXPECT_EQ(host.Do(id, Listen{4}, kOtherProgram), 0);
-      host.engine().DropOwner(kOtherProgram, host.now, host.actions);
-    }
-    best = std::min(best, CpuTime() - start);
-  }
-  return best;
-}
-
-TEST(IdCost, IdsOfOthers_CostAProgramNothing) {
-  const int64_t few = TimeBeside(10);
-  EXPECT_LT(TimeBeside(16000), 10 * few + 1000000);
 }
 
 }  // namespace
