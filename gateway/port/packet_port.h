@@ -29,6 +29,9 @@
 
 namespace rocegw::port {
 
+// Transmit buffers of a port's queue, where nothing else is configured.
+inline constexpr size_t kTransmitBuffers = 1024;
+
 struct TxPacket {
   static constexpr uint32_t kNeverOutside = UINT32_MAX;
 
