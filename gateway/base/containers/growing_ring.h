@@ -16,6 +16,8 @@ class GrowingRing {
  public:
   bool empty() const { return head_ == tail_; }
   size_t size() const { return tail_ - head_; }
+  // Returns how many elements fit without another allocation.
+  size_t capacity() const { return capacity_; }
   T& front() { return slots_[head_ & Mask()]; }
   const T& front() const { return slots_[head_ & Mask()]; }
   T& back() { return slots_[(tail_ - 1) & Mask()]; }

@@ -52,10 +52,11 @@ void StagedFrame::HandOver(StateStream& stream, uint32_t most) {
 
 void StagedCarrier::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kStagedCarrier);
-  auto& [channel, waiter, device, session, address, entry, holds, keeps, listed, next, used,
-         leaving, reading, fresh, frames, waiting] = *this;
+  auto& [channel, waiter, device, session, address, entry, holds, keeps, listed, counts_itself,
+         next, used, leaving, reading, fresh, frames, waiting] = *this;
   // Links, what is the same for all carriers, and what the users and frames determine.
-  (void)waiter, (void)device, (void)address, (void)holds, (void)keeps, (void)listed, (void)used;
+  (void)waiter, (void)device, (void)address, (void)holds, (void)keeps, (void)listed,
+      (void)counts_itself, (void)used;
   state.Require(channel != nullptr, "the channel of a staged carrier is gone");
   state.Require(reading == 0 && fresh == nullptr, "memory is being read");
   if (!state.ok()) return;
