@@ -7,8 +7,10 @@
  *
  *   layer_cache --donor ADDRESS[,PORT] ... [--replicas N] [--size BYTES] [--slab BYTES]
  *               [--block BYTES] [--layers N] [--blocks N] [--sequences N] [--passes N]
- *               [--timeout MS]
+ *               [--timeout MS] [--secret FILE [--path endpoints|queue-pairs]]
  *
+ * --secret: the donors run `rocegw-memory blocks`, and processes that have the same secret share
+ * the pool: what one of them has put, the others find. Then the donors choose size and block.
  * --blocks: of each layer. Prints "ready" after the first pass over all sequences, and one line of
  * JSON at the end: time of a layer's transfer (average, p50, p99), bytes per second, hits and
  * misses. Exit status: 0, 1 wrong bytes or an error, 2 no session. */
@@ -112,8 +114,9 @@ static uint64_t get_layer(uint32_t sequence, uint32_t layer, uint8_t* memory) {
     make_block(&key, data);
     made++;
     const int64_t put = rocegw_memory_blocks_put_wait(blocks, &key, sizeof key, data, block_bytes);
-    /* The donors may have been lost a moment ago: the block stays missing. */
-    errors += put != (int64_t)block_bytes && put != -EIO;
+    /* The donors may have been lost a moment ago, or other processes put values of many keys at the
+     * same time: the block stays missing. */
+    errors += put != (int64_t)block_bytes && put != -EIO && put != -EBUSY;
   }
   return took;
 }
@@ -123,10 +126,10 @@ static int compare(const void* one, const void* other) {
   return a < b ? -1 : a > b;
 }
 
-static void run(struct rocegw_memory_session* session) {
+/* `memory` has room for a layer. */
+static void run(uint8_t* memory) {
   const uint32_t count = passes * sequences * layers;
   uint64_t* times = calloc(count, sizeof *times);
-  uint8_t* memory = rocegw_memory_alloc(session, blocks_of_layer * block_bytes);
   uint64_t total = 0;
   uint32_t taken = 0;
   if (times == NULL || memory == NULL) abort();
@@ -151,14 +154,62 @@ static void run(struct rocegw_memory_session* session) {
   printf("{\"layers\": %" PRIu32 ", \"layer_bytes\": %" PRIu64
          ", \"average_us\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"mib_per_s\": %.1f, "
          "\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"made\": %" PRIu64
-         ", \"evictions\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"wrong\": %" PRIu64
+         ", \"evictions\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"donors_up\": %" PRIu64
+         ", \"donors_by_endpoint\": %" PRIu64 ", \"donors_lost\": %" PRIu64 ", \"wrong\": %" PRIu64
          ", \"errors\": %" PRIu64 "}\n",
          taken, blocks_of_layer * block_bytes, (double)total / taken / 1e3,
          (double)times[taken / 2] / 1e3, (double)times[(uint64_t)taken * 99 / 100] / 1e3,
          bytes / ((double)total / 1e9) / 1048576, statistics.hits, statistics.misses, made,
-         statistics.evictions, statistics.lost, wrong, errors);
+         statistics.evictions, statistics.lost, statistics.donors_up, statistics.donors_by_endpoint,
+         statistics.donors_lost, wrong, errors);
   free(times);
+}
+
+/* In the space of a session of this process. */
+static int run_alone(struct rocegw_memory_options* options) {
+  options->pool_bytes = blocks_of_layer * block_bytes;
+  struct rocegw_memory_session* session;
+  char why[256] = "";
+  if (rocegw_memory_open(options, sizeof *options, &session, why, sizeof why) != 0) {
+    fprintf(stderr, "layer_cache: %s\n", why);
+    return 2;
+  }
+  if (rocegw_memory_blocks_open(session, 0, rocegw_memory_size(session), block_bytes, &blocks) !=
+      0) {
+    fprintf(stderr, "layer_cache: --block is a multiple of 4096, at most --size\n");
+    return 2;
+  }
+  uint8_t* memory = rocegw_memory_alloc(session, blocks_of_layer * block_bytes);
+  if (memory == NULL) abort();
+  run(memory);
   rocegw_memory_free(session, memory);
+  rocegw_memory_blocks_close(blocks);
+  rocegw_memory_close(session);
+  return 0;
+}
+
+/* In the pool that all processes with the secret share. */
+static int run_shared(struct rocegw_memory_blocks_options* options, const char* secret_file) {
+  static char secret[64];
+  FILE* file = fopen(secret_file, "r");
+  options->secret = secret;
+  options->secret_bytes = file != NULL ? fread(secret, 1, sizeof secret, file) : 0;
+  if (file != NULL) fclose(file);
+  while (options->secret_bytes != 0 && secret[options->secret_bytes - 1] == '\n') {
+    options->secret_bytes--;
+  }
+  char why[256] = "";
+  if (rocegw_memory_blocks_join(options, sizeof *options, &blocks, why, sizeof why) != 0) {
+    fprintf(stderr, "layer_cache: %s\n", why);
+    return 2;
+  }
+  block_bytes = rocegw_memory_blocks_block_bytes(blocks);
+  uint8_t* memory = malloc(blocks_of_layer * block_bytes);
+  if (memory == NULL) abort();
+  run(memory);
+  free(memory);
+  rocegw_memory_blocks_close(blocks);
+  return 0;
 }
 
 int main(int argc, char** argv) {
@@ -172,10 +223,14 @@ int main(int argc, char** argv) {
                                         {"sequences", required_argument, NULL, 'q'},
                                         {"passes", required_argument, NULL, 'p'},
                                         {"timeout", required_argument, NULL, 't'},
+                                        {"secret", required_argument, NULL, 'k'},
+                                        {"path", required_argument, NULL, 'w'},
                                         {NULL, 0, NULL, 0}};
   struct rocegw_memory_donor donors[kMostDonors];
   struct rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
-  options.donors = donors;
+  struct rocegw_memory_blocks_options shared = ROCEGW_MEMORY_BLOCKS_DEFAULTS;
+  const char* secret_file = NULL;
+  options.donors = shared.donors = donors;
   options.size = (uint64_t)64 << 20;
   for (int name; (name = getopt_long(argc, argv, "", names, NULL)) != -1;) {
     const uint64_t value = optarg != NULL ? strtoull(optarg, NULL, 0) : 0;
@@ -186,7 +241,7 @@ int main(int argc, char** argv) {
         donors[options.donor_count++].port = strtok(NULL, ",");
         break;
       case 'r':
-        options.replicas = (uint32_t)value;
+        options.replicas = shared.replicas = (uint32_t)value;
         break;
       case 's':
         options.size = value;
@@ -210,7 +265,14 @@ int main(int argc, char** argv) {
         passes = (uint32_t)value;
         break;
       case 't':
-        options.timeout_ms = (uint32_t)value;
+        options.timeout_ms = shared.timeout_ms = (uint32_t)value;
+        break;
+      case 'k':
+        secret_file = optarg;
+        break;
+      case 'w':
+        shared.path = strcmp(optarg, "endpoints") == 0 ? ROCEGW_MEMORY_BLOCKS_ENDPOINTS
+                                                       : ROCEGW_MEMORY_BLOCKS_QUEUE_PAIRS;
         break;
       default:
         return 2;
@@ -220,20 +282,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "layer_cache: --blocks is 1 to %d, the other numbers are not 0\n", kMostBlocks);
     return 2;
   }
-  options.pool_bytes = blocks_of_layer * block_bytes;
-  struct rocegw_memory_session* session;
-  char why[256] = "";
-  if (rocegw_memory_open(&options, sizeof options, &session, why, sizeof why) != 0) {
-    fprintf(stderr, "layer_cache: %s\n", why);
-    return 2;
-  }
-  if (rocegw_memory_blocks_open(session, 0, rocegw_memory_size(session), block_bytes, &blocks) !=
-      0) {
-    fprintf(stderr, "layer_cache: --block is a multiple of 4096, at most --size\n");
-    return 2;
-  }
-  run(session);
-  rocegw_memory_blocks_close(blocks);
-  rocegw_memory_close(session);
+  shared.donor_count = options.donor_count;
+  const int status = secret_file != NULL ? run_shared(&shared, secret_file) : run_alone(&options);
+  if (status != 0) return status;
   return wrong != 0 || errors != 0 ? 1 : 0;
 }

@@ -22,8 +22,9 @@ std::string NotableIn(const std::map<std::string, far::Announcement>& donors) {
   std::string text;
   for (const auto& [name, donor] : donors) {
     text += name + " " + donor.address + " " + std::to_string(donor.port) + " " +
-            std::to_string(donor.donated_bytes) + " " + std::to_string(donor.generation) +
-            (donor.draining ? " draining" : "") + (donor.leases == 0 ? " empty" : "") + "\n";
+            std::to_string(donor.donated_bytes) + " " + std::to_string(donor.generation) + " " +
+            std::to_string(donor.shares) + (donor.draining ? " draining" : "") +
+            (donor.leases == 0 ? " empty" : "") + "\n";
   }
   return text;
 }
@@ -50,6 +51,7 @@ fleet::v1::ReportDonorsRequest ReportOf(const std::string& gateway,
     }
     report.set_draining(donor.draining);
     report.set_applied_generation(donor.generation);
+    report.set_followed_shares(donor.shares);
     report.set_version(donor.version);
   }
   return request;
@@ -58,6 +60,7 @@ fleet::v1::ReportDonorsRequest ReportOf(const std::string& gateway,
 far::DonorOrders OrdersOf(const fleet::v1::DonorOrder& order) {
   far::DonorOrders orders;
   orders.generation = order.generation();
+  orders.shares = order.shares_revision();
   orders.draining = order.draining();
   for (const types::v1::DonorQuota& quota : order.quotas()) {
     std::string_view tenant = quota.tenant();

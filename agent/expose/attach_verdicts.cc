@@ -3,7 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
+#include <utility>
 
 namespace rocegw::agent {
 
@@ -28,12 +28,15 @@ void AttachVerdicts::Ask() {
       timer_ = loop_.At(ControlLoop::Now() + retry_, [this] { Ask(); });
       return;
     }
+    std::set<uint64_t> listed;
     for (const gateway::v1::HeldAttach& attach : held.value().attaches()) {
-      if (attach.id() <= after_) continue;
-      Decide(attach);
+      listed.insert(attach.id());
+      if (!decided_.contains(attach.id())) Decide(attach);
     }
-    for (const gateway::v1::HeldAttach& attach : held.value().attaches())
-      after_ = std::max(after_, attach.id());
+    if (!listed.empty()) {
+      after_ = *listed.rbegin();
+      decided_ = std::move(listed);
+    }
     Ask();
   });
 }

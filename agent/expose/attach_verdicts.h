@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 
 #include "agent/expose/attach_rules.h"
 #include "agent/reconcile/gateway_port.h"
@@ -40,7 +41,10 @@ class AttachVerdicts {
   VerdictSource& source_;
   const Duration retry_;
   VerdictCounters counters_;
-  uint64_t after_ = 0;  // highest decided id; a restarted gateway continues above it
+  uint64_t after_ = 0;  // highest id of the last answer
+  // Ids of the last answer. Not compared by size: a gateway that starts anew after the clock was
+  // set back begins with smaller ones.
+  std::set<uint64_t> decided_;
   ControlLoop::TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -76,6 +76,18 @@ void IndexAddresses(const std::string& name, const types::v1::GatewayState& befo
   for (const std::string& address : after.addresses()) gateways_at[address].insert(name);
 }
 
+void IndexShares(const std::string& name, FleetView& view) {
+  const auto known = view.tenants.find(name);
+  const bool shares =
+      known != view.tenants.end() && (known->second.object.spec().has_donated_bytes() ||
+                                      known->second.object.status().donor_shares_size() != 0);
+  if (shares) {
+    view.tenants_with_shares.insert(name);
+  } else {
+    view.tenants_with_shares.erase(name);
+  }
+}
+
 std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
   std::optional<model::StoredName> stored = model::ParseKey(change.entry.key);
   if (!stored.has_value()) return std::nullopt;
@@ -84,6 +96,7 @@ std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
   switch (changed.name.collection) {
     case model::Collection::kTenants:
       ApplyTo(change, stored->part, name, view.tenants);
+      IndexShares(name, view);
       break;
     case model::Collection::kPools:
       ApplyTo(change, stored->part, name, view.pools);

@@ -42,6 +42,8 @@ struct FleetView {
   Objects<types::v1::RoleBinding> role_bindings;
   Objects<types::v1::Operation> operations;
   Objects<types::v1::Donor> donors;
+  // Names of tenants with a limit over all donors, or with shares of one.
+  std::set<std::string> tenants_with_shares;
   // Names of the role bindings by subject, for admission.
   std::map<std::string, std::set<std::string>> bindings_of;
   // Gateways that report an address; several only until the controllers have decided its owner

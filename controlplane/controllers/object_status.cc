@@ -92,6 +92,13 @@ types::v1::TenantStatus TenantStatusOf(const FleetView& view, const Placement& p
       note(gateway, pool->first, pool->second.intent_revision);
     }
   }
+  const std::string short_name = model::NameOf(tenant).id;
+  uint64_t leased = 0;
+  for (const auto& [name, donor] : view.donors) {
+    for (const types::v1::DonorUse& use : donor.object.status().tenants())
+      leased += use.tenant() == short_name ? use.bytes() : 0;
+  }
+  status.set_leased_bytes(leased);
   status.set_pools(pools);
   status.set_gateways_selected(static_cast<uint32_t>(stands.size()));
   const auto count = [&](Stand stand) {

@@ -6,12 +6,15 @@
 #include <map>
 #include <utility>
 
+#include "controlplane/donors/donor_shares.h"
+
 namespace rocegw::donors {
 namespace {
 
 constexpr char kZoneLabel[] = "zone";
 constexpr size_t kUsualDonors = 8;
 constexpr size_t kMostDonors = 64;  // that a session takes
+constexpr int kMostTenantsReported = 64;
 
 std::string GatewayOf(const types::v1::Donor& donor) {
   return "gateways/" + model::NameOf(donor.name()).parent;
@@ -40,7 +43,8 @@ Domains CandidatesOf(const controllers::FleetView& view, const WantedRoom& wante
   for (const auto& [name, known] : view.donors) {
     const types::v1::Donor& donor = known.object;
     if (!Serves(view, donor) || GatewayOf(donor) == wanted.not_of) continue;
-    const uint64_t free = FreeFor(donor, wanted.tenant);
+    const uint64_t free =
+        std::min(FreeFor(donor, wanted.tenant), ShareLeft(view, donor, wanted.tenant));
     if (free == 0) continue;
     const size_t turn =
         std::hash<std::string>()(wanted.not_of + '\n' + wanted.tenant + '\n' + donor.name());
@@ -58,6 +62,16 @@ std::string InUnits(uint64_t bytes) {
   return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + " MiB";
 }
 
+// Says how much the tenant may lease and has leased of all donors; empty: it has no limit.
+std::string LimitText(const controllers::FleetView& view, const std::string& tenant) {
+  const auto known = view.tenants.find(tenant);
+  if (known == view.tenants.end() || !known->second.object.spec().has_donated_bytes()) return {};
+  uint64_t leased = 0;
+  for (const auto& [name, donor] : view.donors) leased += LeasedBy(donor.object, tenant);
+  return "; its limit over all donors is " + InUnits(known->second.object.spec().donated_bytes()) +
+         ", it has leased " + InUnits(leased);
+}
+
 }  // namespace
 
 uint64_t FreeFor(const types::v1::Donor& donor, const std::string& tenant) {
@@ -67,10 +81,16 @@ uint64_t FreeFor(const types::v1::Donor& donor, const std::string& tenant) {
   const auto own = std::ranges::find(quotas, tenant, &types::v1::DonorQuota::tenant);
   if (own == quotas.end() && !donor.spec().has_tenant_bytes()) return free;
   const uint64_t quota = own != quotas.end() ? own->bytes() : donor.spec().tenant_bytes();
+  return std::min(free, quota - std::min(quota, LeasedBy(donor, tenant)));
+}
+
+uint64_t LeasedBy(const types::v1::Donor& donor, const std::string& tenant) {
+  const auto& tenants = donor.status().tenants();
   const std::string short_name = model::NameOf(tenant).id;
-  const auto used = std::ranges::find(state.tenants(), short_name, &types::v1::DonorUse::tenant);
-  const uint64_t leased = used == state.tenants().end() ? 0 : used->bytes();
-  return std::min(free, quota - std::min(quota, leased));
+  const auto used = std::ranges::find(tenants, short_name, &types::v1::DonorUse::tenant);
+  if (used != tenants.end()) return used->bytes();
+  if (tenants.size() < kMostTenantsReported) return 0;
+  return std::ranges::min(tenants, {}, &types::v1::DonorUse::bytes).bytes();
 }
 
 std::string FailureDomainOf(const controllers::FleetView& view, const types::v1::Donor& donor) {
@@ -84,7 +104,7 @@ std::string FailureDomainOf(const controllers::FleetView& view, const types::v1:
 
 bool IsToDrain(const controllers::FleetView& view, const types::v1::Donor& donor) {
   const types::v1::Gateway* const gateway = FindGateway(view, donor);
-  return donor.spec().admin_state() == types::v1::DRAINING ||
+  return !donor.spec().approved() || donor.spec().admin_state() == types::v1::DRAINING ||
          (gateway != nullptr && gateway->spec().admin_state() == types::v1::DRAINING);
 }
 
@@ -140,7 +160,7 @@ FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted)
   found.problem = "donors have room for " + InUnits(room) + " of " + wanted.tenant + " in " +
                   std::to_string(free.size()) + " failure domains; " + InUnits(wanted.bytes) +
                   " in " + std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas") +
-                  " are wanted";
+                  " are wanted" + LimitText(view, wanted.tenant);
   return found;
 }
 

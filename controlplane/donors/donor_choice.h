@@ -31,17 +31,23 @@ struct FoundRoom {
 // alternate, so that the first donors have as many domains as possible.
 FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted);
 
-// Returns the bytes that the tenant can still lease from the donor, as last reported.
+// Returns the bytes that the tenant can still lease from the donor, as last reported, by the
+// donor's own quotas. Its share of the tenant's limit over all donors may be less
+// (donor_shares.h).
 uint64_t FreeFor(const types::v1::Donor& donor, const std::string& tenant);
+
+// Returns the most that the tenant has leased from the donor, as last reported. A report names only
+// the tenants with the most.
+uint64_t LeasedBy(const types::v1::Donor& donor, const std::string& tenant);
 
 // Returns the failure domain of the donor: its own, that of its gateway, or its gateway.
 std::string FailureDomainOf(const controllers::FleetView& view, const types::v1::Donor& donor);
 
-// Returns true if sessions can use the donor now: it is reported, its host is connected, and
-// neither is being drained.
+// Returns true if sessions can use the donor now: it is approved and reported, its host is
+// connected, and neither is being drained.
 bool Serves(const controllers::FleetView& view, const types::v1::Donor& donor);
 
-// Returns true if the donor or its gateway is to be drained.
+// Returns true if the donor or its gateway is to be drained, or the donor has no approval.
 bool IsToDrain(const controllers::FleetView& view, const types::v1::Donor& donor);
 
 }  // namespace rocegw::donors

@@ -20,6 +20,10 @@ DonorSums SumsOf(const controllers::FleetView& view) {
     const types::v1::DonorState& state = known.object.status();
     switch (state.health()) {
       case types::v1::DonorState::SERVING:
+        if (!known.object.spec().approved()) {
+          ++sums.unapproved;
+          break;
+        }
         ++(state.draining() || IsToDrain(view, known.object) ? sums.draining : sums.serving);
         sums.donated_bytes += state.donated_bytes();
         sums.leased_bytes += state.leased_bytes();
@@ -41,6 +45,7 @@ void AddDonorFamilies(const DonorSums& sums, const DonorReports& reports,
                            MetricType::Gauge);
   for (const auto& [state, count] : {std::pair{"serving", sums.serving},
                                      {"draining", sums.draining},
+                                     {"unapproved", sums.unapproved},
                                      {"silent", sums.silent},
                                      {"absent", sums.absent}}) {
     AddValue(donors, {{"state", state}}, static_cast<double>(count));

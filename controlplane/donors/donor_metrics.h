@@ -18,9 +18,10 @@ namespace rocegw::donors {
 struct DonorSums {
   uint64_t serving = 0;  // and not draining
   uint64_t draining = 0;
+  uint64_t unapproved = 0;
   uint64_t silent = 0;
   uint64_t absent = 0;
-  // Memory of donors that serve or drain.
+  // Memory of donors that serve or drain; others have no approval.
   uint64_t donated_bytes = 0;
   uint64_t leased_bytes = 0;
 };

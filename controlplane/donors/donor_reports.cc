@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "controlplane/donors/donor_choice.h"
+#include "controlplane/donors/donor_shares.h"
 #include "controlplane/model/plain_text.h"
 #include "controlplane/model/serialized.h"
 #include "controlplane/model/timestamp.h"
@@ -45,6 +46,7 @@ DonorState StateOf(const fleet::v1::DonorReport& report, const std::string& cont
   }
   state.set_draining(report.draining());
   state.set_applied_generation(report.applied_generation());
+  state.set_followed_shares(report.followed_shares());
   *state.mutable_report_time() = model::Now();
   state.set_controller(controller);
   state.set_version(model::PlainText(report.version(), kLongestName));
@@ -155,8 +157,7 @@ std::vector<std::string> DonorReports::Take(const fleet::v1::ReportDonorsRequest
       if (IsNotable(donor.status(), state)) Write(name, state);
       order.set_generation(donor.meta().generation());
       order.set_draining(IsToDrain(view, donor));
-      *order.mutable_quotas() = donor.spec().quotas();
-      if (donor.spec().has_tenant_bytes()) order.set_tenant_bytes(donor.spec().tenant_bytes());
+      AddQuotas(view, donor, order);
     }
     const std::lock_guard lock(mutex_);
     for (const auto& [name, donor] : own) {

@@ -8,13 +8,15 @@
 namespace rocegw::donors {
 namespace {
 
-api::PlanOrError PlanState(const sync::Fleet& fleet, const std::string& name,
-                           types::v1::AdminState state, const api::Birth& birth) {
+using SpecChange = std::function<void(types::v1::DonorSpec&)>;
+
+api::PlanOrError PlanSpec(const sync::Fleet& fleet, const std::string& name,
+                          const SpecChange& change, const api::Birth& birth) {
   const auto known = fleet.view.donors.find(name);
   if (known == fleet.view.donors.end()) return api::NotFound(name);
   types::v1::Donor after = known->second.object;
-  if (after.spec().admin_state() != state) {
-    after.mutable_spec()->set_admin_state(state);
+  change(*after.mutable_spec());
+  if (model::Serialized(after.spec()) != model::Serialized(known->second.object.spec())) {
     after.mutable_meta()->set_generation(after.meta().generation() + 1);
     *after.mutable_meta()->mutable_update_time() = birth.time;
   }
@@ -24,27 +26,41 @@ api::PlanOrError PlanState(const sync::Fleet& fleet, const std::string& name,
 }  // namespace
 
 template <typename Request>
-grpc::ServerUnaryReactor* DonorsService::SetAdminState(grpc::CallbackServerContext* context,
-                                                       const Request& request,
-                                                       types::v1::AdminState state,
-                                                       types::v1::Donor* response) {
+grpc::ServerUnaryReactor* DonorsService::ChangeSpec(grpc::CallbackServerContext* context,
+                                                    const Request& request, SpecChange change,
+                                                    types::v1::Donor* response) {
   return standard_.Write(
       context, request, {}, response,
-      [name = request.name(), state, birth = api::NewBirth()](const sync::Fleet& fleet) {
-        return PlanState(fleet, name, state, birth);
-      });
+      [name = request.name(), change = std::move(change), birth = api::NewBirth()](
+          const sync::Fleet& fleet) { return PlanSpec(fleet, name, change, birth); });
 }
 
 grpc::ServerUnaryReactor* DonorsService::DrainDonor(grpc::CallbackServerContext* context,
                                                     const admin::v1::DrainDonorRequest* request,
                                                     types::v1::Donor* response) {
-  return SetAdminState(context, *request, types::v1::DRAINING, response);
+  return ChangeSpec(
+      context, *request, [](auto& spec) { spec.set_admin_state(types::v1::DRAINING); }, response);
 }
 
 grpc::ServerUnaryReactor* DonorsService::UndrainDonor(grpc::CallbackServerContext* context,
                                                       const admin::v1::UndrainDonorRequest* request,
                                                       types::v1::Donor* response) {
-  return SetAdminState(context, *request, types::v1::ACTIVE, response);
+  return ChangeSpec(
+      context, *request, [](auto& spec) { spec.set_admin_state(types::v1::ACTIVE); }, response);
+}
+
+grpc::ServerUnaryReactor* DonorsService::ApproveDonor(grpc::CallbackServerContext* context,
+                                                      const admin::v1::ApproveDonorRequest* request,
+                                                      types::v1::Donor* response) {
+  return ChangeSpec(
+      context, *request, [](auto& spec) { spec.set_approved(true); }, response);
+}
+
+grpc::ServerUnaryReactor* DonorsService::RevokeDonor(grpc::CallbackServerContext* context,
+                                                     const admin::v1::RevokeDonorRequest* request,
+                                                     types::v1::Donor* response) {
+  return ChangeSpec(
+      context, *request, [](auto& spec) { spec.set_approved(false); }, response);
 }
 
 grpc::ServerUnaryReactor* DonorsService::FindDonors(grpc::CallbackServerContext* context,

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "controlplane/api/services/standard_service.h"
 #include "controlplane/donors/call_pace.h"
@@ -79,15 +80,22 @@ class DonorsService final : public admin::v1::Donors::CallbackService {
   grpc::ServerUnaryReactor* UndrainDonor(grpc::CallbackServerContext* context,
                                          const admin::v1::UndrainDonorRequest* request,
                                          types::v1::Donor* response) override;
+  grpc::ServerUnaryReactor* ApproveDonor(grpc::CallbackServerContext* context,
+                                         const admin::v1::ApproveDonorRequest* request,
+                                         types::v1::Donor* response) override;
+  grpc::ServerUnaryReactor* RevokeDonor(grpc::CallbackServerContext* context,
+                                        const admin::v1::RevokeDonorRequest* request,
+                                        types::v1::Donor* response) override;
   grpc::ServerUnaryReactor* FindDonors(grpc::CallbackServerContext* context,
                                        const admin::v1::FindDonorsRequest* request,
                                        admin::v1::FindDonorsResponse* response) override;
 
  private:
+  // Stores the donor with the spec that `change` leaves.
   template <typename Request>
-  grpc::ServerUnaryReactor* SetAdminState(grpc::CallbackServerContext* context,
-                                          const Request& request, types::v1::AdminState state,
-                                          types::v1::Donor* response);
+  grpc::ServerUnaryReactor* ChangeSpec(grpc::CallbackServerContext* context, const Request& request,
+                                       std::function<void(types::v1::DonorSpec&)> change,
+                                       types::v1::Donor* response);
 
   const api::Backend& backend_;
   SearchCounts& searches_;

@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "controlplane/api/calls/unary_call.h"
@@ -24,6 +25,12 @@ api::Call CreationBy(const api::Admitted& admitted, const types::v1::Donor& dono
           .etag_before = {}};
 }
 
+bool IsApproved(const std::vector<std::string>& approved, const std::string& gateway) {
+  return std::ranges::any_of(approved, [id = model::NameOf(gateway).id](const std::string& name) {
+    return name == "*" || name == id;
+  });
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* HostDonorsService::ReportDonors(
@@ -38,6 +45,7 @@ grpc::ServerUnaryReactor* HostDonorsService::ReportDonors(
     for (const std::string& name : reports_.Take(*request, *response)) {
       types::v1::Donor donor;
       donor.set_name(name);
+      donor.mutable_spec()->set_approved(IsApproved(approved_gateways_, request->gateway()));
       const api::Call call = CreationBy(admitted, donor);
       // The agent reports again soon, whatever becomes of the write.
       backend_.writer.Write(
@@ -45,11 +53,12 @@ grpc::ServerUnaryReactor* HostDonorsService::ReportDonors(
           [donor, birth = api::NewBirth()](const sync::Fleet& fleet) {
             return api::PlanCreate(fleet, donor, birth);
           },
-          [name](const api::WrittenOrError& outcome) {
+          [name, approved = donor.spec().approved()](const api::WrittenOrError& outcome) {
             if (const auto* error = std::get_if<api::ApiError>(&outcome)) {
               spdlog::warn("{} is not created: {}", name, error->message);
             } else {
-              spdlog::info("{} has appeared", name);
+              spdlog::info("{} has appeared{}", name,
+                           approved ? "" : ": it needs approval (rocegwctl approve donor)");
             }
           });
     }

@@ -3,6 +3,10 @@
 // for programs on their hosts. gRPC's threads.
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "controlplane/api/services/standard_service.h"
 #include "controlplane/donors/call_pace.h"
 #include "controlplane/donors/donor_reports.h"
@@ -13,9 +17,14 @@ namespace rocegw::donors {
 
 class HostDonorsService final : public fleet::v1::DonorService::CallbackService {
  public:
-  // All arguments outlive it.
-  HostDonorsService(const api::Backend& backend, DonorReports& reports, SearchCounts& searches)
-      : backend_(backend), reports_(reports), searches_(searches) {}
+  // `approved_gateways`: ids of the gateways whose donors need no approval; "*": all gateways. The
+  // references outlive it.
+  HostDonorsService(const api::Backend& backend, DonorReports& reports, SearchCounts& searches,
+                    std::vector<std::string> approved_gateways)
+      : backend_(backend),
+        reports_(reports),
+        searches_(searches),
+        approved_gateways_(std::move(approved_gateways)) {}
 
   grpc::ServerUnaryReactor* ReportDonors(grpc::CallbackServerContext* context,
                                          const fleet::v1::ReportDonorsRequest* request,
@@ -28,6 +37,7 @@ class HostDonorsService final : public fleet::v1::DonorService::CallbackService 
   const api::Backend& backend_;
   DonorReports& reports_;
   SearchCounts& searches_;
+  const std::vector<std::string> approved_gateways_;
   // By gateway. An agent reports once a second at most; a search looks at all donors.
   CallPace report_pace_{5};
   CallPace search_pace_{10};

@@ -35,7 +35,8 @@ constexpr std::array kRoles = {
             "gateways.join "
             "operations.* audit.list "
             "audit.verify migrations.get migrations.list migrations.create migrations.control "
-            "migrations.update migrations.verify upgrades.* donors.*"},
+            "migrations.update migrations.verify upgrades.* donors.get donors.list donors.create "
+            "donors.update donors.delete donors.drain donors.find"},
     RoleRow{types::v1::TENANT_ADMIN, "tenants.get pools.* donors.find"},
     RoleRow{types::v1::MIGRATION_APPROVER,
             "operations.get operations.list gateways.get gateways.list migrations.get "

@@ -176,6 +176,17 @@ void ReadPrometheus(Section& top, PrometheusConfig& prometheus) {
   });
 }
 
+void ReadDonors(Section& top, DonorsConfig& donors) {
+  top.Nested("donors", [&](Section& section) {
+    section.TextList("approved_gateways", [&](const std::string& text) -> std::string {
+      donors.approved_gateways.push_back(text);
+      return text == "*" || model::IsDnsLabel(text)
+                 ? ""
+                 : "'" + text + "' is neither the name of a gateway nor *";
+    });
+  });
+}
+
 void ReadTop(Section& top, Config& config) {
   top.Text("state_dir", CheckAbsolutePath, config.state_dir);
   top.Text(
@@ -209,6 +220,7 @@ void ReadTop(Section& top, Config& config) {
   ReadStore(top, config);
   ReadKubernetes(top, config.kubernetes);
   ReadPrometheus(top, config.prometheus);
+  ReadDonors(top, config.donors);
   top.Nested("certificates", [&](Section& section) {
     Duration(section, "node_lifetime", seconds(1), hours(24 * 90), config.node_lifetime);
     Duration(section, "server_lifetime", seconds(1), hours(24 * 3650), config.server_lifetime);

@@ -44,6 +44,13 @@ struct PrometheusConfig {
   bool operator==(const PrometheusConfig&) const = default;
 };
 
+// Donors of remote memory.
+struct DonorsConfig {
+  // Gateways whose hosts may donate memory without approval of each donor; "*": all.
+  std::vector<std::string> approved_gateways;
+  bool operator==(const DonorsConfig&) const = default;
+};
+
 struct Config {
   std::string state_dir = "/var/lib/rocegw-controller";
   std::string trust_domain = "rocegw";
@@ -58,6 +65,7 @@ struct Config {
   EtcdConfig etcd;
   KubernetesConfig kubernetes;
   PrometheusConfig prometheus;
+  DonorsConfig donors;
   std::chrono::seconds node_lifetime = std::chrono::hours(24);
   std::chrono::seconds server_lifetime = std::chrono::hours(24 * 90);
   std::chrono::seconds fleet_key_period = std::chrono::hours(24);

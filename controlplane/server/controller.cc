@@ -147,7 +147,8 @@ Status Controller::Parts::StartFleet() {
       [this](const std::string& address) { return identity.ChannelTo(address); },
       migrations::PrometheusSettings{.url = config.prometheus.url,
                                      .ca_file = config.prometheus.ca_file,
-                                     .token_file = config.prometheus.token_file});
+                                     .token_file = config.prometheus.token_file},
+      config.donors.approved_gateways);
   if (pod_review != nullptr && !config.kubernetes.join_config_map.empty()) {
     join_file_publisher = std::make_unique<JoinFilePublisher>(
         *api_server, config.kubernetes.join_config_map, fleet->enrollment.PodJoinFile());

@@ -69,6 +69,11 @@ prometheus:
   # ca_file: /etc/rocegw/prometheus-ca.crt    # without: the authorities of the system
   # token_file: /etc/rocegw/prometheus-token  # bearer token, read for each query
 
+# Donors of remote memory get data of other hosts. A donor waits until an administrator approves it (rocegwctl approve
+# donor), unless its gateway is named here; "*" names all. A change holds for donors that appear later.
+donors:
+  approved_gateways: []
+
 # Certificates are renewed when half of their time has passed.
 certificates:
   node_lifetime: 24h

@@ -18,14 +18,12 @@ constexpr const char* kServiceNames[] = {
 
 }  // namespace
 
-FleetServices::FleetServices(store::Store& store, const std::string& id,
-                             std::unique_ptr<sync::FleetFollower> the_follower,
-                             std::unique_ptr<identity::Revocations> the_revocations,
-                             const identity::CertificateAuthority& authority,
-                             api::EnrollmentOptions options,
-                             identity::FleetKeySchedule key_schedule,
-                             api::Replicas::ChannelTo channel_to,
-                             migrations::PrometheusSettings prometheus)
+FleetServices::FleetServices(
+    store::Store& store, const std::string& id, std::unique_ptr<sync::FleetFollower> the_follower,
+    std::unique_ptr<identity::Revocations> the_revocations,
+    const identity::CertificateAuthority& authority, api::EnrollmentOptions options,
+    identity::FleetKeySchedule key_schedule, api::Replicas::ChannelTo channel_to,
+    migrations::PrometheusSettings prometheus, std::vector<std::string> approved_donors)
     : follower(std::move(the_follower)),
       revocations(std::move(the_revocations)),
       writer(store, *follower),
@@ -58,8 +56,9 @@ FleetServices::FleetServices(store::Store& store, const std::string& id,
             keys),
       replicas(*follower, tunnels, hub),
       donor_reports(*follower, statuses, id),
+      share_keeper(store, *follower, id),
       donors(backend, donor_searches),
-      host_donors(backend, donor_reports, donor_searches) {
+      host_donors(backend, donor_reports, donor_searches, std::move(approved_donors)) {
   backend.usage = &hub.usage();
 }
 

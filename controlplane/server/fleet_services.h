@@ -19,6 +19,7 @@
 #include "controlplane/api/services/role_bindings_service.h"
 #include "controlplane/api/services/tenants_service.h"
 #include "controlplane/donors/host_donors_service.h"
+#include "controlplane/donors/share_keeper.h"
 #include "controlplane/identity/certificate_authority.h"
 #include "controlplane/identity/fleet_key_schedule.h"
 #include "controlplane/identity/revocations.h"
@@ -40,7 +41,8 @@ struct FleetServices {
                 std::unique_ptr<identity::Revocations> the_revocations,
                 const identity::CertificateAuthority& authority, api::EnrollmentOptions options,
                 identity::FleetKeySchedule key_schedule, api::Replicas::ChannelTo channel_to,
-                migrations::PrometheusSettings prometheus);
+                migrations::PrometheusSettings prometheus,
+                std::vector<std::string> approved_donors);
 
   // Returns the services that a server registers.
   std::vector<grpc::Service*> services();
@@ -79,6 +81,7 @@ struct FleetServices {
   api::NodeService nodes;
   api::ReplicaService replicas;
   donors::DonorReports donor_reports;
+  donors::ShareKeeper share_keeper;
   donors::SearchCounts donor_searches;
   donors::DonorsService donors;
   donors::HostDonorsService host_donors;

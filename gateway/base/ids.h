@@ -27,6 +27,12 @@ struct MemoryKey {
 // Index of a worker in this daemon.
 using WorkerIndex = uint16_t;
 
+// Tells the pools of a gateway apart, for fair shares of what a port holds. 0: no pool.
+struct PoolTag {
+  uint32_t value = 0;
+  auto operator<=>(const PoolTag&) const = default;  // NOLINT(modernize-use-nullptr)
+};
+
 // Client session (one attached process). Ids are never reused while the daemon runs.
 struct SessionId {
   uint32_t value = 0;

@@ -7,12 +7,14 @@
 
 namespace rocegw::base {
 
+inline void Prefetch(const void* at) { __builtin_prefetch(at); }
+
 // Prefetches the cache lines of [begin, begin + bytes).
 inline void PrefetchLines(const void* begin, size_t bytes) {
   constexpr uintptr_t kLine = 64;
   const auto first = reinterpret_cast<uintptr_t>(begin);
   for (uintptr_t line = first & ~(kLine - 1); line < first + bytes; line += kLine)
-    __builtin_prefetch(reinterpret_cast<const void*>(line));
+    Prefetch(reinterpret_cast<const void*>(line));
 }
 
 }  // namespace rocegw::base

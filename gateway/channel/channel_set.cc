@@ -528,8 +528,13 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
     answers_.SendRefused(device, packet, control, ChannelReason::kNotAllowed, now);
     return DropReason::k_channel_no_tag;
   }
-  if (control.tagged && !sequences_.Take(packet.meta.source, control.worker, control))
-    return DropReason::k_channel_replayed;
+  const bool proven = answers_.IsProven(packet, control, now);
+  if (control.tagged) {
+    const wire::Gid& peer = packet.meta.source;
+    if (!proven && sequences_.MayHaveForgotten(peer, control.worker, control))
+      return AskForCookie(device, packet, control, now);
+    if (!sequences_.Take(peer, control.worker, control)) return DropReason::k_channel_replayed;
+  }
   if (shared_.protections.required() && !(control.seals && shared_.protections.offers())) {
     answers_.SendRefused(device, packet, control, ChannelReason::kNotAllowed, now);
     return DropReason::k_channel_no_seal;
@@ -555,11 +560,8 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
              (known.sealed() || !shared_.protections.required());
     });
   }
-  const bool proven = answers_.IsProven(packet, control, now);
-  if (channel == nullptr && !control.tagged && !proven && limits_.DemandsCookie(key.peer)) {
-    const bool asked = answers_.SendRetry(device, packet, control, now);
-    return asked ? DropReason::kNone : DropReason::k_channel_refused;
-  }
+  if (channel == nullptr && !control.tagged && !proven && limits_.DemandsCookie(key.peer))
+    return AskForCookie(device, packet, control, now);
   if (channel == nullptr && limits_.TakesNew(key.peer, control.tagged, now)) {
     const size_t reserve = ReserveAgainst(key.peer, control.tagged);
     MakeRoom(reserve, now);
@@ -577,6 +579,12 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
   limits_.AddHalfOpen(*channel);
   if (proven && reason == DropReason::kNone) channel->Confirm();
   return reason;
+}
+
+DropReason ChannelSet::AskForCookie(uint32_t device, const wire::RxPacket& packet,
+                                    const ChannelControl& control, TimePoint now) {
+  const bool asked = answers_.SendRetry(device, packet, control, now);
+  return asked ? DropReason::kNone : DropReason::k_channel_refused;
 }
 
 // Handles the peer's opening or answer, which gives the peer's channel number.

@@ -196,6 +196,8 @@ class ChannelSet {
   metrics::DropReason OnControl(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   metrics::DropReason OnOpen(uint32_t device, const wire::RxPacket& packet,
                              const wire::ChannelControl& control, TimePoint now);
+  metrics::DropReason AskForCookie(uint32_t device, const wire::RxPacket& packet,
+                                   const wire::ChannelControl& control, TimePoint now);
   bool Acceptable(const wire::ChannelControl& control) const;
   metrics::DropReason OnOpened(Channel& channel, const wire::ChannelControl& control,
                                TimePoint now);
@@ -222,7 +224,7 @@ class ChannelSet {
   ChannelTable table_;
   OpeningLimits limits_{table_};
   ControlAnswers answers_{counters_, shared_};
-  PeerSequences sequences_;
+  PeerSequences sequences_{table_};
   TrafficRecord traffic_;
   std::vector<uint16_t> running_;  // due list of the current Run; keeps its capacity
 };

@@ -13,6 +13,9 @@ using State = StagedFrame::State;
 
 namespace {
 
+// Rings of this length are kept for the next frames.
+constexpr size_t kKept = 8;
+
 size_t RoomFor(uint32_t payload) {
   return wire::kBthLength + wire::kMaxFrameLength + payload + (-payload & 3);
 }
@@ -24,6 +27,7 @@ StagedCarrier::StagedCarrier(flow::Carrier& channel, const flow::WindowWaiter& m
     : channel_(&channel), me_(me), device_(device), all_(&all) {}
 
 StagedCarrier::~StagedCarrier() {
+  if (all_ != nullptr) all_->bytes -= used_;
   if (channel_ != nullptr && keeps_) channel_->Release();
 }
 
@@ -182,7 +186,14 @@ bool StagedCarrier::Forget() {
     --leaving_;
   }
   KeepChannel();
+  Shrink();
+  CountItself();
   return frames_.size() != before;
+}
+
+void StagedCarrier::Shrink() {
+  if (frames_.empty() && frames_.capacity() > kKept) frames_ = {};
+  if (waiting_.empty() && waiting_.capacity() > kKept) waiting_ = {};
 }
 
 bool StagedCarrier::HasTurn(int given) const {
@@ -200,6 +211,18 @@ WorkerObject StagedCarrier::NextTurn() {
 // buffer.
 void StagedCarrier::ForgetDropped() {
   while (!frames_.empty() && frames_.front()->state == State::kDropped) frames_.pop_front();
+  Shrink();
+  CountItself();
+}
+
+// Counts the carrier in the session's heap while it outlives its channel: the session may get
+// another one in its place.
+void StagedCarrier::CountItself() {
+  const bool counts = channel_ == nullptr && !frames_.empty();
+  if (all_ == nullptr || counts == counts_itself_) return;
+  counts_itself_ = counts;
+  used_ = counts ? used_ + kHeapOfCarrier : used_ - kHeapOfCarrier;
+  all_->bytes = counts ? all_->bytes + kHeapOfCarrier : all_->bytes - kHeapOfCarrier;
 }
 
 void StagedCarrier::OnChannelGone() {

@@ -56,7 +56,7 @@ constexpr size_t StagedFrame::CostOf(size_t room) {
 
 // State that all staged carriers of a session share.
 struct StagedOfSession {
-  size_t bytes = 0;                             // heap of their frames
+  size_t bytes = 0;  // heap of their frames, and of carriers whose channel is gone
   std::vector<StagedCarrier*>* busy = nullptr;  // list to which busy carriers add themselves
 };
 
@@ -69,6 +69,10 @@ class StagedCarrier final : public flow::Carrier {
   static constexpr size_t kMostHere = size_t{1} << 20;
   static constexpr size_t kMostOfSession = size_t{2} << 20;
   static constexpr size_t kLittle = size_t{128} << 10;
+  // Limit of the heap of a carrier without frames. A session has one for each channel by which
+  // frames have come for it, whoever sends them, and is charged for all channels of its worker
+  // (session/objects/session_costs.h).
+  static constexpr size_t kHeapOfCarrier = 512;
 
   // `me`: owner of the frames and member of the channel's wait queue. `all` lives until
   // OnSessionGone.
@@ -163,6 +167,9 @@ class StagedCarrier final : public flow::Carrier {
   bool HasRoom(size_t bytes) const;
   void Drop(StagedFrame& frame);
   void ForgetDropped();
+  // Frees the memory of rings that were long and are empty.
+  void Shrink();
+  void CountItself();
   void BeBusy();
   // Holds the channel while the carrier has users or frames.
   void KeepChannel();
@@ -177,13 +184,18 @@ class StagedCarrier final : public flow::Carrier {
   uint32_t holds_ = 0;
   bool keeps_ = false;   // holds the channel
   bool listed_ = false;  // in the busy list
+  bool counts_itself_ = false;
   Psn next_;
-  size_t used_ = 0;     // bytes of heap
+  size_t used_ = 0;     // bytes of heap that count in StagedOfSession
   size_t leaving_ = 0;  // number of oldest frames that were sent or dropped
   size_t reading_ = 0;
   std::unique_ptr<StagedFrame> fresh_;                // filled but not entered yet
   GrowingRing<std::unique_ptr<StagedFrame>> frames_;  // consecutive numbers, up to next_
   GrowingRing<WorkerObject> waiting_;
 };
+// The carrier with what its worker knows of it and the shortest rings.
+static_assert(sizeof(StagedCarrier) + 128 +
+                  8 * (sizeof(std::unique_ptr<StagedFrame>) + sizeof(WorkerObject)) <=
+              StagedCarrier::kHeapOfCarrier);
 
 }  // namespace rocegw::channel

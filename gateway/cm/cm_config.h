@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "gateway/base/ids.h"
+#include "gateway/base/secret_sequence.h"
 #include "gateway/base/time.h"
 #include "gateway/wire/gateway_mad.h"
 
@@ -19,6 +20,12 @@ class RandomSource {
   virtual ~RandomSource() = default;
   virtual uint64_t Next() = 0;
 };
+
+// Returns a key for a keyed hash.
+inline SecretKey DrawKey(RandomSource& random) {
+  const uint64_t first = random.Next();
+  return {first, random.Next()};
+}
 
 // Settings of the search for gateways (discovery.h).
 struct DiscoveryConfig {
@@ -90,8 +97,11 @@ struct CmConfig {
 
   size_t max_ids = 65536;
   size_t max_ids_per_owner = 16384;
-  size_t max_connections = 65536;  // includes connections in timewait and without a program
-  size_t max_connections_per_owner = 16384;
+  // Limits of connections whose id was destroyed (orphans.h); an id has at most one connection.
+  // An answered one is kept for repetitions: of a refused or answered request, or in timewait. One
+  // that ends still tells its peer, so a program's end may make as many as the program had ids.
+  size_t max_answered_orphans = 16384;
+  size_t max_ending_orphans = 65536;
   uint32_t max_backlog = 1024;
 
   DiscoveryConfig discovery;
@@ -100,6 +110,9 @@ struct CmConfig {
   // Limit of answers to messages without a connection: rate per second, and burst.
   uint32_t unsolicited_rate = 2000;
   uint32_t unsolicited_burst = 512;
+  // The same limit per source address.
+  uint32_t source_unsolicited_rate = 500;
+  uint32_t source_unsolicited_burst = 128;
 };
 
 }  // namespace rocegw::cm

@@ -51,6 +51,12 @@ void SendHeld(Core& core, size_t from, Step& step) {
     SendHeldRequests(core, step.actions.settled[i], step);
 }
 
+// Does what every call ends with. The handlers of the call hold no connection any more.
+void Finish(Core& core, Step& step) {
+  SendWaitingRequests(core, step);
+  core.DropExcessOrphans();
+}
+
 const Id* Owned(const Core& core, SessionId owner, CmHandle handle) {
   const Id* id = core.FindId(handle);
   return id != nullptr && id->owner == owner ? id : nullptr;
@@ -69,6 +75,10 @@ void CmEngine::SetAddresses(std::span<const LocalAddress> addresses) {
 
 void CmEngine::SetAddressOwner(std::function<uint64_t(SessionId)> owner) {
   core_->ports.address_owner = std::move(owner);
+}
+
+void CmEngine::SetPoolOf(std::function<uint64_t(SessionId)> pool_of) {
+  core_->ports.pool_of = core_->pool_of = std::move(pool_of);
 }
 
 void CmEngine::SetGateway(const GatewaySettings& settings) { core_->discovery.SetOwn(settings); }
@@ -137,7 +147,7 @@ metrics::DropReason CmEngine::OnMad(const wire::CmMad& mad, const wire::RxMeta& 
                                     Qpn source_qpn, TimePoint now, CmActions& actions) {
   Step step{now, actions};
   const DropReason reason = Dispatch(*core_, {mad, meta, source_qpn}, step);
-  SendWaitingRequests(*core_, step);
+  Finish(*core_, step);
   return reason;
 }
 
@@ -149,7 +159,7 @@ int CmEngine::OnCommand(const CmCommand& command, TimePoint now, CmActions& acti
   if (id == nullptr || id->owner != command.owner) return EINVAL;
   Step step{now, actions};
   const int error = std::visit(Executor{*core_, *id, step}, command.body);
-  SendWaitingRequests(*core_, step);
+  Finish(*core_, step);
   return error;
 }
 
@@ -161,7 +171,7 @@ void CmEngine::DropOwner(SessionId owner, TimePoint now, CmActions& actions) {
     DestroyAnyId(*core_, *held->first, step);
     held = core_->owners.Find(owner.value);
   }
-  SendWaitingRequests(*core_, step);
+  Finish(*core_, step);
 }
 
 void CmEngine::OnDeadline(TimePoint now, CmActions& actions) {
@@ -179,7 +189,7 @@ void CmEngine::OnDeadline(TimePoint now, CmActions& actions) {
                            step);
     }
   }
-  SendWaitingRequests(*core_, step);
+  Finish(*core_, step);
 }
 
 TimePoint CmEngine::deadline() const {
@@ -220,6 +230,15 @@ std::vector<IdRow> CmEngine::Ids() const {
   rows.reserve(core_->ids.size());
   for (const auto& [handle, id] : core_->ids) rows.push_back(RowOf(id, InfoOf(id)));
   return rows;
+}
+
+std::vector<ResolvingId> CmEngine::Resolving() const {
+  std::vector<ResolvingId> resolving;
+  for (const auto& [handle, id] : core_->ids) {
+    if (id.state == IdState::kResolvingAddress)
+      resolving.push_back({id.owner, handle, id.local, id.remote, id.deadline});
+  }
+  return resolving;
 }
 
 void CmEngine::Keep(size_t connections) { core_->Keep(connections); }

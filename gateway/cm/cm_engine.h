@@ -50,6 +50,15 @@ struct DataPath {
   bool silent = false;  // the peer did not answer; it may answer a later question
 };
 
+// Id that waits for the next hop of its destination.
+struct ResolvingId {
+  SessionId owner;
+  CmHandle id;
+  Endpoint local;
+  Endpoint remote;
+  TimePoint deadline;
+};
+
 class CmEngine {
  public:
   // `random` must outlive the engine.
@@ -65,6 +74,10 @@ class CmEngine {
   // Sets the function that returns the pool of a session if that pool owns addresses, else 0.
   // Sessions of different owners share no address and no port.
   void SetAddressOwner(std::function<uint64_t(SessionId)> owner);
+
+  // Sets the function that returns the pool of a session, for the shares of ephemeral ports and of
+  // connections that are kept without an id (orphans.h). Without it each session counts alone.
+  void SetPoolOf(std::function<uint64_t(SessionId)> pool_of);
 
   // Sets the properties that this gateway offers to other gateways.
   void SetGateway(const GatewaySettings& settings);
@@ -131,6 +144,7 @@ class CmEngine {
   size_t port_count() const;
   std::vector<ConnectionRow> Connections() const;
   std::vector<IdRow> Ids() const;
+  std::vector<ResolvingId> Resolving() const;
 
  private:
   std::unique_ptr<Core> core_;

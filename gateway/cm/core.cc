@@ -18,11 +18,17 @@ constexpr size_t kRefilledAtOnce = 64;
 Core::Core(const CmConfig& settings, RandomSource& source)
     : config(settings),
       random(source),
+      answered_orphans(settings.max_answered_orphans),
+      ending_orphans(settings.max_ending_orphans),
+      ports(settings.first_ephemeral_port, settings.last_ephemeral_port),
       early(settings.max_early_requests),
       discovery(settings.discovery, source),
       window(settings.request_window),
-      strangers(settings.unsolicited_rate, settings.unsolicited_burst) {
-  for (uint64_t& word : guid_key) word = random.Next();
+      strangers(settings.unsolicited_rate, settings.unsolicited_burst),
+      strangers_by_source(DrawKey(source), settings.source_unsolicited_rate,
+                          settings.source_unsolicited_burst),
+      guid_key(DrawKey(source)) {
+  ports.pool_of = pool_of;
 }
 
 uint64_t Core::CaGuidFor(const wire::Gid& peer) const {
@@ -89,8 +95,7 @@ Core::Holdings& Core::HoldingsOf(SessionId owner) {
 }
 
 void Core::ForgetIfNothing(SessionId owner) {
-  const Holdings& held = *owners.Find(owner.value);
-  if (held.ids == 0 && held.connections == 0) owners.Erase(owner.value);
+  if (owners.Find(owner.value)->ids == 0) owners.Erase(owner.value);
 }
 
 Connection* Core::ConnectionOf(const Id& id) {
@@ -124,11 +129,7 @@ void Core::EraseId(Id& id) {
   kept_ids.Erase(ids, ids.find(id.handle));
 }
 
-Connection* Core::NewConnection(Id& id, bool active, Step& step) {
-  if (connections.size() >= config.max_connections) return nullptr;
-  size_t& count = HoldingsOf(id.owner).connections;
-  if (count >= config.max_connections_per_owner) return nullptr;
-  ++count;
+Connection& Core::NewConnection(Id& id, bool active, Step& step) {
   Connection& connection = connections.Create(random);
   connection.active = active;
   connection.id = id.handle;
@@ -136,7 +137,7 @@ Connection* Core::NewConnection(Id& id, bool active, Step& step) {
   connection.local_psn = id.psn;
   connection.created = step.now;
   id.connection = connection.local_comm_id;
-  return &connection;
+  return connection;
 }
 
 void Core::DropConnection(Connection& connection) {
@@ -144,9 +145,8 @@ void Core::DropConnection(Connection& connection) {
   LeaveWindow(connection, RequestWindow::End::kGone, {});
   if (connection.ticket != 0) window.Forget(LineOf(connection), connection.ticket);
   undiscovered.erase({connection.path.destination, connection.local_comm_id});
-  Orphan(connection);
-  --HoldingsOf(connection.owner).connections;
-  ForgetIfNothing(connection.owner);
+  Separate(connection);
+  if (connection.orphan.list != nullptr) connection.orphan.list->Remove(connection);
   connections.Erase(connection);
 }
 
@@ -167,10 +167,32 @@ void Core::LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint
   window.Leave(LineOf(connection), end, now);
 }
 
-void Core::Orphan(Connection& connection) {
+void Core::Separate(Connection& connection) {
   LeaveBacklog(connection);
   if (Id* id = IdOf(connection); id != nullptr) id->connection = 0;
   connection.id = {};
+}
+
+void Core::Orphan(Connection& connection) {
+  Separate(connection);
+  ListOrphan(connection);
+}
+
+void Core::ListOrphan(Connection& connection) {
+  if (connection.id != CmHandle{}) return;
+  const uint64_t pool =
+      connection.orphan.list == nullptr ? pool_of(connection.owner) : connection.orphan.pool;
+  if (connection.orphan.list != nullptr) connection.orphan.list->Remove(connection);
+  // The peer of a withdrawn REP may believe in the connection, as that of an unanswered DREQ does.
+  const bool withdrawn =
+      connection.state == ConnectionState::kRejected && connection.local_qpn != kInvalidQpn;
+  const bool ends = withdrawn || connection.state == ConnectionState::kDreqSent;
+  (ends ? ending_orphans : answered_orphans).Add(connection, pool);
+}
+
+void Core::DropExcessOrphans() {
+  for (const Orphans* list : {&answered_orphans, &ending_orphans})
+    while (Connection* const excess = list->Excess()) DropConnection(*excess);
 }
 
 void Core::Send(const Connection& connection, uint64_t transaction_id, const wire::CmBody& body,
@@ -228,7 +250,8 @@ void Core::SetDeadline(Id& id, TimePoint deadline) {
 }
 
 bool Core::Reply(const Inbound& inbound, const wire::CmBody& body, Step& step) {
-  if (!strangers.Take(step.now)) return false;
+  if (!strangers_by_source.Take(inbound.meta.source.bytes, step.now) || !strangers.Take(step.now))
+    return false;
   SendMad& out = step.actions.mads.emplace_back();
   out.path.source = inbound.meta.destination;
   out.path.destination = inbound.meta.source;
@@ -274,6 +297,7 @@ void Core::EnterTimewait(Connection& connection, Step& step) {
   if (connection.local_qpn != kInvalidQpn) {
     step.actions.quarantined.push_back({connection.owner, connection.local_qpn, until});
   }
+  ListOrphan(connection);
 }
 
 void Core::FinishDisconnect(Connection& connection, int status, Step& step) {
@@ -295,6 +319,7 @@ void Core::StartDisconnect(Connection& connection, Step& step) {
   SendUntilAnswered(connection, connection.disconnect_transaction_id, dreq, 0, SlowInterval(),
                     config.max_cm_retries + 1, step);
   if (connection.id == CmHandle{}) connection.schedule.give_up = step.now + config.orphan_give_up;
+  ListOrphan(connection);
 }
 
 void Core::AskForTime(Connection& connection, wire::CmAnswered answered, Step& step) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 #include "gateway/base/containers/key_map.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/secret_sequence.h"
+#include "gateway/base/source_limits.h"
 #include "gateway/base/time.h"
 #include "gateway/base/timing/token_bucket.h"
 #include "gateway/cm/cm_action.h"
@@ -25,6 +27,7 @@
 #include "gateway/cm/connection/connection.h"
 #include "gateway/cm/connection/connection_table.h"
 #include "gateway/cm/connection/early_requests.h"
+#include "gateway/cm/connection/orphans.h"
 #include "gateway/cm/connection/request_window.h"
 #include "gateway/cm/deadline_set.h"
 #include "gateway/cm/path/discovery.h"
@@ -63,11 +66,14 @@ struct Core {
   KeptNodes<Ids> kept_ids;
   struct Holdings {
     size_t ids = 0;
-    size_t connections = 0;  // includes orphans
-    Id* first = nullptr;     // list of the ids
+    Id* first = nullptr;  // list of the ids
   };
-  KeyMap<Holdings> owners;  // by SessionId; only sessions that own something
+  KeyMap<Holdings> owners;  // by SessionId; only sessions that own ids
   ConnectionTable connections;
+  Orphans answered_orphans;
+  Orphans ending_orphans;
+  // Returns the pool of a session, among whose peers its orphans are shared.
+  std::function<uint64_t(SessionId)> pool_of = [](SessionId owner) { return owner.value; };
   PortTable ports;
   DeadlineSet deadlines;
   EarlyRequests early;
@@ -76,8 +82,9 @@ struct Core {
   // Active connections whose REQ waits for discovery: peer, our communication ID.
   std::set<std::pair<wire::Gid, uint32_t>> undiscovered;
   TokenBucket strangers;  // limits answers to messages without a connection
+  SourceLimits strangers_by_source;
   CmCounters counters;
-  SecretKey guid_key{};  // key of CaGuidFor
+  SecretKey guid_key;  // key of CaGuidFor
   uint64_t last_engine_handle = kEngineHandleBit;
   size_t wanted = 0;  // further connections to keep memory for
 
@@ -107,16 +114,20 @@ struct Core {
   // Frees the id's port and its table entries. The caller has dealt with its connection.
   void EraseId(Id& id);
 
-  // Creates a connection and links it with the id; nullptr: a limit is reached.
-  Connection* NewConnection(Id& id, bool active, Step& step);
+  // Creates a connection and links it with the id, which has none.
+  Connection& NewConnection(Id& id, bool active, Step& step);
   // Destroys the connection at once, without timewait. The reference is invalid afterwards.
   void DropConnection(Connection& connection);
   // Removes a request from the listener's backlog count.
   void LeaveBacklog(Connection& connection);
   // Frees the REQ's slot in the request window.
   void LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint now);
-  // Separates the connection from its id, which may be destroyed.
+  // Separates the connection from its id, which may be destroyed, and lists it as an orphan.
   void Orphan(Connection& connection);
+  // Puts an orphan into the list for its state; others have no effect.
+  void ListOrphan(Connection& connection);
+  // Drops orphans beyond the limits. No handler may hold a connection meanwhile.
+  void DropExcessOrphans();
 
   // Sends a message of the connection once.
   void Send(const Connection& connection, uint64_t transaction_id, const wire::CmBody& body,
@@ -164,6 +175,8 @@ struct Core {
 
  private:
   void Resume(hand_over::StateStream& state);
+  // Removes the connection from its id.
+  void Separate(Connection& connection);
   Holdings& HoldingsOf(SessionId owner);
   void ForgetIfNothing(SessionId owner);
 };

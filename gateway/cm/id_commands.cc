@@ -91,10 +91,8 @@ int BindId(Core& core, Id& id, const Endpoint& address, bool automatic) {
   binding.reuse = id.reuse_address;
   binding.af_only = id.af_only;
   binding.automatic = automatic;
-  if (const int error = core.ports.Bind(id.port_space, binding, core.config, core.random);
-      error != 0) {
+  if (const int error = core.ports.Bind(id.port_space, binding, core.random); error != 0)
     return error;
-  }
   id.holds_port = true;
   id.local = binding.address;
   id.state = IdState::kBound;

@@ -16,6 +16,10 @@ class UdpBackend final : public PortBackend {
 
   port::PacketPort& queue(size_t worker) override { return group_->queue(worker); }
   uint64_t receive_buffer_bytes() const override { return group_->receive_buffer_bytes(); }
+  std::string note() const override {
+    const std::string& squatter = group_->lock_squatter();
+    return squatter.empty() ? "" : squatter + " holds the name of the instance lock: end it";
+  }
   std::string segmentation() const override { return group_->segmentation_reason(); }
   // Only queue 0 joins the group: its worker hands copies to the others.
   Status SetMembership(const wire::Gid& group, bool joined) override {

@@ -98,8 +98,8 @@ class StateStream {
   // read, at most `most`.
   uint32_t Count(size_t count, uint32_t most);
   // Writes or reads the elements by each(element); `most` limits their number.
-  template <typename T, typename F>
-  void Ring(GrowingRing<T>& ring, uint32_t most, F each) {
+  template <typename T, uint32_t kInline, typename F>
+  void Ring(GrowingRing<T, kInline>& ring, uint32_t most, F each) {
     const uint32_t count = Count(ring.size(), most);
     if (reading()) ring.clear();
     for (uint32_t i = 0; i < count && ok(); ++i) {

@@ -27,7 +27,7 @@ constexpr Duration kStopWithin = Seconds(3);
 Engine* g_engine = nullptr;
 
 bool IsSet(const char* name) {
-  const char* const value = std::getenv(name);
+  const char* const value = secure_getenv(name);
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
@@ -40,7 +40,7 @@ void AtExit() { (void)g_engine->Stop(kStopWithin); }
 
 StatusOr<UniqueFd> StartAndAttach() {
   if (g_engine == nullptr) {
-    const char* const text = std::getenv("ROCEGW_ADDRESS");
+    const char* const text = secure_getenv("ROCEGW_ADDRESS");
     std::optional<wire::Gid> address;
     if (text != nullptr && *text != '\0') {
       address = wire::ParseGid(text);

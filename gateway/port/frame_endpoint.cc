@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/port/frame_endpoint.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "gateway/port/frame.h"
@@ -13,6 +15,9 @@ namespace {
 // Time for resolving a neighbour: the kernel asks three times, a second apart.
 constexpr std::chrono::seconds kPatience{3};
 constexpr std::chrono::milliseconds kRetryInterval{200};
+// Pause between looks at the waiting packets because of news: a program that looks for many
+// addresses causes news without end.
+constexpr std::chrono::microseconds kRestPerParked{4};
 constexpr size_t kMacsLength = 2 * sizeof(MacAddress);
 
 }  // namespace
@@ -57,7 +62,7 @@ size_t FrameEndpoint::Transmit(std::span<TxPacket* const> packets) {
 // Queues a packet by the state of its destination. Returns false if there is no space now.
 bool FrameEndpoint::Place(FrameSlot& slot) {
   MacAddress mac{};
-  switch (neighbours_.Resolve(slot.path.destination, mac)) {
+  switch (neighbours_.Resolve(slot.path.destination, slot.pool, mac)) {
     case Reach::kNeighbour:
       // Packets that wait for this neighbour go first.
       if (!parked_.empty()) Unpark();
@@ -118,8 +123,37 @@ void FrameEndpoint::LoopBack(FrameSlot& slot) {
   looped_.push_back(&slot);
 }
 
+// Makes room by losing the oldest packet of the pool that has most, if it has more than this pool
+// would have. Returns false if there is no room.
+bool FrameEndpoint::MakeRoomToPark(PoolTag pool) {
+  if (parked_.size() < kParked) return true;
+  const auto own = std::count_if(parked_.begin(), parked_.end(),
+                                 [&](const Parked& one) { return one.slot->pool == pool; });
+  if (own >= ptrdiff_t{kParked / 2}) return false;
+  std::array<PoolTag, kParked> pools;
+  std::transform(parked_.begin(), parked_.end(), pools.begin(),
+                 [](const Parked& one) { return one.slot->pool; });
+  std::sort(pools.begin(), pools.end());
+  PoolTag largest;
+  ptrdiff_t most = 0;
+  for (auto begin = pools.begin(); begin != pools.end();) {
+    const auto end = std::upper_bound(begin, pools.end(), *begin);
+    if (end - begin > most) {
+      most = end - begin;
+      largest = *begin;
+    }
+    begin = end;
+  }
+  if (most <= own + 1) return false;
+  const auto oldest = std::find_if(parked_.begin(), parked_.end(),
+                                   [&](const Parked& one) { return one.slot->pool == largest; });
+  Lose(*oldest->slot);
+  parked_.erase(oldest);
+  return true;
+}
+
 void FrameEndpoint::Park(FrameSlot& slot) {
-  if (parked_.size() == kParked) {
+  if (!MakeRoomToPark(slot.pool)) {
     Lose(slot);
     return;
   }
@@ -127,18 +161,23 @@ void FrameEndpoint::Park(FrameSlot& slot) {
 }
 
 void FrameEndpoint::Unpark() {
-  const uint64_t version = config_.link->version();
+  if (parked_.empty()) return;
+  const uint64_t news = config_.link->news();
   const Clock::time_point now = Clock::now();
   // The retry makes the link layer ask again if its first question was lost.
-  const bool look = version != parked_version_ || now >= parked_retry_;
-  parked_version_ = version;
-  if (look) parked_retry_ = now + kRetryInterval;
+  const bool look = (news != parked_news_ && now >= parked_rest_) || now >= parked_retry_;
+  if (!look && now < parked_.front().deadline) return;
+  if (look) {
+    parked_news_ = news;
+    parked_retry_ = now + kRetryInterval;
+    parked_rest_ = now + kRestPerParked * parked_.size();
+  }
   size_t kept = 0;
   for (size_t i = 0; i < parked_.size(); ++i) {
     const Parked parked = parked_[i];
     MacAddress mac{};
     Reach reach = Reach::kUnknown;
-    if (look) reach = neighbours_.Resolve(parked.slot->path.destination, mac);
+    if (look) reach = neighbours_.Resolve(parked.slot->path.destination, parked.slot->pool, mac);
     if (reach == Reach::kNeighbour && sink_.HasRoom()) {
       Frame(*parked.slot, mac);
     } else if (reach == Reach::kOwn) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IP end of one queue whose port writes Ethernet frames itself (DPDK, AF_XDP): writes the headers
-// of outgoing packets, keeps packets a bounded time while their neighbour is resolved, loops
+// of outgoing packets, keeps packets a bounded time while their neighbour is resolved (pools share
+// the space for these), loops
 // packets to own addresses back, and checks received frames. The device queue behind it is a
 // FrameSink. Belongs to one worker.
 #pragma once
@@ -84,6 +85,7 @@ class FrameEndpoint {
   };
 
   bool Place(FrameSlot& slot);
+  bool MakeRoomToPark(PoolTag pool);
   void Frame(FrameSlot& slot, const MacAddress& destination);
   void LoopBack(FrameSlot& slot);
   void Park(FrameSlot& slot);
@@ -94,10 +96,11 @@ class FrameEndpoint {
   PortCounters& counters_;
   NeighbourCache neighbours_;
   uint16_t next_ip_id_;
-  std::vector<Parked> parked_;
-  uint64_t parked_version_ = 0;  // version of the link layer at the last look at parked_
+  std::vector<Parked> parked_;  // oldest first
+  uint64_t parked_news_ = 0;    // news of the link layer at the last look at parked_
   Clock::time_point parked_retry_{};
-  std::vector<FrameSlot*> looped_;  // from looped_head_ on: sent to an own address
+  Clock::time_point parked_rest_{};  // earliest look because of news
+  std::vector<FrameSlot*> looped_;   // from looped_head_ on: sent to an own address
   size_t looped_head_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -34,53 +35,69 @@ AbstractName LockName(uint16_t udp_port) {
   return name;
 }
 
-// Returns text such as "process 17 (rocegwd)", as far as the kernel reports it.
-std::string DescribeHolder(const AbstractName& name) {
+struct Holder {
+  std::string text = "another process";  // such as "process 17 (rocegwd)", if the kernel reports it
+  bool same_user = false;
+};
+
+Holder FindHolder(const AbstractName& name) {
+  Holder holder;
+  // Non-blocking: nobody needs to accept.
   const UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ucred credentials{};
   socklen_t length = sizeof credentials;
-  if (!probe.valid() ||
-      connect(probe.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0 ||
-      getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 ||
-      credentials.pid <= 0) {
-    return "another process";
+  if (!probe.valid()) return holder;
+  if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0 ||
+      getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return holder;
   }
-  std::string text = "process " + std::to_string(credentials.pid);
+  holder.same_user = credentials.uid == geteuid();
+  if (credentials.pid <= 0) return holder;
+  holder.text = "process " + std::to_string(credentials.pid);
   const std::string path = "/proc/" + std::to_string(credentials.pid) + "/comm";
   if (FILE* file = std::fopen(path.c_str(), "re")) {
     char command[32] = "";
     if (std::fgets(command, sizeof command, file) != nullptr) {
       command[std::strcspn(command, "\n")] = '\0';
-      text += std::string(" (") + command + ")";
+      holder.text += std::string(" (") + command + ")";
     }
     (void)std::fclose(file);
   }
-  return text;
+  holder.text += " of user " + std::to_string(credentials.uid);
+  return holder;
 }
 
 }  // namespace
 
-StatusOr<UniqueFd> LockInstance(uint16_t udp_port) {
+StatusOr<InstanceLock> LockInstance(uint16_t udp_port) {
   const AbstractName name = LockName(udp_port);
-  UniqueFd lock(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!lock.valid()) {
+  InstanceLock lock{UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)), {}};
+  const int fd = lock.fd.get();
+  if (!lock.fd.valid()) {
     return Status(errno, std::string("cannot make the instance lock socket: ") + strerror(errno));
   }
-  if (bind(lock.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) {
     const int error = errno;
     if (error != EADDRINUSE) {
       return Status(error, std::string("cannot bind the instance lock: ") + strerror(error));
     }
-    return Status(error, DescribeHolder(name) + " already serves UDP port " +
-                             std::to_string(udp_port) +
+    Holder holder = FindHolder(name);
+    if (!holder.same_user) {
+      // The descriptor locks nothing; it goes to a successor, which asks for no lock then.
+      lock.squatter = std::move(holder.text);
+      return lock;
+    }
+    return Status(error, holder.text + " already serves UDP port " + std::to_string(udp_port) +
                              " in this network namespace; stop it, or start this gateway in "
                              "another network namespace");
   }
-  if (listen(lock.get(), 1) != 0) {
+  if (listen(fd, 1) != 0) {
     return Status(errno, std::string("cannot listen on the instance lock: ") + strerror(errno));
   }
   return lock;
 }
+
+Status IsPortFree(uint16_t udp_port) { return OpenSilentSocket(udp_port).status(); }
 
 StatusOr<std::shared_ptr<void>> SilenceKernel(uint16_t udp_port) {
   struct Silence {
@@ -101,7 +118,7 @@ StatusOr<std::shared_ptr<void>> SilenceKernel(uint16_t udp_port) {
   if (!lock.ok()) return lock.status();
   auto socket = OpenSilentSocket(udp_port);
   if (!socket.ok()) return socket.status();
-  auto silence = std::make_shared<Silence>(Silence{std::move(*lock), std::move(*socket)});
+  auto silence = std::make_shared<Silence>(Silence{std::move(lock->fd), std::move(*socket)});
   known = silence;
   return std::shared_ptr<void>(std::move(silence));
 }

@@ -12,13 +12,14 @@
 #include <span>
 #include <vector>
 
+#include "gateway/base/ids.h"
 #include "gateway/port/frame.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::port {
 
 enum class Reach : uint8_t {
-  kUnknown,      // being resolved; ask again when version() has changed
+  kUnknown,      // being resolved; ask again when news() has changed
   kNeighbour,    // reached through the MAC address
   kOwn,          // own address of this port
   kUnreachable,  // no route
@@ -31,15 +32,18 @@ class LinkLayer {
 
   virtual ~LinkLayer() = default;
 
-  // Changes when an answer may have changed. Starts at 1.
+  // Changes when an answer other than kUnknown may have changed. Starts at 1.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  // Changes when kUnknown may have become another answer, too: a program that looks for many
+  // addresses must not make every queue forget its answers.
+  uint64_t news() const { return news_.load(std::memory_order_acquire); }
 
   virtual MacAddress mac() const = 0;
   virtual std::vector<wire::Gid> OwnAddresses() = 0;
 
   // Returns how to reach a destination, and starts to resolve an unknown one. Sets `mac` for
-  // kNeighbour.
-  virtual Reach Resolve(const wire::Gid& destination, MacAddress& mac) = 0;
+  // kNeighbour. What is stored and asked for a pool is bounded, and takes nothing from other pools.
+  virtual Reach Resolve(const wire::Gid& destination, PoolTag pool, MacAddress& mac) = 0;
 
   // Handles a received frame that is not RoCEv2: answers ARP and neighbour discovery.
   virtual void HandleFrame(std::span<const uint8_t> frame) = 0;
@@ -51,11 +55,16 @@ class LinkLayer {
   bool has_frames() const { return has_frames_.load(std::memory_order_relaxed); }
 
  protected:
-  void Changed() { version_.fetch_add(1, std::memory_order_acq_rel); }
+  void Changed() {
+    version_.fetch_add(1, std::memory_order_acq_rel);
+    Learned();
+  }
+  void Learned() { news_.fetch_add(1, std::memory_order_acq_rel); }
   void set_has_frames(bool any) { has_frames_.store(any, std::memory_order_relaxed); }
 
  private:
   std::atomic<uint64_t> version_{1};
+  std::atomic<uint64_t> news_{1};
   std::atomic<bool> has_frames_{false};
 };
 

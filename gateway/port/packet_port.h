@@ -29,6 +29,9 @@
 
 namespace rocegw::port {
 
+// Transmit buffers of a port's queue, where nothing else is configured.
+inline constexpr size_t kTransmitBuffers = 1024;
+
 struct TxPacket {
   static constexpr uint32_t kNeverOutside = UINT32_MAX;
 
@@ -42,6 +45,9 @@ struct TxPacket {
   bool bundles = false;  // the peer takes it as an entry of a bundle (wire/channel_bundle.h)
   // Slot of the sending channel plus 1 if its datagrams are sealed; 0: leaves as it is.
   uint32_t seal = 0;
+  // Pool that pays for the packet, set before Transmit: a port that holds packets back for lack of
+  // a neighbour's address shares its space among pools.
+  PoolTag pool;
   Qpn source_qpn;          // sending queue pair, which RC does not send; for captures
   void* cookie = nullptr;  // for the port
 

@@ -23,7 +23,7 @@ namespace rocegw::port {
 struct PairConfig {
   // A side has steering[side].worker_count() queues.
   SteeringTable steering[2] = {SteeringTable(1), SteeringTable(1)};
-  size_t packets_per_queue = 1024;
+  size_t packets_per_queue = kTransmitBuffers;
   size_t queue_depth = 0;     // limit of packets between two queues; 0: the pool only
   size_t mtu = 4200;          // MTU of the simulated interface, IP header included
   bool ip_id_visible = true;  // false: the receiver does not see the IPv4 ID, as with UDP sockets

@@ -11,6 +11,7 @@
 
 #include "gateway/port/frame.h"
 #include "gateway/port/kernel/interface_address.h"
+#include "gateway/port/packet_port.h"
 #include "gateway/wire/datagram.h"
 
 namespace rocegw::port {
@@ -34,7 +35,7 @@ struct UdpPortConfig {
   // True: the kernel runs the steering table's program. False: it hashes the addresses, and the
   // receiving worker hands packets over.
   bool steer_by_qpn = true;
-  size_t packets_per_queue = 1024;          // transmit buffers
+  size_t packets_per_queue = kTransmitBuffers;
   size_t receive_buffers = 16;              // 64 KiB each, per queue: limit of one recvmmsg
   size_t socket_receive_buffer = 8U << 20;  // requested; the granted size is reported
   size_t socket_send_buffer = 4U << 20;
@@ -71,17 +72,17 @@ struct DpdkPortConfig {
   size_t mtu = 1500;
   uint16_t vlan = 0;  // VLAN tag of its frames; 0: none
   uint16_t udp_port = wire::kRocePort;
-  bool udp_checksum = false;        // true: for networks that drop IPv6 packets without one
-  size_t packets_per_queue = 1024;  // transmit buffers
-  size_t receive_buffers = 2048;    // per queue
-  size_t descriptors = 512;         // requested from the device, per queue and direction
+  bool udp_checksum = false;  // true: for networks that drop IPv6 packets without one
+  size_t packets_per_queue = kTransmitBuffers;
+  size_t receive_buffers = 2048;  // per queue
+  size_t descriptors = 512;       // requested from the device, per queue and direction
 };
 
 struct XdpPortConfig {
   std::string interface;  // shared with the kernel, which has its addresses, routes, neighbours
   uint16_t udp_port = wire::kRocePort;
-  size_t packets_per_queue = 1024;  // transmit buffers
-  size_t receive_buffers = 2048;    // per worker, each of 4 KiB
+  size_t packets_per_queue = kTransmitBuffers;
+  size_t receive_buffers = 2048;  // per worker, each of 4 KiB
 };
 
 struct DpdkEnvironment {

@@ -44,6 +44,8 @@ types::v1::QpType Type(uint8_t type) {
       return types::v1::XRC_SEND;
     case ROCEGW_QPT_XRC_RECV:
       return types::v1::XRC_RECV;
+    case ROCEGW_QPT_ENDPOINT:
+      return types::v1::ENDPOINT;
     default:
       return types::v1::QP_TYPE_UNSPECIFIED;
   }
@@ -134,6 +136,14 @@ void FillQp(const std::string& parent, const session::QpRow& row, types::v1::Que
   if (row.channel != 0) out.add_channels(parent + "/channels/" + NumberText(row.channel));
   for (const uint32_t channel : row.beside)
     out.add_channels(parent + "/channels/" + NumberText(channel));
+  if (!row.endpoint) return;
+  types::v1::Endpoint& endpoint = *out.mutable_endpoint();
+  endpoint.set_state(row.endpoint->state);
+  endpoint.set_mode(row.endpoint->mode);
+  endpoint.set_suspends_on_failure(row.endpoint->suspends_on_failure);
+  endpoint.set_requests(row.endpoint->requests);
+  endpoint.set_messages(row.endpoint->messages);
+  endpoint.set_failures(row.endpoint->failures);
 }
 
 void FillConnection(const std::string& parent, const session::ConnectionRow& row,

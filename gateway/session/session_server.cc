@@ -12,8 +12,6 @@
 namespace rocegw::session {
 namespace {
 
-// Limit of a worker's channels: as many as the peers' workers that it may talk to.
-constexpr size_t kChannelsPerWorker = 1024;
 // Memory of a packet in the receive buffer, as Linux counts a packet of 1500 bytes. Bounds the
 // packets that one channel's receiver accepts ahead.
 constexpr uint32_t kReceiveBufferOfPacket = 2304;

@@ -32,6 +32,11 @@ struct RingPlace {
         entries(static_cast<uint16_t>(count)),
         stride(static_cast<uint16_t>(slot_bytes)) {}
 
+  // Returns the slot that is fetched next.
+  const uint8_t* Next() const {
+    return slots + static_cast<size_t>(fetched & (entries - 1u)) * stride;
+  }
+
   // Writes or reads the indices (hand_over::StateStream).
   template <typename Stream>
   void HandOver(Stream& state) {
@@ -75,9 +80,7 @@ class WorkQueueOn {
   }
 
   // Returns the slot that Check found; Fetch takes it. The client may change it: copy it first.
-  const uint8_t* Slot() const {
-    return place_.slots + static_cast<size_t>(place_.fetched & (entries() - 1)) * place_.stride;
-  }
+  const uint8_t* Slot() const { return place_.Next(); }
   // Takes the slot and returns its free-running index.
   uint32_t Fetch() { return place_.fetched++; }
 

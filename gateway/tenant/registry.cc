@@ -121,10 +121,10 @@ std::optional<Refusal> Pool::Check(Resource resource, uint64_t amount) {
   return Refuse(IndexOf(resource), by->level(), by->name(), by->limit(resource));
 }
 
-std::optional<Refusal> Pool::TakeConnect(TimePoint now) {
-  const RateNode* const by = share_.connects.Take(now);
+std::optional<Refusal> Pool::TakeRate(RateNode Share::*rate, TimePoint now) {
+  const RateNode* const by = (share_.*rate).Take(now);
   if (by == nullptr) return std::nullopt;
-  const Level level = LevelOf(by, &Share::connects);
+  const Level level = LevelOf(by, rate);
   return Refuse(IndexOf(Rate::kConnects), level, tenant_->settings_.name, by->limit());
 }
 

@@ -80,7 +80,9 @@ class Pool {
   // Counts a queue pair that was refused because the slot's limit is reached.
   Refusal RefuseSlot(const SlotShare& slot);
   uint64_t Left(Resource resource) const { return quota_.Left(resource); }
-  std::optional<Refusal> TakeConnect(TimePoint now);
+  // Takes a connection that a program begins, or a request of a peer for one.
+  std::optional<Refusal> TakeConnect(TimePoint now) { return TakeRate(&Share::connects, now); }
+  std::optional<Refusal> TakeRequest(TimePoint now) { return TakeRate(&Share::requests, now); }
 
   // State for the workers that serve the pool's sessions.
   Share& share() { return share_; }
@@ -121,6 +123,7 @@ class Pool {
   void Leave();
   Refusal Refuse(size_t limit, Level level, const std::string& whose, uint64_t most);
   Refusal Explain(size_t limit, Level level, const std::string& whose, uint64_t most) const;
+  std::optional<Refusal> TakeRate(RateNode Share::*rate, TimePoint now);
   // Returns the level of node `by` on the path up from a slot of this pool.
   Level LevelOf(const RateNode* by, RateNode Share::*rate) const;
 

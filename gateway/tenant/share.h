@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "gateway/base/ids.h"
 #include "gateway/metrics/duration_histogram.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/rate_node.h"
@@ -24,12 +25,14 @@ class Share {
   // tenant's.
   explicit Share(Share* parent)
       : connects(parent == nullptr ? nullptr : &parent->connects),
+        requests(parent == nullptr ? nullptr : &parent->requests),
         bytes(parent == nullptr ? nullptr : &parent->bytes, kDataBurst),
         packets(parent == nullptr ? nullptr : &parent->packets, kDataBurst),
         parent_(parent) {}
 
   void SetRates(const Quota& quota) {
     Set(connects, quota, Rate::kConnects);
+    Set(requests, quota, Rate::kConnects);
     Set(bytes, quota, Rate::kBytes);
     Set(packets, quota, Rate::kPackets);
   }
@@ -37,8 +40,13 @@ class Share {
 
   uint32_t weight() const { return weight_.load(std::memory_order_relaxed); }
   Share* parent() const { return parent_; }
+  // Differs from the tags of all other shares of this process.
+  PoolTag tag() const { return tag_; }
 
   RateNode connects;
+  // Requests of peers, which have the same rate for themselves: peers must not use up that of the
+  // programs' own connections.
+  RateNode requests;
   RateNode bytes;
   RateNode packets;
 
@@ -62,7 +70,13 @@ class Share {
     node.SetRates(quota.committed[rate], quota.peak[rate]);
   }
 
+  static PoolTag NewTag() {
+    static std::atomic<uint32_t> last{0};
+    return {last.fetch_add(1, std::memory_order_relaxed) + 1};
+  }
+
   Share* const parent_;
+  const PoolTag tag_ = NewTag();
   std::atomic<uint32_t> weight_{1};
 };
 

@@ -17,6 +17,14 @@ constexpr PumpResult Busier(PumpResult a, PumpResult b) {
   return a == PumpResult::kBlocked ? a : b;
 }
 
+// Event of a queue pair that is about to happen, for prefetching.
+enum class NextEvent : uint8_t {
+  kTurn,     // requests are sent
+  kSend,     // a SEND arrives
+  kRequest,  // another request arrives
+  kAnswer,   // an acknowledgement or a response arrives
+};
+
 // Budget of one Pump call. A READ counts with the bytes that it requests.
 struct PumpBudget {
   uint32_t packets = 0;

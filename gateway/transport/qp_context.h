@@ -66,16 +66,18 @@ struct QpContext {
   flow::Carrier* carrier = nullptr;
   SessionIndex owner;  // its session; the transport does not use it
   const WorkerTables* worker = nullptr;
-  verbs::CompletionQueue* send_cq = nullptr;
-  verbs::CompletionQueue* recv_cq = nullptr;
-  rocegw_qp_control* control = nullptr;  // client memory: untrusted
-
-  rocegw_qp_status* status = nullptr;  // the gateway's memory, which the client reads
-  shm::RingPlace send_ring;
-  shm::RingPlace receive_ring;
   // Memory operations: tickets are issued in order and reported done in order.
   uint32_t tickets_issued = 0;
   uint32_t tickets_done = 0;
+  verbs::CompletionQueue* send_cq = nullptr;
+  rocegw_qp_control* control = nullptr;  // client memory: untrusted
+
+  // Used by every message but a received WRITE.
+  rocegw_qp_status* status = nullptr;  // the gateway's memory, which the client reads
+  shm::RingPlace send_ring;
+  shm::RingPlace receive_ring;
+  verbs::CompletionQueue* recv_cq = nullptr;
+
   flow::WaitEntry wait_entry;        // entry in the wait queue of its own carrier
   uint8_t connection = 0;            // counts resets, to recognise frames of an earlier connection
   bool flushed : 1 = false;          // in the error state, and all posted requests are completed
@@ -91,7 +93,13 @@ struct QpContext {
   bool peer_places : 1 = false;
   // The peer behind the carrier supports wire::FrameKind::kFetchOperate.
   bool peer_operates : 1 = false;
-  bool hears_native : 1 = false;    // requests have arrived as plain RoCEv2 since the last reset
+  bool hears_native : 1 = false;   // requests have arrived as plain RoCEv2 since the last reset
+  bool hears_channel : 1 = false;  // requests have arrived on a channel since the last reset
+  // A receive may be open or wait for its completion. RC only.
+  bool receiving : 1 = false;
+  // The sending half has no request and no deadline. RC only. Until the next event of that half
+  // (EndRest) its cache lines are not read.
+  bool requests_rest : 1 = false;
   bool requests_first : 1 = false;  // requests go before answers in the next Pump
   bool bounded : 1 = false;         // its pool has a window (rare.window_bytes)
   bool wants_room : 1 = false;      // a frame did not fit into that window
@@ -129,11 +137,9 @@ struct QpContext {
   // intended.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
 
-  // Returns the slot of the next posted request.
-  const uint8_t* NextSend() const {
-    return send_ring.slots +
-           static_cast<size_t>(send_ring.fetched & (send_ring.entries - 1u)) * send_ring.stride;
-  }
+  // Return the slots of the next posted request and receive.
+  const uint8_t* NextSend() const { return send_ring.Next(); }
+  const uint8_t* NextReceive() const { return receive_ring.Next(); }
 
   using Ring = shm::WorkQueueOn<shm::RingPlace&>;
   Ring sq() { return {&control->sq_producer, &status->sq_released, send_ring}; }
@@ -157,6 +163,8 @@ struct QpContext {
   void ForgetPeerOptions() {
     peer_relaxes = peer_invalidates = peer_places = peer_operates = false;
   }
+  // Called with each event that the sending half may have to act on.
+  void EndRest() { requests_rest = false; }
   bool requests_on_channel() const { return request_path == RequestPath::kChannel; }
   flow::WindowWaiter window_waiter() const { return {handle, config.tenant_tag}; }
   bool IsBeside(const flow::Carrier& by) const {

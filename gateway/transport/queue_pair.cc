@@ -50,6 +50,7 @@ void QueuePair::PublishState() {
 
 int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& wanted,
                       TimePoint now) {
+  qp_.EndRest();
   const QpState current = qp_.attributes.state;
   if ((mask & verbs::kAttrCurState) != 0 && wanted.current_state != current) return EINVAL;
   const QpState next = (mask & verbs::kAttrState) != 0 ? wanted.state : current;
@@ -83,6 +84,7 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
 
 void QueuePair::FlushOnError(Outbox& outbox) {
   if (qp_.attributes.state != QpState::kError) return;
+  qp_.EndRest();
   if (!qp_.flushed) {
     qp_.flushed = true;
     PublishState();
@@ -96,7 +98,10 @@ void QueuePair::ReportDrained(Outbox& outbox) {
   outbox.Event(qp_, verbs::AsyncEvent::kSqDrained);
 }
 
-void QueuePair::OnDoorbell(Outbox& outbox) { FlushOnError(outbox); }
+void QueuePair::OnDoorbell(Outbox& outbox) {
+  qp_.EndRest();
+  FlushOnError(outbox);
+}
 
 PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, PumpBudget& budget) {
   const PumpResult result = DoPump(outbox, now, budget);
@@ -131,11 +136,13 @@ void QueuePair::OnMemoryDone(Outbox& outbox, uint32_t ticket) {
 void QueuePair::OnMemoryFault(Outbox& outbox, const AccessTag& tag) {
   // A fault of an operation from before the reset does not concern the queue pair any more.
   if (qp_.IsLeftOver(tag.ticket)) return;
+  qp_.EndRest();
   DoMemoryFault(outbox, tag);
   if (!qp_.flushed) FlushOnError(outbox);
 }
 
 void QueuePair::OnDeadline(Outbox& outbox, TimePoint now) {
+  qp_.EndRest();
   DoDeadline(outbox, now);
   if (!qp_.flushed) FlushOnError(outbox);
 }

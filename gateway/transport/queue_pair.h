@@ -39,11 +39,12 @@ class alignas(64) QueuePair {
   // Changes state and attributes. Returns 0, or EINVAL without any change.
   int Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& wanted, TimePoint now);
 
-  // Prefetch the cache lines of the object that a message touches, and then those that they point
-  // to. The first line of the object should be in the cache before Prefetch, and the lines of
-  // Prefetch before PrefetchLinks.
-  virtual void Prefetch() const {}
-  virtual void PrefetchLinks() const {}
+  // Prefetch the cache lines of the object that the event touches, then those that they point to,
+  // then those that these point to. Each reads what the one before has fetched, and Prefetch the
+  // first line of the object.
+  virtual void Prefetch(NextEvent) const {}
+  virtual void PrefetchLinks(NextEvent) const {}
+  virtual void PrefetchFar(NextEvent) const {}
 
   // Handles the client's doorbell: there may be new requests, or receives to flush.
   void OnDoorbell(Outbox& outbox);

@@ -34,31 +34,58 @@ class RcQueuePair final : public QueuePair {
     ReleaseCarrier();
   }
 
-  void Prefetch() const override {
-    constexpr size_t kOfContext = offsetof(QpContext, payload);
-    base::PrefetchLines(&qp_, kOfContext);
-    base::PrefetchLines(&message_requester_, kOfQueues);
-    if (qp_.carrier != nullptr) return;
-    base::PrefetchLines(&requester_, sizeof requester_);
-    base::PrefetchLines(&responder_, kOfResponder);
-    __builtin_prefetch(&cc_);
-  }
-  void PrefetchLinks() const override {
-    if (qp_.control == nullptr) return;
-    __builtin_prefetch(qp_.control);
-    __builtin_prefetch(qp_.status, 1);
-    send_.Prefetch();
-    if (!send_.empty()) {
-      qp_.send_cq->Prefetch();
-    } else if (qp_.send_ring.entries != 0) {
-      __builtin_prefetch(qp_.NextSend());
+  void Prefetch(NextEvent next) const override {
+    const bool sends = next == NextEvent::kTurn || next == NextEvent::kAnswer;
+    base::Prefetch(this);
+    base::Prefetch(&qp_.connection);
+    base::Prefetch(&qp_.attributes.path.destination);
+    if (next != NextEvent::kRequest) {
+      base::Prefetch(&qp_.send_ring);
+      base::Prefetch(&send_);
     }
-    if (qp_.carrier != nullptr) return;
-    requester_.Prefetch();
-    if (qp_.hears_native) responder_.Prefetch();
+    if (qp_.carrier != nullptr) {
+      base::Prefetch(&message_requester_);
+      base::Prefetch(&send_);
+    } else if (sends) {
+      base::PrefetchLines(&requester_, kOfRequester);
+    } else {
+      base::Prefetch(&responder_);
+    }
+  }
+  void PrefetchLinks(NextEvent next) const override {
+    if (qp_.control == nullptr) return;
+    switch (next) {
+      case NextEvent::kTurn:
+        base::Prefetch(&qp_.control->sq_producer);
+        if (qp_.send_ring.entries != 0) base::Prefetch(qp_.NextSend());
+        send_.PrefetchNext();
+        break;
+      case NextEvent::kSend:
+        base::Prefetch(qp_.recv_cq);
+        if (qp_.receive_ring.entries != 0) {
+          base::Prefetch(&qp_.control->rq_producer);
+          base::Prefetch(qp_.status);
+          base::Prefetch(qp_.NextReceive());
+        }
+        [[fallthrough]];
+      case NextEvent::kRequest:
+        if (qp_.hears_native) responder_.Prefetch();
+        break;
+      case NextEvent::kAnswer:
+        base::Prefetch(qp_.status);
+        base::Prefetch(qp_.send_cq);
+        send_.PrefetchOldest();
+        break;
+    }
+  }
+  void PrefetchFar(NextEvent next) const override {
+    if (qp_.control == nullptr) return;
+    if (next == NextEvent::kAnswer) qp_.send_cq->Prefetch();
+    if (next == NextEvent::kSend) qp_.recv_cq->Prefetch();
   }
 
   void BindCarrier(flow::Carrier& carrier) override {
+    qp_.EndRest();
     ReleaseCarrier();
     qp_.carrier = &carrier;
     carrier.Hold();
@@ -79,6 +106,7 @@ class RcQueuePair final : public QueuePair {
   }
   TimePoint deadline() const override {
     const TimePoint answers = qp_.hears_native ? responder_.deadline() : kNever;
+    if (qp_.requests_rest) return answers;
     if (qp_.requests_on_channel()) return Earlier(answers, message_requester_.deadline(qp_, send_));
     return Earlier(answers, qp_.sends() ? requester_.deadline() : kNever);
   }
@@ -98,6 +126,7 @@ class RcQueuePair final : public QueuePair {
   void GiveBackReceives() override { (void)receives_.Reset(qp_); }
   const flow::RttEstimator* rtt() const override { return &requester_.flow().rtt(); }
   void SwitchCc(const flow::CcConfig& cc, TimePoint now) override {
+    qp_.EndRest();
     cc_ = cc;
     if (!qp_.receives()) return;
     requester_.SwitchCc(qp_, cc, now);
@@ -108,6 +137,7 @@ class RcQueuePair final : public QueuePair {
                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                               bool refuse, TimePoint now) override {
     metrics::DropReason reason = metrics::DropReason::k_invalid_request;
+    if (IsAnswer(frame.kind)) qp_.EndRest();
     switch (frame.kind) {
       case wire::FrameKind::kSend:
       case wire::FrameKind::kWrite:
@@ -117,6 +147,7 @@ class RcQueuePair final : public QueuePair {
       case wire::FrameKind::kFetchOperate:
       case wire::FrameKind::kFlush:
       case wire::FrameKind::kAtomicWrite:
+        qp_.hears_channel = true;
         reason = message_responder_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
         break;
       case wire::FrameKind::kReadResponse:
@@ -139,6 +170,7 @@ class RcQueuePair final : public QueuePair {
   flow::Resend Again(Outbox& outbox, const flow::Carrier& carrier, const flow::FrameRef& frame,
                      Psn psn) override {
     if (!SameConnection(qp_, frame)) return flow::Resend::kVoid;
+    qp_.EndRest();
     const bool answer = IsAnswer(FrameKindOf(frame));
     const flow::Resend result =
         answer ? message_responder_.Again(qp_, outbox, carrier, frame, psn)
@@ -155,12 +187,16 @@ class RcQueuePair final : public QueuePair {
     message_requester_.CountResent(qp_);
   }
 
-  void OnTurn(const flow::Carrier& carrier) override { qp_.WaitEntryAt(carrier).waiting = false; }
+  void OnTurn(const flow::Carrier& carrier) override {
+    qp_.EndRest();
+    qp_.WaitEntryAt(carrier).waiting = false;
+  }
   bool Uses(const flow::Carrier& carrier) const override {
     return qp_.carrier == &carrier || qp_.IsBeside(carrier) || message_responder_.LeavesBy(carrier);
   }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool opened,
                      wire::ChannelReason why, TimePoint now) override {
+    qp_.EndRest();
     const bool mine = qp_.carrier == &carrier;
     const bool beside = qp_.IsBeside(carrier);
     if (beside) {
@@ -205,7 +241,7 @@ class RcQueuePair final : public QueuePair {
     qp_.multipath.reset();
     qp_.wait_entry.waiting = false;
     qp_.declined = wire::ChannelReason::kNone;
-    qp_.hears_native = false;
+    qp_.hears_native = qp_.hears_channel = false;
     ++qp_.connection;
     qp_.in_flight = qp_.unasked = 0;
     qp_.wants_room = qp_.asks_ack = false;
@@ -244,7 +280,7 @@ class RcQueuePair final : public QueuePair {
   PumpResult PumpAnswers(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
     PumpResult replies = PumpResult::kIdle;
     if (qp_.hears_native) replies = responder_.Pump(qp_, outbox, requester_.flow(), now, budget);
-    if (!message_responder_.active()) return replies;
+    if (!qp_.hears_channel || !message_responder_.active()) return replies;
     return Busier(replies, message_responder_.Pump(qp_, outbox, now, budget));
   }
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
@@ -276,6 +312,7 @@ class RcQueuePair final : public QueuePair {
       return metrics::DropReason::k_wrong_service;
     if (!qp_.receives()) return metrics::DropReason::k_qp_state;
     if (!qp_.IsFromPeer(packet.meta)) return metrics::DropReason::k_wrong_address;
+    if (!packet.traits->is_request) qp_.EndRest();
     if (cnp) {
       qp_.worker->counters.cnp_rx_packets.Add();
       requester_.OnCnp(now);
@@ -292,9 +329,12 @@ class RcQueuePair final : public QueuePair {
 
   void DoMemoryDone(Outbox& outbox) override {
     if (qp_.hears_native) responder_.OnMemoryDone(qp_);
-    message_responder_.OnMemoryDone(qp_);
-    receives_.OnMemoryDone(qp_, outbox);
-    send_.OnMemoryDone(qp_, outbox);
+    if (qp_.hears_channel) message_responder_.OnMemoryDone(qp_);
+    if (qp_.receiving || qp_.state() == verbs::QpState::kError) {
+      receives_.OnMemoryDone(qp_, outbox);
+      qp_.receiving = receives_.in_use();
+    }
+    if (!qp_.requests_rest) send_.OnMemoryDone(qp_, outbox);
   }
 
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {
@@ -337,6 +377,9 @@ class RcQueuePair final : public QueuePair {
     flow::HandOver(state, cc_);
     message_requester_.HandOver(state, qp_, send_);
     message_responder_.HandOver(state, names);
+    // Older states do not have these.
+    if (state.reading() && message_responder_.established()) qp_.hears_channel = true;
+    if (state.reading() && receives_.in_use()) qp_.receiving = true;
     requester_.HandOver(state, qp_, cc_, !qp_.requests_on_channel());
     responder_.HandOver(state, qp_);
     cnps_.HandOver(state);
@@ -352,22 +395,28 @@ class RcQueuePair final : public QueuePair {
     requester_.Start(qp_, cc_, now);
   }
   PumpResult PumpRequests(Outbox& outbox, TimePoint now, PumpBudget& budget) {
-    return qp_.requests_on_channel() ? message_requester_.Pump(qp_, send_, outbox, now, budget)
-                                     : requester_.Pump(qp_, outbox, now, budget);
+    if (qp_.requests_rest) return PumpResult::kIdle;
+    const bool on_channel = qp_.requests_on_channel();
+    const PumpResult result = on_channel ? message_requester_.Pump(qp_, send_, outbox, now, budget)
+                                         : requester_.Pump(qp_, outbox, now, budget);
+    if (result != PumpResult::kIdle || !send_.empty() || !qp_.sends()) return result;
+    const TimePoint deadline =
+        on_channel ? message_requester_.deadline(qp_, send_) : requester_.deadline();
+    qp_.requests_rest = deadline == kNever;
+    return result;
   }
 
-  // Bytes of the members that lie together and of the responder that messages touch.
-  static constexpr size_t kOfQueues = 192;
-  static constexpr size_t kOfResponder = 128;
+  // Bytes of the requester that messages touch.
+  static constexpr size_t kOfRequester = 256;
 
   // The members that every message on a channel touches lie together, from a cache line boundary
-  // on. The native halves are large and follow.
+  // on: the second line has the queues. The native halves are large and follow.
   alignas(64) MessageRequester message_requester_;
   MessageResponder message_responder_{receives_};
   ReceiveQueue receives_;
   SendQueue send_;
   alignas(64) Requester requester_{send_};
-  Responder responder_{receives_};
+  alignas(64) Responder responder_{receives_};
   CnpSender cnps_;
   flow::CcConfig cc_;
 };

@@ -29,11 +29,47 @@ struct CqModeration {
   void HandOver(hand_over::StateStream& state);
 };
 
-class CompletionQueue {
+// Proof that clients see the completions that were written before it was made, and that words which
+// clients write are read afterwards.
+class VisibleCompletions {
  public:
+  // A fence waits for all stores, so there is one for all queues of a burst.
+  VisibleCompletions() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+};
+
+// Fields of every completion fill the first cache line.
+class alignas(64) CompletionQueue {
+ public:
+  // State of the worker: the list of queues written in this burst, its session, and whether an
+  // event waits for space in its channel.
+  std::vector<CompletionQueue*>* fresh_list = nullptr;
+  SessionIndex owner;
+  bool listed = false;
+  bool event_pending = false;
+
+ private:
+  bool overrun_ = false;
+  bool overrun_told_ = false;
+  bool fresh_solicited_ = false;
+  const bool has_channel_;  // config_.event_fd is valid (a copy)
+  uint32_t fresh_count_ = 0;
+  shm::CompletionRing ring_;
+  CqConfig config_;  // begins with `control`
+  CqModeration* moderation_ = nullptr;
+  uint32_t count_ = 0;
+  Duration period_;
+
+ public:
+  // Time of an event that moderation defers; kNever: none.
+  TimePoint due = kNever;
+  // State of the worker: time at which it looks at `due`.
+  TimePoint timed_at = kNever;
+  uint64_t events_sent = 0;
+
   explicit CompletionQueue(const CqConfig& config)
-      : config_(config),
-        ring_(config.ring, config.entries, &config.control->worker[config.worker_slot].consumer) {}
+      : has_channel_(config.event_fd >= 0),
+        ring_(config.ring, config.entries, &config.control->worker[config.worker_slot].consumer),
+        config_(config) {}
 
   // Writes a completion. Returns false once the client has overrun the queue; as on hardware, the
   // queue stays broken then.
@@ -77,35 +113,23 @@ class CompletionQueue {
   // Returns true once after the queue was overrun.
   bool TakeOverrun() { return overrun_ && !std::exchange(overrun_told_, true); }
 
+  // Returns true if completions may cause events.
+  bool has_channel() const { return has_channel_; }
   // Returns true if an event must be sent for the completions since the last call: the client had
   // armed the queue, and no other worker has taken the arming. Moderation may defer the event to
   // `due`.
   bool TakeEvent(TimePoint now) {
     const bool solicited = std::exchange(fresh_solicited_, false);
     const uint32_t fresh = std::exchange(fresh_count_, 0);
-    if (config_.event_fd < 0) return false;
+    if (!has_channel_) return false;
     return moderation_ == nullptr ? TakeArming(solicited) : TakeModerated(fresh, solicited, now);
   }
 
-  // Time of an event that moderation defers; kNever: none.
-  TimePoint due = kNever;
-
   // Wakes the threads that sleep until the queue has a completion. Called after a burst, like
-  // TakeEvent. Returns the number of threads woken.
-  uint32_t WakePollers() {
-    // The completion must be visible before the word is read. The client does the reverse: it sets
-    // the word, then polls once more.
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  // TakeEvent. Returns the number of threads woken. The client sets the word, then polls once more.
+  uint32_t WakePollers(const VisibleCompletions&) {
     return shm::WakeSleepers(&config_.control->sleeping);
   }
-
-  // State of the worker: the list of queues written in this burst, and whether an event waits for
-  // space in its channel.
-  std::vector<CompletionQueue*>* fresh_list = nullptr;
-  SessionIndex owner;  // its session in the worker
-  bool listed = false;
-  bool event_pending = false;
-  uint64_t events_sent = 0;
 
   // Writes the state, or reads it into a queue with the same configuration and moderation
   // (gateway/hand_over). The burst has ended: TakeEvent was called.
@@ -148,21 +172,6 @@ class CompletionQueue {
     return __atomic_compare_exchange_n(&config_.control->arm, &arm, ROCEGW_CQ_UNARMED, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   }
-
-  CqConfig config_;
-  shm::CompletionRing ring_;
-  CqModeration* moderation_ = nullptr;
-  uint32_t count_ = 0;
-  uint32_t fresh_count_ = 0;
-  Duration period_;
-  bool overrun_ = false;
-  bool overrun_told_ = false;
-  bool fresh_solicited_ = false;
-
- public:
-  // State of the worker: time at which it looks at `due`. Few queues are moderated, so this field
-  // is behind those that each completion needs.
-  TimePoint timed_at = kNever;
 };
 
 }  // namespace rocegw::verbs

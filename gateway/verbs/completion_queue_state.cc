@@ -17,11 +17,12 @@ void CqModeration::HandOver(StateStream& state) {
 
 void CompletionQueue::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kCompletionQueue);
-  auto& [deferred_to, list, session, is_listed, waits_for_space, sent, config, ring, moderation,
-         count, fresh, period, is_overrun, overrun_reported, is_solicited, looked_at] = *this;
+  auto& [list, session, is_listed, waits_for_space, is_overrun, overrun_reported, is_solicited,
+         channel, fresh, ring, config, moderation, count, period, deferred_to, looked_at, sent] =
+      *this;
   // Links and configuration; the worker lists the queue again.
   (void)list, (void)session, (void)looked_at, (void)config, (void)moderation, (void)count;
-  (void)period;
+  (void)period, (void)channel;
   state.Require(!is_listed, "completions have not been reported");
   state(deferred_to, waits_for_space, sent);
   ring.HandOver(state);

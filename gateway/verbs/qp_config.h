@@ -143,14 +143,14 @@ struct QpShape {
 
 // Ring of a completion queue on one worker.
 struct CqConfig {
+  rocegw_cq_control* control = nullptr;  // client memory: untrusted
   SessionId session;
   uint32_t cq_handle = 0;
   uint64_t cookie = 0;
-  uint32_t entries = 0;                  // power of two
-  uint32_t worker_slot = 0;              // index in rocegw_cq_control::worker
-  rocegw_cqe* ring = nullptr;            // the gateway's memory, which the client reads
-  rocegw_cq_control* control = nullptr;  // client memory: untrusted
-  int event_fd = -1;  // completion channel, SEQPACKET, non-blocking; -1: none. Not owned.
+  uint32_t entries = 0;        // power of two
+  uint32_t worker_slot = 0;    // index in rocegw_cq_control::worker
+  rocegw_cqe* ring = nullptr;  // the gateway's memory, which the client reads
+  int event_fd = -1;           // completion channel, SEQPACKET, non-blocking; -1: none. Not owned.
 };
 
 // Memory region as the data path knows it.

@@ -8,6 +8,8 @@ namespace {
 
 // The shortest pacing interval: a paced flow sends what is due within it at once.
 constexpr Duration kTimerSlot = Microseconds(16);
+// Distance of the timer whose slot is prefetched.
+constexpr size_t kTimersAhead = 8;
 
 }  // namespace
 
@@ -20,12 +22,12 @@ Worker::Worker(WorkerOptions options)
       wheel_(options_.start, kTimerSlot),
       transmit_(options_.ports, scheduler_, channels_, counters_),
       channels_(counters_, channel_events_),
+      sessions_(control_),
       staged_({.qps = qps_,
                .activity = activity_,
                .scheduler = scheduler_,
                .transmit = transmit_,
                .counters = counters_}),
-      sessions_(control_),
       discovery_(options_.secret),
       flood_(options_.secret),
       tables_{regions_, counters_},
@@ -190,7 +192,11 @@ bool Worker::RunDeadlines(TimePoint now) {
   wheel_.Advance(now, due_);
   bool busy = false;
   scheduler_.Mark();
-  for (const WorkerObject owner : due_) {
+  const bool prefetches = qps_.outgrows_caches();
+  for (size_t i = 0; i < due_.size(); ++i) {
+    const WorkerObject owner = due_[i];
+    if (prefetches && i + kTimersAhead < due_.size())
+      qps_.PrefetchSlot(due_[i + kTimersAhead].slot());
     busy |= owner.kind() == WorkerObject::Kind::kChannel
                 ? channels_.OnTimer(owner.slot().index, now)
                 : activity_.OnTimer(owner.slot(), outbox_, now);

@@ -131,10 +131,10 @@ class Worker {
   std::vector<WorkerObject> due_;  // owners of timers
 
   // Objects. Each outlives those below that use it: when queue pairs are destroyed, they release
-  // channels and leave the XRC domains of sessions.
+  // channels and leave the XRC domains of sessions; staged frames are charged to sessions.
   channel::ChannelSet channels_;
-  StagedFrames staged_;
   SessionTable sessions_;
+  StagedFrames staged_;
   QpTable qps_;
   GroupTable groups_;
   Tombstones tombstones_;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Donor and mounts of remote memory for the scenarios: the right host donates, the left one has two file systems. One has a disk
-copy on a disk that is too small."""
+"""Donors and mounts of remote memory for the scenarios: the right host donates, also to a block pool, the left one has two file
+systems. One has a disk copy on a disk that is too small."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from netlab.gateway_host import http_get
 from netlab.job import run
 
 _MIB = 1 << 20
-DONOR_PORT, MOUNT_PORT, COPIED_PORT, PASSING_PORT = 7476, 7477, 7478, 7479
+DONOR_PORT, MOUNT_PORT, COPIED_PORT, PASSING_PORT, POOL_PORT = 7476, 7477, 7478, 7479, 7480
 # An address of no host.
 _NOBODY = "10.77.0.99"
 
@@ -28,6 +28,7 @@ class RemoteMemory:
         # A donor of a fleet grants nothing until it has got orders.
         eventually("a donor that grants leases",
                    lambda: "rocegw_memory_draining 0" in http_get(self._right.namespace, DONOR_PORT, "/metrics"))
+        self.pool = self._serve_blocks(self._right)
         self.plain = self._mount("plain", MOUNT_PORT)
         self.copied = self._mount("copied", COPIED_PORT, "--disk-copy", os.path.join(self._small, "copy"))
 
@@ -38,6 +39,13 @@ class RemoteMemory:
     def _donate(self, host):
         return self._start(host, "donor", "donate", "--size", "26MiB", "--quota", "nobody=0", "--metrics", f"0.0.0.0:{DONOR_PORT}",
                            "--address", host.address4, "--announce", self._fleet.donors_dir(host))
+
+    def _serve_blocks(self, host):
+        secret = os.path.join(self._folder, "pool.secret")
+        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write("the secret of a pool")
+        return self._start(host, "block donor", "blocks", "--size", "8MiB", "--secret", secret, "--address", host.address4,
+                           "--metrics", f"0.0.0.0:{POOL_PORT}")
 
     def _mount(self, name, port, *options):
         directory = os.path.join(self._folder, name)
@@ -120,7 +128,7 @@ class RemoteMemory:
         self._fleet.controller.ctl("drain", "donor", f"{self._right.name}/donor")
 
     def end(self):
-        for job in (self.plain, self.copied, self.donor, self.other_donor):
+        for job in (self.plain, self.copied, self.donor, self.other_donor, self.pool):
             job.signal(signal.SIGTERM)
             job.wait(60)
         run(["umount", self._small])

@@ -124,7 +124,8 @@ class Fleet:
             change(self.hosts[-1], "mode: udp,", "mode: udp, steering: hash,")
         # Certificates that live for two minutes are renewed while one looks, and look as if they ended soon.
         self.controller = Controller(lab, self.hosts[0], binaries, "metrics: {address: \"0.0.0.0:7472\"}\n"
-                                     "certificates: {node_lifetime: 120s, server_lifetime: 600s}\n")
+                                     "certificates: {node_lifetime: 120s, server_lifetime: 600s}\n"
+                                     "donors: {approved_gateways: [\"*\"]}\n")
         self.other = OtherFleet(lab, self.hosts[1], binaries)
         self.storage = Storage(lab)
         self.agents = [Agent(lab, host, binaries, "metrics: {address: \"0.0.0.0:7473\"}\n"

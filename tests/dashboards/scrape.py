@@ -23,7 +23,7 @@ from dashboard_files import dashboards, panels_of  # noqa: E402
 from netlab.job import LabError, run  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from prometheus import Prometheus, has_something, hurried  # noqa: E402
-from remote_memory import COPIED_PORT, DONOR_PORT, MOUNT_PORT  # noqa: E402
+from remote_memory import COPIED_PORT, DONOR_PORT, MOUNT_PORT, POOL_PORT  # noqa: E402
 from scenarios import ADDRESSES, Fleet, steps  # noqa: E402
 from silent import SILENT_PANELS  # noqa: E402
 
@@ -130,7 +130,7 @@ def main():
             fleet.start()
             prometheus = Prometheus(lab, fleet.hosts[0].namespace, [address for address, _ in ADDRESSES],
                                     {"main": f"{ADDRESSES[0][0]}:7472", "lab": f"{ADDRESSES[1][0]}:7472"},
-                                    [f"{ADDRESSES[1][0]}:{DONOR_PORT}", f"{ADDRESSES[0][0]}:{MOUNT_PORT}",
+                                    [f"{ADDRESSES[1][0]}:{DONOR_PORT}", f"{ADDRESSES[1][0]}:{POOL_PORT}", f"{ADDRESSES[0][0]}:{MOUNT_PORT}",
                                      f"{ADDRESSES[0][0]}:{COPIED_PORT}"])
             prometheus.rounds()
             for name, step in steps(fleet, prometheus):

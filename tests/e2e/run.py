@@ -34,7 +34,9 @@ from verbs_cases.far.disk_cases import far_disk_cases  # noqa: E402
 from verbs_cases.far.map_cases import far_map_cases  # noqa: E402
 from verbs_cases.far.mount_cases import far_mount_cases  # noqa: E402
 from verbs_cases.far.nbd_cases import far_nbd_cases  # noqa: E402
+from verbs_cases.far.own_gateway_cases import far_own_gateway_cases  # noqa: E402
 from verbs_cases.far.program_cases import far_program_cases  # noqa: E402
+from verbs_cases.far.shared_pool_cases import far_shared_pool_cases  # noqa: E402
 from verbs_cases.far.swap_cases import far_swap_cases  # noqa: E402
 from verbs_cases.gateway_cases import gateway_cases  # noqa: E402
 from verbs_cases.gpu_cases import gpu_cases  # noqa: E402
@@ -77,8 +79,9 @@ def main():
     matrix = program_cases() + pyverbs_cases() + middleware_cases()
     others = check_cases() + tools + way_cases() + crash_cases() + restart_cases() + endpoint_cases() + endpoint_state_cases() + gateway_cases() + address_cases() \
         + in_process_cases() + memory_cases() + gpu_cases() + placement_cases() + authentication_cases() + far_cases() \
-        + far_block_cases() + _over_kernel_sockets(far_hostile_cases() + far_mount_cases() + far_swap_cases() + far_map_cases() + far_disk_cases()
-                                                   + far_nbd_cases() + far_program_cases())
+        + far_block_cases() + far_shared_pool_cases() \
+        + _over_kernel_sockets(far_hostile_cases() + far_mount_cases() + far_swap_cases() + far_map_cases() + far_disk_cases()
+                               + far_nbd_cases() + far_program_cases() + far_own_gateway_cases())
     if not arguments.case:
         chosen = {"once": ONCE + ["pyverbs.*"], "all": ["gateway.devinfo", *(case.id for case in tools + matrix)]}
         arguments.case = chosen.get(arguments.programs, [case.id for case in others])

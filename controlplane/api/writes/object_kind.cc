@@ -19,6 +19,8 @@ using model::ResourceName;
 constexpr size_t kHoldersNamed = 5;
 // Agents create donors: bounds what one host can store.
 constexpr size_t kMostDonorsOfGateway = 16;
+// Each donor gets a share of each of them in its orders (gateway/far/fleet/announcement.h).
+constexpr size_t kMostTenantsWithShares = 256;
 
 std::string CapacityGuard() { return std::string(model::kGuardPrefix) + "capacity"; }
 // Guard that is written by every transaction that starts or ends a reference to the object.
@@ -53,6 +55,17 @@ Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Tenant& tenant)
   if (commits || bounds) relations.guards.push_back(CapacityGuard());
   // A pool that commits nothing can extend the tenant's commitment to more gateways.
   if (commits) relations.guards.push_back(ReferenceGuard(tenant.name()));
+  if (tenant.spec().has_donated_bytes()) {
+    const auto& limited = fleet.view.tenants_with_shares;
+    if (!limited.contains(tenant.name())) {
+      relations.guards.push_back(std::string(model::kGuardPrefix) + "donated");
+      if (limited.size() >= kMostTenantsWithShares) {
+        relations.violations.push_back(
+            {"tenant.spec.donated_bytes",
+             std::to_string(limited.size()) + " tenants have it already, the most that may"});
+      }
+    }
+  }
   Append(controllers::CheckTenant(fleet.view, fleet.placement, tenant), relations.violations);
   return relations;
 }

@@ -176,7 +176,8 @@ Words PositionalsOf(const Line& line, Program& program) {
     return NamesOf(program, *kind, line.tenant);
   }
   if (command == "test") return NamesOf(program, *FindKind("gateways"), {});
-  if (contains({"drain", "undrain"}) && at == 1 && line.positionals[0] == "donor")
+  if (command == "donor") return at == 0 ? NamesOf(program, *FindKind("donors"), {}) : Words();
+  if (contains({"drain", "undrain", "revoke"}) && at == 1 && line.positionals[0] == "donor")
     return NamesOf(program, *FindKind("donors"), {});
   if (at != 0) return {};
   if (contains({"status", "drain", "undrain", "revoke", "adopt"})) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// find donors; drain and undrain of donors.
+// find donors, approve donor; drain, undrain and revoke of donors.
 #include "controlplane/cli/commands/donor_commands.h"
 
 #include <algorithm>
@@ -30,20 +30,14 @@ struct FindQuery {
   uint32_t donors = 0;
 };
 
-CallResult Order(Program& program, const std::string& method, const std::string& text,
-                 Donor& donor) {
+template <typename Request>
+CallResult Order(Program& program, const char* method, const std::string& text, Donor& donor) {
+  Request request;
   std::string name;
   if (auto result = FullName(*FindKind("donors"), text, {}, name); !result.ok()) return result;
   if (auto result = program.OpenController(); !result.ok()) return result;
-  if (method == "DrainDonor") {
-    admin::v1::DrainDonorRequest request;
-    request.set_name(name);
-    return program.objects().Write("/rocegw.admin.v1.Donors/DrainDonor", request,
-                                   program.options.write, donor);
-  }
-  admin::v1::UndrainDonorRequest request;
   request.set_name(name);
-  return program.objects().Write("/rocegw.admin.v1.Donors/UndrainDonor", request,
+  return program.objects().Write(std::string("/rocegw.admin.v1.Donors/") + method, request,
                                  program.options.write, donor);
 }
 
@@ -119,7 +113,9 @@ int Find(Program& program, const FindQuery& query) {
 
 int DrainDonor(Program& program, const std::string& text, bool wait) {
   Donor donor;
-  if (auto result = Order(program, "DrainDonor", text, donor); !result.ok()) return Fail(result);
+  if (auto result = Order<admin::v1::DrainDonorRequest>(program, "DrainDonor", text, donor);
+      !result.ok())
+    return Fail(result);
   if (!wait) {
     Print(program, donor, "draining");
     return kOk;
@@ -131,12 +127,44 @@ int DrainDonor(Program& program, const std::string& text, bool wait) {
 
 int UndrainDonor(Program& program, const std::string& text) {
   Donor donor;
-  if (auto result = Order(program, "UndrainDonor", text, donor); !result.ok()) return Fail(result);
+  if (auto result = Order<admin::v1::UndrainDonorRequest>(program, "UndrainDonor", text, donor);
+      !result.ok())
+    return Fail(result);
   Print(program, donor, "in service");
   return kOk;
 }
 
+int ApproveDonor(Program& program, const std::string& text) {
+  Donor donor;
+  if (auto result = Order<admin::v1::ApproveDonorRequest>(program, "ApproveDonor", text, donor);
+      !result.ok()) {
+    return Fail(result);
+  }
+  Print(program, donor, "approved");
+  return kOk;
+}
+
+int RevokeDonor(Program& program, const std::string& text) {
+  Donor donor;
+  if (auto result = Order<admin::v1::RevokeDonorRequest>(program, "RevokeDonor", text, donor);
+      !result.ok()) {
+    return Fail(result);
+  }
+  Print(program, donor, "revoked");
+  return kOk;
+}
+
 void AddDonorCommands(CLI::App& app, Program& program) {
+  const auto approved = std::make_shared<std::string>();
+  CLI::App* const approve =
+      program.Add(app, "approve", "let the fleet put data on a donor of memory", "", nullptr);
+  program
+      .Add(*approve, "donor", "one that its agent has announced",
+           "  rocegwctl approve donor host-a/donor\n"
+           "Back: rocegwctl revoke donor host-a/donor.",
+           [&program, approved] { return ApproveDonor(program, *approved); })
+      ->add_option("DONOR", *approved, "GATEWAY/DONOR")
+      ->required();
   const auto query = std::make_shared<FindQuery>();
   CLI::App* const find =
       program.Add(app, "find", "donors of memory with room for a tenant", "", nullptr);

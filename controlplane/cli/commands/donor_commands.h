@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders to donors of memory: drain and undrain. One thread.
+// Orders to donors of memory: drain and undrain, approve and revoke. One thread.
 #pragma once
 
 #include <string>
@@ -12,5 +12,7 @@ namespace rocegw::cli {
 // status.
 int DrainDonor(Program& program, const std::string& donor, bool wait);
 int UndrainDonor(Program& program, const std::string& donor);
+int ApproveDonor(Program& program, const std::string& donor);
+int RevokeDonor(Program& program, const std::string& donor);
 
 }  // namespace rocegw::cli

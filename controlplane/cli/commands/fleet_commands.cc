@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "controlplane/cli/commands/donor_commands.h"
 #include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/program.h"
 #include "rocegw/admin/v1/gateways.pb.h"
@@ -17,6 +18,7 @@ constexpr char kGatewaysService[] = "/rocegw.admin.v1.Gateways/";
 
 struct FleetQuery {
   std::string gateway;
+  std::string donor;  // "GATEWAY/DONOR" behind the word donor
   std::string lifetime;
 };
 
@@ -83,6 +85,11 @@ int JoinToken(Program& program, const FleetQuery& query) {
 }
 
 int Revoke(Program& program, const FleetQuery& query) {
+  if (!query.donor.empty()) {
+    if (FindKind(query.gateway) == FindKind("donors")) return RevokeDonor(program, query.donor);
+    return FailUsage("'" + query.donor +
+                     "' behind a gateway: revoke GATEWAY, or donor GATEWAY/DONOR");
+  }
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::RevokeGatewayRequest request;
   request.set_name(GatewayName(query.gateway));
@@ -129,10 +136,13 @@ void AddFleetCommands(CLI::App& app, Program& program) {
       ->type_name("TIME");
 
   CLI::App* const revoke =
-      program.Add(app, "revoke", "refuse a gateway's certificates; it must join anew",
-                  "  rocegwctl revoke host-a && rocegwctl join-token --gateway host-a",
+      program.Add(app, "revoke", "refuse a gateway's certificates, or a donor of memory",
+                  "  rocegwctl revoke host-a && rocegwctl join-token --gateway host-a\n"
+                  "  rocegwctl revoke donor host-a/donor    sessions move their data away\n"
+                  "A gateway must join anew, a donor must be approved again.",
                   [&program, query] { return Revoke(program, *query); });
-  revoke->add_option("GATEWAY", query->gateway, "its name")->required();
+  revoke->add_option("GATEWAY", query->gateway, "its name, or the word donor")->required();
+  revoke->add_option("DONOR", query->donor, "GATEWAY/DONOR, behind the word donor");
 }
 
 }  // namespace rocegw::cli

@@ -263,6 +263,7 @@ std::string DonorWord(const types::v1::Donor& donor) {
     default:
       return "unseen";
   }
+  if (!donor.spec().approved()) return status.leases() == 0 ? "unapproved" : "revoked";
   if (status.draining()) return IsDrained(donor) ? "drained" : "draining";
   return donor.spec().admin_state() == types::v1::DRAINING ? "draining" : "serving";
 }

@@ -122,6 +122,12 @@ std::string TakeOversText(const types::v1::TakeOvers& take_overs) {
   return text;
 }
 
+// The states of an endpoint are its own; those of its queue pair say less.
+std::string StateOf(const types::v1::QueuePair& row) {
+  return row.has_endpoint() ? row.endpoint().state()
+                            : EnumText(types::v1::QpState_Name(row.state()), row.state());
+}
+
 }  // namespace
 
 std::string StatusView(const types::v1::GatewayStatus& status, bool wide) {
@@ -245,6 +251,10 @@ std::string QpsView(const gateway::v1::ListQpsResponse& list, const ViewOptions&
     table.AddColumn("SEND-PSN", Column::kLeft);
     table.AddColumn("UNACKED", Column::kLeft);
     table.AddColumn("EXPECTED", Column::kLeft);
+    table.AddColumn("MODE", Column::kLeft);
+    table.AddColumn("BEGUN", Column::kRight);
+    table.AddColumn("MESSAGES", Column::kRight);
+    table.AddColumn("FAILED", Column::kRight);
     table.AddColumn("VIA", Column::kLeft);
     table.AddColumn("WHY", Column::kLeft);
     table.AddColumn("ERROR", Column::kLeft);
@@ -257,7 +267,7 @@ std::string QpsView(const gateway::v1::ListQpsResponse& list, const ViewOptions&
                                    : Hex(row.remote_qpn(), 6) + "@" + OrDash(row.remote_address());
     std::vector<std::string> cells = {Hex(row.qpn(), 6),
                                       EnumText(types::v1::QpType_Name(row.type()), row.type()),
-                                      EnumText(types::v1::QpState_Name(row.state()), row.state()),
+                                      StateOf(row),
                                       std::to_string(row.session()),
                                       std::to_string(row.worker()),
                                       row.path_mtu() == 0 ? "-" : std::to_string(row.path_mtu()),
@@ -272,6 +282,14 @@ std::string QpsView(const gateway::v1::ListQpsResponse& list, const ViewOptions&
       cells.push_back(Hex(row.send_psn(), 6));
       cells.push_back(Hex(row.unacked_psn(), 6));
       cells.push_back(Hex(row.expected_psn(), 6));
+      const types::v1::Endpoint& endpoint = row.endpoint();
+      const auto of_endpoint = [&](uint64_t count) {
+        return row.has_endpoint() ? std::to_string(count) : "-";
+      };
+      cells.push_back(OrDash(endpoint.mode()));
+      cells.push_back(of_endpoint(endpoint.requests()));
+      cells.push_back(of_endpoint(endpoint.messages()));
+      cells.push_back(of_endpoint(endpoint.failures()));
       cells.push_back(OrDash(row.transport()));
       cells.push_back(OrDash(row.transport_reason()));
       cells.push_back(OrDash(row.error()));

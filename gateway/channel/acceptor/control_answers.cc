@@ -51,13 +51,14 @@ void ControlAnswers::SendRefused(uint32_t device, const wire::RxPacket& packet,
 
 bool ControlAnswers::SendRetry(uint32_t device, const wire::RxPacket& packet,
                                const ChannelControl& control, TimePoint now) {
-  if (!retries_.Take(now)) return false;
+  if (!(control.tagged ? retries_of_members_ : retries_).Take(now)) return false;
   counters_.channel_retry_events.Add();
   Send(device, packet, Qpn{control.channel},
        {.kind = ControlKind::kRetry,
         .epoch = cookies_.Make(packet.meta.source, packet.meta.destination, control, now),
         .peer_epoch = control.epoch,
-        .instance = shared_.instance});
+        .instance = shared_.instance,
+        .tagged = control.tagged});
   return true;
 }
 

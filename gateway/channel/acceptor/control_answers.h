@@ -49,7 +49,9 @@ class ControlAnswers {
   uint32_t rate_ = 0;
   OpenCookies cookies_;
   // Bounds the work that a flood of openings causes: each retry is a datagram to another address.
+  // Openings with a tag have a rate of their own, so that strangers shut out no member.
   TokenBucket retries_{5'000, 256};
+  TokenBucket retries_of_members_{5'000, 256};
   double tokens_ = 0;
   TimePoint time_;
 };

@@ -88,8 +88,8 @@ void ChannelSet::HandOverLists(StateStream& state) {
 
 // The windows are in the order of their last use.
 void PeerSequences::HandOver(StateStream& state) {
-  auto& [windows, by_speaker, uses] = *this;
-  (void)by_speaker, (void)uses;  // follow from the windows
+  auto& [channels, windows, by_speaker, uses] = *this;
+  (void)channels, (void)by_speaker, (void)uses;  // follow from the windows
   const uint32_t count = state.Count(windows.size(), kMost);
   auto one = windows.begin();
   for (uint32_t i = 0; i < count && state.ok(); ++i) {
@@ -97,15 +97,18 @@ void PeerSequences::HandOver(StateStream& state) {
     auto& [peer, instance, worker] = speaker;
     HandOverGid(state, peer);
     state(instance, worker);
-    (state.reading() ? Use(speaker) : one->numbers).HandOver(state);
+    ReplayWindow* const window = state.reading() ? Use(speaker) : &one->numbers;
+    if (!state.Require(window != nullptr, "more senders than an address has")) return;
+    window->HandOver(state);
     if (!state.reading()) ++one;
   }
 }
 
 // The holder of an old cookie is asked again.
 void ControlAnswers::HandOver(StateStream& state) {
-  auto& [counters, shared, acceptor, rate, cookies, retries, tokens, time] = *this;
+  auto& [counters, shared, acceptor, rate, cookies, retries, of_members, tokens, time] = *this;
   (void)counters, (void)shared, (void)acceptor, (void)rate, (void)cookies, (void)retries;
+  (void)of_members;
   state(tokens, time);
   state.Require(tokens >= 0 && tokens <= kBurst, "tokens are out of range");
 }

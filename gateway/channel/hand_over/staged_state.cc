@@ -27,11 +27,11 @@ constexpr uint32_t kMostRoom = wire::kBthLength + wire::kMaxFrameLength + wire::
 void StagedFrame::HandOver(StateStream& stream, uint32_t most) {
   // Members of the packet, then those of the frame; a new one changes a size.
   static_assert(sizeof(StagedFrame) == sizeof(port::TxPacket) + 56);
-  auto& [at, bytes_used, refers_from, reference, crc, to, may_bundle, seal_of, source, for_port] =
-      static_cast<port::TxPacket&>(*this);
+  auto& [at, bytes_used, refers_from, reference, crc, to, may_bundle, seal_of, payer, source,
+         for_port] = static_cast<port::TxPacket&>(*this);
   // A staged frame holds its payload. What else is not carried is set for each transmission.
   (void)refers_from, (void)reference, (void)crc, (void)to, (void)may_bundle, (void)seal_of,
-      (void)for_port;
+      (void)payer, (void)for_port;
   stream.Enum(state, State::kDropped);
   if (!stream.Require(state != State::kReading, "memory is being read")) return;
   flow::HandOver(stream, ref);
@@ -52,10 +52,11 @@ void StagedFrame::HandOver(StateStream& stream, uint32_t most) {
 
 void StagedCarrier::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kStagedCarrier);
-  auto& [channel, waiter, device, session, address, entry, holds, keeps, listed, next, used,
-         leaving, reading, fresh, frames, waiting] = *this;
+  auto& [channel, waiter, device, session, address, entry, holds, keeps, listed, counts_itself,
+         next, used, leaving, reading, fresh, frames, waiting] = *this;
   // Links, what is the same for all carriers, and what the users and frames determine.
-  (void)waiter, (void)device, (void)address, (void)holds, (void)keeps, (void)listed, (void)used;
+  (void)waiter, (void)device, (void)address, (void)holds, (void)keeps, (void)listed,
+      (void)counts_itself, (void)used;
   state.Require(channel != nullptr, "the channel of a staged carrier is gone");
   state.Require(reading == 0 && fresh == nullptr, "memory is being read");
   if (!state.ok()) return;

@@ -7,6 +7,7 @@
 
 #include "gateway/client/device/object_ids.h"
 #include "gateway/client/device/objects.h"
+#include "gateway/client/process/environment.h"
 
 namespace rocegw::client {
 
@@ -32,7 +33,7 @@ ibv_qp_type QpTypeOf(rdma_port_space port_space) {
 }  // namespace
 
 Session* AcquireForCm() {
-  const char* choice = getenv("ROCEGW_CM");
+  const char* choice = Setting("ROCEGW_CM");
   if (choice != nullptr && strcmp(choice, "real") == 0) return nullptr;
   return Session::Acquire();
 }

@@ -11,6 +11,7 @@
 #include <initializer_list>
 
 #include "gateway/client/device/device.h"
+#include "gateway/client/process/environment.h"
 #include "gateway/client/process/raw_syscall.h"
 #include "gateway/client/process/real.h"
 #include "gateway/client/process/sysfs_tree.h"
@@ -22,7 +23,7 @@ namespace {
 enum class Presence : int { kUnknown, kNone, kSome };
 
 Presence LookForDevices() {
-  const char* choice = getenv("ROCEGW_CM");
+  const char* choice = Setting("ROCEGW_CM");
   if (choice != nullptr && strcmp(choice, "gateway") == 0) return Presence::kNone;
   // The installed libraries report missing devices on stderr.
   if (!KernelHasRdma()) return Presence::kNone;

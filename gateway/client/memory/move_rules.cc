@@ -11,6 +11,7 @@
 #include <initializer_list>
 
 #include "gateway/client/memory/memory_map.h"
+#include "gateway/client/process/environment.h"
 #include "gateway/client/process/raw_syscall.h"
 #include "gateway/client/process/report.h"
 
@@ -137,7 +138,7 @@ bool HasMemoryPolicy(uint64_t address) {
 }  // namespace
 
 RemapMode RemapModeOfProcess() {
-  const char* choice = getenv("ROCEGW_REMAP");
+  const char* choice = Setting("ROCEGW_REMAP");
   if (choice == nullptr || choice[0] == '\0' || strcmp(choice, "auto") == 0) {
     return RemapMode::kAuto;
   }

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/client/process/environment.h"
 #include "gateway/client/process/libc_symbols.h"
 
 namespace rocegw::client {
@@ -51,12 +52,13 @@ bool FindLibrary(char* path, size_t size) {
 }
 
 bool IsOne(const char* name) {
-  const char* value = getenv(name);
+  const char* value = Setting(name);
   return value != nullptr && value[0] == '1' && value[1] == '\0';
 }
 
 }  // namespace
 
+// The caller of a program with more rights must not choose what runs in it.
 bool GatewayIsInProcess() { return IsOne("ROCEGW_IN_PROCESS"); }
 
 int AttachInProcess(char* reason, size_t size) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/client/process/environment.h"
+
 namespace rocegw::client {
 namespace {
 
@@ -21,8 +23,8 @@ bool IsOurs(const char* name, size_t length) {
 
 void FindOwnPreload(char* text, size_t size) {
   size_t used = 0;
-  const char* const slot = getenv("ROCEGW_SLOT");
-  const char* at = getenv("LD_PRELOAD");
+  const char* const slot = Setting("ROCEGW_SLOT");
+  const char* at = Setting("LD_PRELOAD");
   while (slot != nullptr && at != nullptr && *at != '\0') {
     const size_t length = strcspn(at, kSeparators);
     if (length != 0 && !IsOurs(at, length)) {

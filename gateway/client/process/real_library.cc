@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/client/process/environment.h"
 #include "gateway/client/process/libc_symbols.h"
 
 namespace rocegw::client {
@@ -57,7 +58,7 @@ void* OpenBehindDropIn(const Library& library) {
   // Functions of the installed library call each other by name (rsockets consist of rdma_* calls):
   // these must find the pair, even if the program has loaded it RTLD_LOCAL.
   OpenLibrary(library.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
-  const char* paths = getenv("LD_LIBRARY_PATH");
+  const char* paths = Setting("LD_LIBRARY_PATH");
   while (paths != nullptr && *paths != '\0') {
     const size_t length = strcspn(paths, ":;");
     if (void* handle = OpenIn(library, paths, length)) return handle;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "gateway/client/device/device.h"
+#include "gateway/client/process/environment.h"
 #include "gateway/client/process/sysfs_tree.h"
 #include "gateway/client/rings/monotonic_time.h"
 #include "gateway/client/rings/spinlock.h"
@@ -88,7 +89,7 @@ void Remember(Device* const* devices, int count, const char* root) {
 
 // Returns false if no gateway can be reached.
 bool Look(const char* component, Answer* answer) {
-  const char* off = getenv("ROCEGW_DISABLE");
+  const char* off = Setting("ROCEGW_DISABLE");
   if (off != nullptr && off[0] == '1') return false;
   if (Recall(component, answer)) return true;
   Session* session = Session::Acquire();

@@ -9,12 +9,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "gateway/client/process/environment.h"
+
 namespace rocegw::client {
 
 namespace {
 
 bool IsSet(const char* name) {
-  const char* value = getenv(name);
+  const char* value = Setting(name);
   return value != nullptr && value[0] != '\0' && !(value[0] == '0' && value[1] == '\0');
 }
 

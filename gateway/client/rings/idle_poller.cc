@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "gateway/client/process/environment.h"
 #include "gateway/client/process/raw_syscall.h"
 #include "gateway/client/rings/monotonic_time.h"
 
@@ -53,8 +54,8 @@ Polling ChoosePolling(const char* mode, const char* empty_polls, const char* yie
 Polling PollingFromEnvironment() {
   cpu_set_t allowed;
   const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  return ChoosePolling(getenv("ROCEGW_POLL"), getenv("ROCEGW_POLL_EMPTY"),
-                       getenv("ROCEGW_POLL_YIELD"), known ? CPU_COUNT(&allowed) : 1);
+  return ChoosePolling(Setting("ROCEGW_POLL"), Setting("ROCEGW_POLL_EMPTY"),
+                       Setting("ROCEGW_POLL_YIELD"), known ? CPU_COUNT(&allowed) : 1);
 }
 
 IdlePoller& ThisPoller() { return this_poller; }

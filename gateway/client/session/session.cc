@@ -16,6 +16,7 @@
 #include "gateway/abi/greeting.h"
 #include "gateway/client/memory/device_memory.h"
 #include "gateway/client/memory/memory_map.h"
+#include "gateway/client/process/environment.h"
 #include "gateway/client/process/fork.h"
 #include "gateway/client/process/in_process.h"
 #include "gateway/client/process/own_preload.h"
@@ -23,6 +24,7 @@
 #include "gateway/client/process/report.h"
 #include "gateway/client/rings/doorbell.h"
 #include "gateway/client/rings/monotonic_time.h"
+#include "gateway/client/session/listener.h"
 
 namespace rocegw::client {
 
@@ -123,15 +125,15 @@ struct Session::Worker {
 const char* AttachPath() {
   if (GatewayIsInProcess()) {
     // Identifies a gateway, like the path of a socket.
-    const char* address = getenv("ROCEGW_ADDRESS");
+    const char* address = Setting("ROCEGW_ADDRESS");
     return address != nullptr && address[0] != '\0' ? address : "any address";
   }
-  const char* path = getenv("ROCEGW_SOCKET");
+  const char* path = Setting("ROCEGW_SOCKET");
   return path != nullptr && path[0] != '\0' ? path : ROCEGW_ATTACH_SOCKET;
 }
 
 Session* Session::Acquire() {
-  const char* off = getenv("ROCEGW_DISABLE");
+  const char* off = Setting("ROCEGW_DISABLE");
   if (off != nullptr && off[0] == '1') {
     errno = ENODEV;
     return nullptr;
@@ -296,6 +298,23 @@ int Session::Connect() {
   return error;
 }
 
+// Lets a daemon of another user access registered memory. Returns -1 if the process forbids it or
+// the listener must not have it.
+int Session::OpenOwnMemory() {
+  if (HasMoreRightsThanCaller()) return -1;
+  uid_t user;
+  if (!ListenerMayHaveMemory(socket_.number, &user)) {
+    Warn(
+        "user %d listens at %s, who is neither root, nor the user of this program, nor the owner "
+        "of "
+        "/run/rocegw, and does not get the memory of this program",
+        static_cast<int>(user), AttachPath());
+    return -1;
+  }
+  const long memory = RawOpen("/proc/self/mem", O_RDWR | O_CLOEXEC);
+  return memory < 0 ? -1 : static_cast<int>(memory);
+}
+
 int Session::Greet() {
   rocegw_hello hello = {};
   hello.magic = ROCEGW_ABI_MAGIC;
@@ -303,9 +322,7 @@ int Session::Greet() {
   hello.minor = ROCEGW_ABI_MINOR;
   if (HasDeviceLibrary()) hello.flags |= ROCEGW_HELLO_DEVICES;
   FindOwnPreload(hello.own_preload, sizeof(hello.own_preload));
-  // Lets a daemon of another user access registered memory. Missing if the process forbids it.
-  int memory = static_cast<int>(RawOpen("/proc/self/mem", O_RDWR | O_CLOEXEC));
-  if (memory < 0) memory = -1;
+  int memory = OpenOwnMemory();
   union {
     rocegw_hello_reply welcome;
     rocegw_refusal refusal;

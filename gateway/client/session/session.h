@@ -119,6 +119,7 @@ class Session {
   bool HasSocket();
   void CloseDescriptors();
   int Connect();
+  int OpenOwnMemory();
   int Greet();
   int Send(const void* message, uint32_t size, int descriptor);
   int Receive(void* message, uint32_t* size, int* descriptor);

@@ -120,8 +120,7 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   // A receive-only XRC queue pair cannot connect actively.
   if (id.qp_type == QpType::kXrcReceive) return EINVAL;
   if (param.private_data.length > kMaxConnectData || !UsableQpn(param.qpn)) return EINVAL;
-  Connection* connection = core.NewConnection(id, /*active=*/true, step);
-  if (connection == nullptr) return ENOMEM;
+  Connection* const connection = &core.NewConnection(id, /*active=*/true, step);
   connection->path = MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
   connection->service_id = wire::IpServiceId(static_cast<uint16_t>(id.port_space), id.remote.port);
   connection->local_qpn = param.qpn;

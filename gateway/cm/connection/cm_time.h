@@ -44,8 +44,10 @@ struct ResendSchedule {
     const Duration total = std::clamp(longest * tries, first * 8, Seconds(300));
     return {first, longest, now + total};
   }
+  // Always later than `now`, unless it is time to give up: a state of another gateway may hold any
+  // interval.
   TimePoint Next(TimePoint now) {
-    const TimePoint next = Earlier(now + interval, give_up);
+    const TimePoint next = Earlier(now + std::max(interval, Milliseconds(1)), give_up);
     interval = std::min(interval * 2, longest);
     return next;
   }

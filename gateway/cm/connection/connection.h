@@ -48,6 +48,16 @@ constexpr bool UsableQpn(Qpn qpn) {
   return qpn.value > kGsiQpn.value && qpn.value < kMulticastQpn.value;
 }
 
+class Orphans;
+struct Connection;
+// Place of an orphan in its list (orphans.h).
+struct OrphanPlace {
+  Orphans* list = nullptr;
+  uint64_t pool = 0;
+  Connection* previous = nullptr;
+  Connection* next = nullptr;
+};
+
 struct Connection {
   uint32_t local_comm_id = 0;   // SIDR, active: the request ID
   uint32_t remote_comm_id = 0;  // 0: not known yet. SIDR, passive: the request ID
@@ -92,6 +102,7 @@ struct Connection {
   bool has_pending = false;
   ResendSchedule schedule;
   TimePoint deadline = kNever;
+  OrphanPlace orphan;
 };
 
 }  // namespace rocegw::cm

@@ -6,6 +6,22 @@
 
 namespace rocegw::cm {
 
+namespace {
+
+// Returns true if a request of the source may wait at the listener. A source alone has the whole
+// backlog. As many places again are left to other sources: of those that remain, a source has half.
+bool HasPlace(const Id& listener, const wire::Gid& source) {
+  if (listener.waiting_requests < listener.backlog) return true;
+  const uint32_t places = 2 * listener.backlog;
+  if (listener.waiting_requests >= places) return false;
+  uint32_t of_source = 0;
+  for (const Id* id = listener.first_request; id != nullptr; id = id->of_listener.next)
+    of_source += id->destination_gid == source ? 1 : 0;
+  return of_source < places - listener.waiting_requests;
+}
+
+}  // namespace
+
 IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType type,
                       std::span<const uint8_t, wire::kIpCmHeaderLength> header, Incoming& out) {
   PortSpace space{};
@@ -30,7 +46,7 @@ IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType
   if (out.local == nullptr || out.listener == nullptr || out.listener->qp_type != type) {
     return IncomingVerdict::kRefused;
   }
-  if (out.listener->waiting_requests >= out.listener->backlog) {
+  if (!HasPlace(*out.listener, in.meta.source)) {
     ++core.counters.backlog_full;
     return IncomingVerdict::kFull;
   }
@@ -42,11 +58,7 @@ Connection* NewPassive(Core& core, const Incoming& incoming, const Inbound& in, 
   Id& listener = *incoming.listener;
   Id* id = core.NewId({++core.last_engine_handle}, listener.owner);
   if (id == nullptr) return nullptr;
-  Connection* connection = core.NewConnection(*id, /*active=*/false, step);
-  if (connection == nullptr) {
-    core.EraseId(*id);
-    return nullptr;
-  }
+  Connection* const connection = &core.NewConnection(*id, /*active=*/false, step);
   id->port_space = listener.port_space;
   id->qp_type = listener.qp_type;
   id->state = IdState::kConnecting;

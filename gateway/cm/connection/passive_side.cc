@@ -65,7 +65,13 @@ std::optional<wire::RejectReason> FaultOf(const Core& core, const Inbound& in,
 
 DropReason HoldOrRefuse(Core& core, const Inbound& in, Step& step) {
   const TimePoint until = step.now + core.config.listener_grace;
-  const EarlyRequests::Verdict verdict = core.early.Hold({in.mad, in.meta, in.source_qpn, until});
+  std::optional<EarlyRequests::Held> displaced;
+  const EarlyRequests::Verdict verdict =
+      core.early.Hold({in.mad, in.meta, in.source_qpn, until}, displaced);
+  if (displaced.has_value()) {
+    (void)Refuse(core, {displaced->mad, displaced->meta, displaced->source_qpn},
+                 wire::RejectReason::kInvalidServiceId, step);
+  }
   if (verdict != EarlyRequests::Verdict::kFull) return DropReason::kNone;
   return Refuse(core, in, wire::RejectReason::kInvalidServiceId, step);
 }

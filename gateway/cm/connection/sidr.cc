@@ -38,8 +38,7 @@ void SendReply(Core& core, Connection& connection, const wire::CmSidrRep& rep, u
 
 int StartSidr(Core& core, Id& id, const ConnectParams& param, Step& step) {
   if (param.private_data.length > kMaxUdConnectData) return EINVAL;
-  Connection* connection = core.NewConnection(id, /*active=*/true, step);
-  if (connection == nullptr) return ENOMEM;
+  Connection* const connection = &core.NewConnection(id, /*active=*/true, step);
   connection->path = MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
   connection->transaction_id = core.random.Next();
   connection->state = ConnectionState::kSidrReqSent;

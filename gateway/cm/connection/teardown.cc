@@ -78,8 +78,8 @@ Duration AnswerMemory(const Core& core, const Connection& connection) {
 void RefuseRequest(Core& core, Connection& connection, const wire::CmRej& rej, Step& step) {
   connection.reason = static_cast<uint16_t>(rej.reason);
   ++core.counters.rejected;
-  core.Orphan(connection);
   connection.state = ConnectionState::kRejected;
+  core.Orphan(connection);
   const Duration memory = AnswerMemory(core, connection);
   core.SendRepeatedly(connection, rej, memory, step);
   if (!connection.asked_for_time) core.SetDeadline(connection, connection.schedule.give_up);
@@ -87,8 +87,8 @@ void RefuseRequest(Core& core, Connection& connection, const wire::CmRej& rej, S
 
 // Keeps a REQ that the peer withdrew: a copy of it may still arrive.
 void RememberWithdrawal(Core& core, Connection& connection, Step& step) {
-  core.Orphan(connection);
   connection.state = ConnectionState::kRejected;
+  core.Orphan(connection);
   core.SetDeadline(connection, step.now + core.config.answer_memory);
   connection.schedule.give_up = connection.deadline;
 }
@@ -98,8 +98,8 @@ void RememberWithdrawal(Core& core, Connection& connection, Step& step) {
 void WithdrawReply(Core& core, Connection& connection, RejectReason reason, Step& step) {
   connection.reason = static_cast<uint16_t>(reason);
   ++core.counters.rejected;
-  core.Orphan(connection);
   connection.state = ConnectionState::kRejected;
+  core.Orphan(connection);
   const Duration memory = AnswerMemory(core, connection);
   step.actions.quarantined.push_back({connection.owner, connection.local_qpn, step.now + memory});
   core.SendRepeatedly(connection, core.MakeReject(connection, CmAnswered::kOther, reason), memory,
@@ -137,8 +137,8 @@ void Abandon(Core& core, Connection& connection, Step& step) {
       return;
     case ConnectionState::kRepReceived:
       core.SendReject(connection, CmAnswered::kRep, RejectReason::kConsumer, step);
-      core.Orphan(connection);
       core.EnterTimewait(connection, step);
+      core.Orphan(connection);
       return;
     case ConnectionState::kEstablished:
       core.Orphan(connection);

@@ -22,6 +22,7 @@ namespace {
 
 // Limit of lists that CmConfig bounds otherwise.
 constexpr uint32_t kMost = 1u << 20;
+constexpr Duration kLongestInterval = Seconds(3600);
 
 void HandOverEce(StateStream& state, EceRecord& ece) {
   auto& [sent, received, agreed, verdict] = ece;
@@ -35,7 +36,8 @@ void HandOverEce(StateStream& state, EceRecord& ece) {
 void HandOverSchedule(StateStream& state, ResendSchedule& schedule) {
   auto& [interval, longest, give_up] = schedule;
   state(interval, longest, give_up);
-  state.Require(interval.ns >= 0 && longest.ns >= 0, "interval of a message is impossible");
+  const auto possible = [](Duration one) { return one.ns >= 0 && one <= kLongestInterval; };
+  state.Require(possible(interval) && possible(longest), "interval of a message is impossible");
 }
 
 void HandOverLine(StateStream& state, RequestWindow::Line& line) {
@@ -53,7 +55,9 @@ void HandOver(StateStream& state, Connection& connection) {
          disconnect_transaction_id, remote_ca_guid, local_qpn, remote_qpn, local_psn, remote_psn,
          path_mtu, responder_resources, initiator_depth, retry_count, rnr_retry_count, ack_timeout,
          peer_response_timeout, peer_cm_retries, ece, asked_for_time, fetched, reason, created,
-         service_id, ticket, has_place, message, has_pending, schedule, deadline] = connection;
+         service_id, ticket, has_place, message, has_pending, schedule, deadline, orphan] =
+      connection;
+  (void)orphan;  // listed again (Core::Resume)
   state(local_comm_id, remote_comm_id);
   state.Enum(phase, static_cast<ConnectionState>(kConnectionStates - 1));
   state(active, owner);
@@ -155,8 +159,9 @@ void HandOver(StateStream& state, Id& id) {
 }
 
 void PortTable::HandOver(StateStream& state) {
-  auto& [owner_of_address, bindings, listeners, kept] = *this;
-  (void)owner_of_address, (void)kept;  // a link, and a free list
+  auto& [owner_of_address, pool_of_session, shares, bindings, listeners, kept] = *this;
+  (void)owner_of_address, (void)pool_of_session, (void)kept;  // links, and a free list
+  (void)shares;                                               // taken again
   const uint32_t count = state.Count(bindings.size(), kMost);
   auto at = bindings.begin();
   if (state.reading()) {
@@ -169,7 +174,7 @@ void PortTable::HandOver(StateStream& state) {
     (void)unused;  // the binding's
     cm::HandOver(state, space);
     state(port);
-    auto& [id, owner, address, reuse, af_only, automatic, listening] = binding;
+    auto& [id, owner, address, reuse, af_only, automatic, listening, holds, scope, pool] = binding;
     cm::HandOver(state, id);
     state(owner);
     cm::HandOver(state, address);
@@ -178,6 +183,11 @@ void PortTable::HandOver(StateStream& state) {
       ++at;
       continue;
     }
+    holds = false;
+    scope = PoolOf(binding);
+    pool = pool_of_session ? pool_of_session(owner) : 0;
+    if (!state.Require(address.port == port, "binding has another port")) break;
+    if (!automatic) Hold(space, binding);
     const Key key{space, port, id};
     const auto [made, fresh] = bindings.emplace(key, binding);
     state.Require(fresh, "binding is there twice");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of the connection manager and its discovery for a gateway that takes over
 // (gateway/hand_over/state_stream.h).
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "gateway/cm/cm_engine.h"
 #include "gateway/cm/core.h"
@@ -108,8 +110,9 @@ void Core::Resume(StateStream& state) {
     const TimePoint deadline = std::exchange(id.deadline, kNever);
     SetDeadline(id, deadline);
   }
+  std::vector<Connection*> orphans;
   connections.ForEach([&](Connection& connection) {
-    ++HoldingsOf(connection.owner).connections;
+    if (connection.id == CmHandle{}) orphans.push_back(&connection);
     const TimePoint deadline = std::exchange(connection.deadline, kNever);
     SetDeadline(connection, deadline);
     Id* const id = IdOf(connection);
@@ -125,6 +128,8 @@ void Core::Resume(StateStream& state) {
     ++listener->waiting_requests;
     Link<&Id::of_listener>(listener->first_request, *id);
   });
+  std::ranges::sort(orphans, {}, [](const Connection* one) { return one->created; });
+  for (Connection* const orphan : orphans) ListOrphan(*orphan);
   for (const auto& [peer, id] : undiscovered)
     state.Require(connections.ByLocalId(id) != nullptr, "request that waits is missing");
   state.Require(window.Consistent(), "window of a listener is impossible");
@@ -132,12 +137,15 @@ void Core::Resume(StateStream& state) {
 
 void Core::HandOver(StateStream& state, CmActions& actions) {
   const StateRecord record(state, StateKind::kConnectionManager);
-  auto& [settings, source, local_addresses, all_ids, kept, held_by, all_connections, all_ports, due,
-         early_requests, peers, request_window, waits_for_discovery, stranger_limit, counts, guids,
-         last_handle, kept_wanted] = *this;
+  auto& [settings, source, local_addresses, all_ids, kept, held_by, all_connections, answered,
+         ending, pool_of_session, all_ports, due, early_requests, peers, request_window,
+         waits_for_discovery, stranger_limit, stranger_limits, counts, guids, last_handle,
+         kept_wanted] = *this;
   // Configuration and free lists.
   (void)settings, (void)source, (void)local_addresses, (void)kept, (void)kept_wanted;
-  (void)held_by, (void)due;  // counted and entered again (Resume)
+  (void)held_by, (void)due, (void)answered, (void)ending;  // counted and entered again (Resume)
+  (void)pool_of_session;                                   // a link
+  (void)stranger_limits;  // addresses that share a limit depend on a secret, which is new
   state.Require(!state.reading() || (all_ids.empty() && all_connections.size() == 0),
                 "the connection manager is in use");
   state(guids[0], guids[1], last_handle);

@@ -8,11 +8,6 @@
 namespace rocegw::cm {
 namespace {
 
-SecretKey DrawKey(RandomSource& random) {
-  const uint64_t first = random.Next();
-  return {first, random.Next()};
-}
-
 using metrics::DropReason;
 
 // Options that a gateway has because of its keys, so only an authenticated peer can have them.
@@ -83,8 +78,7 @@ PeerKind Discovery::Ask(const wire::Gid& source, const wire::Gid& peer, TimePoin
   }
   if (known->second.stranger) {
     Unlist(peer, known->second);
-    known->second.stranger = false;
-    --strangers_;
+    CountAsKnown(known->second);
     List(peer, known->second);
   }
   return AskKnown(source, known, now, actions);
@@ -280,7 +274,7 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
   }
   Unlist(meta.source, peer);
   // An answer proves the address.
-  if (std::exchange(peer.stranger, false)) --strangers_;
+  CountAsKnown(peer);
   peer.sent = 0;  // a second answer to the same question gives no round trip
   peer.until = now + config_.trust;
   peer.silent = false;
@@ -363,6 +357,10 @@ Discovery::Class Discovery::ClassOf(const Peer& peer) {
   return peer.stranger ? Class::kStranger : Class::kOther;
 }
 
+void Discovery::CountAsKnown(Peer& peer) {
+  if (std::exchange(peer.stranger, false)) --strangers_;
+}
+
 void Discovery::Unlist(const wire::Gid& gid, const Peer& peer) {
   if (!peer.asking) resting_.erase({ClassOf(peer), peer.until, gid});
 }
@@ -374,7 +372,7 @@ void Discovery::List(const wire::Gid& gid, const Peer& peer) {
 void Discovery::Erase(Peers::iterator known, CmActions& actions) {
   Unlist(known->first, known->second);
   if (known->second.known()) actions.acquaintances.push_back({known->first, false});
-  if (known->second.stranger) --strangers_;
+  CountAsKnown(known->second);
   peers_.erase(known);
 }
 

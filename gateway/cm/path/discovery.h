@@ -168,6 +168,8 @@ class Discovery {
   bool EvictExpired(Class of, TimePoint now, CmActions& actions);
   void Erase(Peers::iterator known, CmActions& actions);
   // Call before and after a change of what the order of resting peers depends on.
+  // Ends the counting of the peer as a stranger. Call it between Unlist and List.
+  void CountAsKnown(Peer& peer);
   void Unlist(const wire::Gid& gid, const Peer& peer);
   void List(const wire::Gid& gid, const Peer& peer);
   // Returns how long a result from silence counts, after `silences` times in a row.

@@ -6,8 +6,8 @@
 namespace rocegw::cm {
 namespace {
 
-// Limit of a search for a free port, which would otherwise pass tens of thousands of used ports per
-// id.
+// Limit of a search for a port that no id has, which would otherwise pass tens of thousands of used
+// ports per id.
 constexpr uint32_t kTakenInARow = 64;
 
 bool SameFamily(const Endpoint& a, const Endpoint& b) {
@@ -47,7 +47,7 @@ bool PortTable::Conflicts(PortSpace space, uint16_t port, const Binding& wanted,
   const uint64_t pool = PoolOf(wanted);
   return AnyOf(bindings_, space, port, [&](const Binding& held) {
     // Most ids of a crowded port reuse it: they need no look at their pool.
-    if (!ignore_reuse && held.reuse && wanted.reuse) return false;
+    if (held.automatic || (!ignore_reuse && held.reuse && wanted.reuse)) return false;
     return held.id != wanted.id && Overlap(held, wanted) && PoolOf(held) == pool;
   });
 }
@@ -55,12 +55,6 @@ bool PortTable::Conflicts(PortSpace space, uint16_t port, const Binding& wanted,
 bool PortTable::Taken(PortSpace space, uint16_t port, const Binding& wanted) const {
   return AnyOf(bindings_, space, port,
                [&](const Binding& held) { return PoolOf(held) == PoolOf(wanted); });
-}
-
-bool PortTable::OnlyAutomatic(PortSpace space, uint16_t port, const Binding& wanted) const {
-  return !AnyOf(bindings_, space, port, [&](const Binding& held) {
-    return !held.automatic && PoolOf(held) == PoolOf(wanted);
-  });
 }
 
 bool PortTable::SessionHasMost(PortSpace space, uint16_t port, SessionId session) const {
@@ -75,32 +69,70 @@ PortTable::Binding* PortTable::Find(PortSpace space, uint16_t port, CmHandle id)
   return at == bindings_.end() ? nullptr : &at->second;
 }
 
-// Peers use an active id's port only as information, so active ids share a port when the search
-// fails.
-uint16_t PortTable::FreePort(PortSpace space, const Binding& wanted, const CmConfig& config,
-                             RandomSource& random) const {
-  const uint32_t count = config.last_ephemeral_port - config.first_ephemeral_port + 1u;
-  const uint32_t start = static_cast<uint32_t>(random.Next() % count);
-  uint16_t shared = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    const auto port = static_cast<uint16_t>(config.first_ephemeral_port + (start + i) % count);
+uint16_t PortTable::PortToShare(PortSpace space, const Binding& wanted, uint64_t start) const {
+  for (uint32_t i = 0; i < kTakenInARow && i < shares_.count(); ++i) {
+    const uint16_t port = shares_.PortAt(start + i);
     if (!Taken(space, port, wanted)) return port;
-    if (shared == 0 && wanted.automatic && OnlyAutomatic(space, port, wanted)) shared = port;
-    if (shared != 0 && i >= kTakenInARow) break;
   }
-  return shared;
+  const uint32_t free = shares_.FindFree({space, wanted.scope}, start);
+  return shares_.PortAt(free == shares_.count() ? start : free);
 }
 
-int PortTable::Bind(PortSpace space, Binding& binding, const CmConfig& config,
-                    RandomSource& random) {
-  uint16_t& port = binding.address.port;
-  if (port == 0) {
-    port = FreePort(space, binding, config, random);
-    if (port == 0) return EADDRNOTAVAIL;
-  } else if (Conflicts(space, port, binding, /*ignore_reuse=*/false) ||
-             SessionHasMost(space, port, binding.owner)) {
-    return EADDRINUSE;
+// The owner of addresses of a session may have changed since it took a port, so a port that nobody
+// holds in this scope may be held in another one.
+uint16_t PortTable::PortToHold(PortSpace space, const Binding& wanted, uint64_t start) const {
+  for (uint32_t i = 0; i < kTakenInARow; ++i) {
+    const uint32_t free = shares_.FindFree({space, wanted.scope}, start);
+    if (free == shares_.count()) return 0;
+    const uint16_t port = shares_.PortAt(free);
+    if (!Conflicts(space, port, wanted, /*ignore_reuse=*/true)) return port;
+    start = uint64_t{free} + 1;
   }
+  return 0;
+}
+
+bool PortTable::IsHeld(PortSpace space, uint16_t port, uint64_t scope) const {
+  return AnyOf(bindings_, space, port,
+               [&](const Binding& held) { return held.holds && held.scope == scope; });
+}
+
+void PortTable::Hold(PortSpace space, Binding& binding) {
+  const uint16_t port = binding.address.port;
+  if (!shares_.Covers(port) || IsHeld(space, port, binding.scope)) return;
+  binding.holds = true;
+  shares_.Take({space, binding.scope}, port, {binding.pool, binding.owner});
+}
+
+void PortTable::PassOn(PortSpace space, const Binding& removed) {
+  const uint16_t port = removed.address.port;
+  shares_.Give({space, removed.scope}, port, {removed.pool, removed.owner});
+  for (auto at = bindings_.lower_bound({space, port, {}}); IsAt(bindings_, at, space, port); ++at) {
+    Binding& next = at->second;
+    if (!next.automatic && next.scope == removed.scope) return Hold(space, next);
+  }
+}
+
+int PortTable::Bind(PortSpace space, Binding& binding, RandomSource& random) {
+  binding.scope = PoolOf(binding);
+  binding.pool = pool_of ? pool_of(binding.owner) : 0;
+  uint16_t& port = binding.address.port;
+  const bool any = port == 0;
+  if (!any) {
+    if (Conflicts(space, port, binding, /*ignore_reuse=*/false) ||
+        SessionHasMost(space, port, binding.owner))
+      return EADDRINUSE;
+  }
+  const bool holds =
+      !binding.automatic && (any || (shares_.Covers(port) && !IsHeld(space, port, binding.scope)));
+  if (holds && !shares_.MayTake({space, binding.scope}, {binding.pool, binding.owner}))
+    return EADDRNOTAVAIL;
+  if (any) {
+    const uint64_t start = random.Next();
+    port =
+        binding.automatic ? PortToShare(space, binding, start) : PortToHold(space, binding, start);
+    if (port == 0) return EADDRNOTAVAIL;
+  }
+  if (holds) Hold(space, binding);
   kept_.Insert(bindings_, {space, port, binding.id}, binding);
   return 0;
 }
@@ -109,6 +141,12 @@ int PortTable::Listen(PortSpace space, uint16_t port, CmHandle id) {
   Binding* const binding = Find(space, port, id);
   if (binding == nullptr) return EINVAL;
   if (Conflicts(space, port, *binding, /*ignore_reuse=*/true)) return EADDRINUSE;
+  if (binding->automatic) {
+    if (!shares_.MayTake({space, binding->scope}, {binding->pool, binding->owner}))
+      return EADDRNOTAVAIL;
+    binding->automatic = false;
+    Hold(space, *binding);
+  }
   binding->listening = true;
   listeners_.emplace(Key{space, port, id}, binding);
   return 0;
@@ -124,8 +162,10 @@ void PortTable::SetOptions(PortSpace space, uint16_t port, CmHandle id, bool reu
 void PortTable::Unbind(PortSpace space, uint16_t port, CmHandle id) {
   const auto at = bindings_.find({space, port, id});
   if (at == bindings_.end()) return;
+  const Binding removed = at->second;
   listeners_.erase(at->first);
   kept_.Erase(bindings_, at);
+  if (removed.holds) PassOn(space, removed);
 }
 
 CmHandle PortTable::FindListener(PortSpace space, uint16_t port, const wire::Gid& destination,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/daemon/take_over/quiet.h"
 
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -10,9 +11,13 @@ namespace {
 using take_over::Refusal;
 using take_over::Refuse;
 
-// Longest wait for requests in progress and for programs that attach or end. Attaches wait as long,
-// while attached programs go on. On a busy host a program may need half a second to attach.
-constexpr Duration kSettledWithin = Seconds(1);
+// Longest wait for slow requests, while all other programs are served.
+constexpr Duration kSlowRequestsWithin = Seconds(1);
+// Longest wait for requests in progress and for programs that attach. Attaches and requests wait as
+// long. On a busy host a program may need half a second to attach.
+constexpr Duration kSettledWithin = Milliseconds(500);
+// Longest wait for the end of sessions that did not settle.
+constexpr Duration kEndedWithin = Milliseconds(250);
 constexpr Duration kWorkersRestWithin = Milliseconds(500);
 constexpr Duration kLookAgain = Milliseconds(1);
 constexpr Duration kRestAgain = Microseconds(50);
@@ -30,9 +35,32 @@ void Quiet::Begin(Done done) {
   active_ = true;
   ++number_;
   done_ = std::move(done);
+  began_ = ControlLoop::Now();
+  ended_unsettled_ = false;
+  parts_.data_path.sessions()->attach().BeginSettling();
+  AwaitSlowRequests();
+}
+
+void Quiet::AwaitSlowRequests() {
+  timer_ = 0;
+  session::AttachServer& attach = parts_.data_path.sessions()->attach();
+  if (attach.settling()) {
+    const Duration waited = ControlLoop::Now() - began_;
+    // Requests that wait for their pool's turn are not slow by themselves.
+    if (waited > kSlowRequestsWithin / 2)
+      parts_.data_path.sessions()->services().receivers.SetPaced(false);
+    if (waited <= kSlowRequestsWithin) {
+      timer_ = parts_.loop.At(ControlLoop::Now() + kLookAgain, [this] { AwaitSlowRequests(); });
+      return;
+    }
+    const std::string prevents = attach.EndUnsettled(session::AttachServer::Unsettling::kAtBegin);
+    if (!prevents.empty()) return Answer(Refuse{Refusal::kSessions, prevents});
+  }
   since_ = ControlLoop::Now();
   parts_.steps.Begin(since_);
   Accept(false);
+  // The agent may take seconds to decide, and programs must not wait for it.
+  attach.gate().RefuseAll(EAGAIN, "the gateway is being replaced");
   Look();
 }
 
@@ -53,7 +81,13 @@ void Quiet::Look() {
     const std::string never = parts_.data_path.sessions()->attach().NotHandedOver();
     return never.empty() ? ParkWorkers() : Answer(Refuse{Refusal::kSessions, never});
   }
-  if (ControlLoop::Now() - since_ > kSettledWithin) return Answer(std::move(busy));
+  const Duration waited = ControlLoop::Now() - since_;
+  if (waited > kSettledWithin && !std::exchange(ended_unsettled_, true)) {
+    session::AttachServer& attach = parts_.data_path.sessions()->attach();
+    const std::string prevents = attach.EndUnsettled(session::AttachServer::Unsettling::kAll);
+    if (!prevents.empty()) return Answer(Refuse{Refusal::kSessions, prevents});
+  }
+  if (waited > kSettledWithin + kEndedWithin) return Answer(std::move(busy));
   timer_ = parts_.loop.At(ControlLoop::Now() + kLookAgain, [this] { Look(); });
 }
 
@@ -103,6 +137,7 @@ void Quiet::End() {
   done_ = nullptr;
   parts_.loop.Cancel(std::exchange(timer_, 0));
   UnparkWorkers();
+  parts_.data_path.sessions()->attach().EndSettling();
   Accept(true);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rest of the running gateway while another process takes over: no attach, call or packet is
-// accepted or answered, and all of them wait in sockets that both processes have. Requests in
-// progress, attaches, and programs that end are waited for. A program that has an object that is
-// not handed over prevents the rest. Control thread.
+// accepted or answered, and all of them wait in sockets that both processes have. Slow requests are
+// waited for before, while other programs are served; then requests in progress, attaches, and
+// programs that end. A program that has an object that is not handed over prevents the rest.
+// Control thread.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +42,12 @@ class Quiet {
   void End();
   // Returns true between Begin and End: calls that change the gateway are refused.
   bool active() const { return active_; }
-  // Time of Begin.
+  // Time from which nothing is accepted.
   TimePoint since() const { return since_; }
 
  private:
   void Accept(bool accepts);
+  void AwaitSlowRequests();
   void Look();
   void ParkWorkers();
   void UnparkWorkers();
@@ -56,6 +58,8 @@ class Quiet {
   const Parts parts_;
   bool active_ = false;
   bool workers_parked_ = false;
+  bool ended_unsettled_ = false;
+  TimePoint began_;
   TimePoint since_;
   TimePoint parked_at_;
   Done done_;

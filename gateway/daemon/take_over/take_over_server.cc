@@ -25,8 +25,8 @@ using PredecessorState = take_over::Predecessor::State;
 // A session that has not changed for this time is handed over while this gateway serves.
 constexpr Duration kUnchangedFor = Milliseconds(50);
 
-// Limits of the phases. Until COMMIT programs wait no longer than the limits of quieting and
-// switching together.
+// Limits of the phases. Until COMMIT programs wait no longer than the limits of quieting, of which
+// the wait for slow requests stops no program, and of switching together.
 Duration LimitOf(PredecessorState state) {
   switch (state) {
     case PredecessorState::kGreeting:
@@ -34,7 +34,7 @@ Duration LimitOf(PredecessorState state) {
     case PredecessorState::kPreparing:
       return Seconds(10);
     case PredecessorState::kQuieting:
-      return Seconds(1);
+      return Seconds(3);
     case PredecessorState::kSwitching:
       return Seconds(2);
     default:

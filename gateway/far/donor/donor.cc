@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -29,9 +30,7 @@ constexpr int kBacklog = 64;
 constexpr int kCompletionEntries = 16384;
 constexpr size_t kMostEnded = 256;
 // Work of one round: a lease costs a registration of up to 1 GiB, which some devices pin and zero.
-// Completions that are no messages cost little, and a connection that ends has 16 of them.
 constexpr int kEventsInRound = 16;
-constexpr int kMessagesInRound = 64;
 constexpr int kCompletionsInRound = 1024;
 constexpr auto kLongestRound = std::chrono::milliseconds(50);
 constexpr LeaseLedger::Seconds kLongestSilence = 30;  // Run hangs, if it is longer
@@ -153,14 +152,17 @@ Status Donor::Run() {
     more = OnEvents();
     if (listener_gone_) return {ENODEV, "the gateway or the RDMA device of this host is gone"};
     for (auto& [context, device] : devices_) more = OnCompletions(device) || more;
+    more = HandleMessages() || more;
     std::vector<uint64_t> expired;
     {
       const std::lock_guard lock(mutex_);
       expired = ledger_.Expired(Now());
+      // The leases of others are being freed already.
+      std::erase_if(expired, [this](uint64_t session) { return !sessions_.contains(session); });
       counts_.sessions_expired += expired.size();
     }
     for (const uint64_t session : expired) End(session);
-    FreeEnded(false);
+    more = FreeEnded(false) || more;
   }
 }
 
@@ -225,9 +227,19 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
     Refuse(id, EPROTO);
     return;
   }
+  if (Session* const known = FindContinued(*hello, id)) {
+    Continue(*known, std::move(connection), id);
+    return;
+  }
   const std::string host = HostOf(id);
   const uint64_t number = ++last_session_;
   Welcome welcome;
+  welcome.proof.session = number;
+  if (getrandom(&welcome.proof.secret, sizeof welcome.proof.secret, 0) !=
+      sizeof welcome.proof.secret) {
+    Refuse(id, ENOMEM);
+    return;
+  }
   int error = 0;
   std::optional<uint64_t> surplus;
   {
@@ -249,6 +261,8 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
   }
   Session& session = sessions_[number];
   session.number = number;
+  session.secret = welcome.proof.secret;
+  session.tenant = hello->tenant;
   session.context = id->verbs;
   session.connection = std::move(connection);
   id->context = reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr)
@@ -258,11 +272,51 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
   }
 }
 
+// Returns the session that the connection request proves to continue; nullptr: none.
+Donor::Session* Donor::FindContinued(const Hello& hello, const rdma_cm_id* id) {
+  const auto known = sessions_.find(hello.continues.session);
+  const bool proves = known != sessions_.end() && known->second.secret == hello.continues.secret &&
+                      known->second.tenant == hello.tenant && known->second.context == id->verbs;
+  return proves ? &known->second : nullptr;
+}
+
+// Gives the session its new connection. Nothing that is still under way on the earlier one reaches
+// its memory any more.
+void Donor::Continue(Session& session, std::unique_ptr<Connection> connection, rdma_cm_id* id) {
+  Ended earlier;
+  earlier.since = Clock::now();
+  earlier.session.pd = session.pd;
+  earlier.session.connection = std::move(session.connection);
+  earlier.session.connection->id()->context = nullptr;
+  earlier.session.connection->Abort();
+  session.received.clear();
+  turns_.Remove(session.number);
+  AddEnded(std::move(earlier));
+  session.connection = std::move(connection);
+  id->context = reinterpret_cast<void*>(session.number);  // NOLINT(performance-no-int-to-ptr)
+  Welcome welcome;
+  welcome.proof = {session.number, session.secret};
+  welcome.continued = true;
+  {
+    const std::lock_guard lock(mutex_);
+    ledger_.Renew(session.number, Now());
+    welcome.lease_seconds = static_cast<uint32_t>(ledger_.limits().lease_seconds);
+    welcome.free_bytes = ledger_.FreeForSession(session.number);
+    counts_.sessions_continued++;
+  }
+  if (Accept(session, welcome).ok()) return;
+  Refuse(id, ENOMEM);
+  End(session.number);
+}
+
 Status Donor::Accept(Session& session, const Welcome& welcome) {
   const auto device = DeviceOf(session.context);
   if (!device.ok()) return device.status();
-  session.pd.reset(ibv_alloc_pd(session.context));
-  if (session.pd == nullptr) return ErrnoStatus("no protection domain");
+  if (session.pd == nullptr) {
+    ibv_pd* const pd = ibv_alloc_pd(session.context);
+    if (pd == nullptr) return ErrnoStatus("no protection domain");
+    session.pd = std::shared_ptr<ibv_pd>(pd, [](ibv_pd* old) { ibv_dealloc_pd(old); });
+  }
   if (Status status = session.connection->MakeQueuePair(session.pd.get(), device.value()->cq, {});
       !status.ok()) {
     return status;
@@ -276,38 +330,52 @@ bool Donor::OnCompletions(Device& device) {
   void* argument = nullptr;
   while (ibv_get_cq_event(device.channel, &cq, &argument) == 0) ibv_ack_cq_events(cq, 1);
   ibv_req_notify_cq(device.cq, 0);
-  const Clock::time_point end = Clock::now() + kLongestRound;
-  int messages = 0;
   for (int taken = 0; taken < kCompletionsInRound; taken++) {
-    if (messages == kMessagesInRound || Clock::now() >= end) return true;
     ibv_wc completion{};
     if (ibv_poll_cq(device.cq, 1, &completion) <= 0) return false;
-    messages += OnCompletion(completion) ? 1 : 0;
+    OnCompletion(completion);
   }
   return true;
 }
 
-// Returns whether the completion was a message.
-bool Donor::OnCompletion(const ibv_wc& completion) {
+void Donor::OnCompletion(const ibv_wc& completion) {
   auto* what = reinterpret_cast<Completable*>(completion.wr_id);
   Connection& connection = *what->connection;
   connection.OnCompletion(*what);
   const auto number = reinterpret_cast<uintptr_t>(connection.id()->context);
   const auto session = sessions_.find(number);
-  if (session == sessions_.end()) return false;  // the session has ended
-  if (completion.status != IBV_WC_SUCCESS) {
-    End(number);
-    return false;
-  }
-  if (what->kind == Completable::Kind::kSentMessage) return false;
+  if (session == sessions_.end()) return;  // the session, or this connection of it, has ended
+  // A broken connection may be that of a session whose gateway was restarted. Its leases end when
+  // the session closes it, continues by another one, or stays silent.
+  if (completion.status != IBV_WC_SUCCESS) return;
+  if (what->kind == Completable::Kind::kSentMessage) return;
   const auto message = connection.Received(*what, completion.byte_len);
   if (!message) {
     End(number);
-    return true;
+    return;
   }
-  OnMessage(session->second, *message);
-  connection.Rearm(*what);
-  return true;
+  session->second.received.push_back({what, *message});
+  turns_.Add(number);
+}
+
+// Handles messages of one session after the other. Returns whether further ones wait.
+bool Donor::HandleMessages() {
+  const Clock::time_point end = Clock::now() + kLongestRound;
+  for (Clock::time_point begin = Clock::now(); begin < end;) {
+    const auto number = turns_.Take();
+    if (!number) return false;
+    Session& session = sessions_.at(*number);
+    const Received received = session.received.front();
+    session.received.pop_front();
+    OnMessage(session, received.message);
+    session.connection->Rearm(*received.buffer);
+    const Clock::time_point now = Clock::now();
+    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(now - begin).count();
+    turns_.Worked(*number, static_cast<uint64_t>(took));
+    if (!session.received.empty()) turns_.Add(*number);
+    begin = now;
+  }
+  return !turns_.empty();
 }
 
 void Donor::OnMessage(Session& session, const Message& message) {
@@ -369,22 +437,49 @@ void Donor::Grant(Session& session, const Message& asked) {
 void Donor::End(uint64_t number) {
   const auto session = sessions_.find(number);
   if (session == sessions_.end()) return;
-  // No transfer reaches the memory any more once the queue pair is aborted and the keys are gone.
+  turns_.Remove(number);
+  // No transfer reaches the memory any more once the queue pair is aborted.
   session->second.connection->Abort();
-  session->second.leases.clear();
-  if (ended_.size() >= kMostEnded) ended_.pop_front();
-  ended_.push_back({std::move(session->second), Clock::now()});
+  AddEnded({std::move(session->second), Clock::now()});
   sessions_.erase(session);
-  const std::lock_guard lock(mutex_);
-  ledger_.RemoveSession(number);
 }
 
-// Frees what has ended, once its completions were taken.
-void Donor::FreeEnded(bool all) {
+void Donor::AddEnded(Ended ended) {
+  if (ended_.size() >= kMostEnded) {
+    FreeLeases(ended_.front().session, Clock::time_point::max());
+    ended_.pop_front();
+  }
+  ended_.push_back(std::move(ended));
+}
+
+// Frees leases of a session that has ended, until that time. The memory counts as leased until it
+// is freed.
+void Donor::FreeLeases(Session& session, Clock::time_point end) {
+  if (session.number == 0) return;
+  while (!session.leases.empty() && Clock::now() < end) {
+    const auto lease = session.leases.begin();
+    lease->second.reset();
+    const std::lock_guard lock(mutex_);
+    ledger_.Return(session.number, lease->first);
+    session.leases.erase(lease);
+  }
+  if (!session.leases.empty()) return;
+  const std::lock_guard lock(mutex_);
+  ledger_.RemoveSession(session.number);
+  session.number = 0;
+}
+
+// Frees what has ended, once its completions were taken. Returns whether leases are left.
+bool Donor::FreeEnded(bool all) {
   const Clock::time_point now = Clock::now();
+  const Clock::time_point end = all ? Clock::time_point::max() : now + kLongestRound;
+  for (Ended& ended : ended_) FreeLeases(ended.session, end);
   ended_.remove_if([&](const Ended& ended) {
-    return all || ended.session.connection->idle() || now - ended.since > kLongestFlush;
+    return ended.session.number == 0 &&
+           (all || ended.session.connection->idle() || now - ended.since > kLongestFlush);
   });
+  return std::any_of(ended_.begin(), ended_.end(),
+                     [](const Ended& ended) { return ended.session.number != 0; });
 }
 
 void Donor::Follow(LeaseLedger::Orders orders) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Donor of memory: accepts sessions, leases memory regions to them, and ends the leases with the
 // session. It takes no part in transfers. One thread runs it, in rounds of bounded work, so that no
-// flood keeps it from what else is to be done; Stop, Follow, counts and IsRunning are for any
-// thread.
+// flood keeps it from what else is to be done; sessions that have messages share its time. A
+// session whose gateway was restarted continues by another connection, as long as its leases last.
+// Stop, Follow, counts and IsRunning are for any thread.
 #pragma once
 
 #include <arpa/inet.h>
@@ -11,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -20,6 +22,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/far/donor/fair_turns.h"
 #include "gateway/far/donor/lease_ledger.h"
 #include "gateway/far/link/connection.h"
 
@@ -33,7 +36,8 @@ struct DonorCounts {
   std::map<std::string, uint64_t> leased_by_tenant;
   uint64_t sessions_accepted = 0;
   uint64_t sessions_refused = 0;
-  uint64_t sessions_expired = 0;  // silent for longer than a lease lasts
+  uint64_t sessions_expired = 0;    // silent for longer than a lease lasts
+  uint64_t sessions_continued = 0;  // by another connection
   uint64_t leases_granted = 0;
   uint64_t leases_refused = 0;
   uint64_t connections_ended = 0;  // never established, in favour of later ones
@@ -68,19 +72,26 @@ class Donor {
     ibv_cq* cq = nullptr;
   };
   class LeasedMemory;
-  struct FreeDomain {
-    void operator()(ibv_pd* pd) const { ibv_dealloc_pd(pd); }
+  struct Received {
+    Completable* buffer;
+    Message message;
   };
   struct Session {
     uint64_t number = 0;
-    // A key of one session means nothing on the queue pair of another one.
-    std::unique_ptr<ibv_pd, FreeDomain> pd;
+    uint64_t secret = 0;  // part of its proof
+    std::string tenant;
+    // A key of one session means nothing on the queue pair of another one. Connections of the
+    // session that have ended share it.
+    std::shared_ptr<ibv_pd> pd;
     std::unique_ptr<Connection> connection;
     ibv_context* context = nullptr;
     std::map<uint64_t, std::unique_ptr<LeasedMemory>> leases;
+    // Messages that wait for their turn; each has a buffer, so that there are few.
+    std::deque<Received> received;
   };
 
-  // Session that has ended: its messages are still to be flushed.
+  // Connection that has ended: its messages are still to be flushed. If the session has ended too,
+  // its leases are still to be freed.
   struct Ended {
     Session session;
     Clock::time_point since;
@@ -90,13 +101,18 @@ class Donor {
   bool OnEvents();
   void OnRequest(rdma_cm_id* id, const void* hello, size_t hello_bytes);
   void Refuse(rdma_cm_id* id, int error);
+  Session* FindContinued(const Hello& hello, const rdma_cm_id* id);
+  void Continue(Session& session, std::unique_ptr<Connection> connection, rdma_cm_id* id);
   Status Accept(Session& session, const Welcome& welcome);
   bool OnCompletions(Device& device);
-  bool OnCompletion(const ibv_wc& completion);
+  void OnCompletion(const ibv_wc& completion);
+  bool HandleMessages();
   void OnMessage(Session& session, const Message& message);
   void Grant(Session& session, const Message& asked);
   void End(uint64_t session);
-  void FreeEnded(bool all);
+  void AddEnded(Ended ended);
+  bool FreeEnded(bool all);
+  void FreeLeases(Session& session, Clock::time_point end);
 
   mutable std::mutex mutex_;  // guards the ledger and counts
   LeaseLedger ledger_;
@@ -106,6 +122,7 @@ class Donor {
   rdma_cm_id* listener_ = nullptr;
   std::map<ibv_context*, Device> devices_;
   std::map<uint64_t, Session> sessions_;
+  FairTurns turns_;  // sessions with messages
   std::list<Ended> ended_;
   bool listener_gone_ = false;
   std::atomic<LeaseLedger::Seconds> last_round_{0};

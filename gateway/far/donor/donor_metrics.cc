@@ -37,6 +37,9 @@ std::vector<prometheus::MetricFamily> DonorMetrics::Collect() const {
   AddCounter(families, "rocegw_memory_sessions_expired_total",
              "Sessions whose leases ended because they were not renewed in time",
              counts.sessions_expired);
+  AddCounter(families, "rocegw_memory_sessions_continued_total",
+             "Sessions that continued by another connection, because their gateway was restarted",
+             counts.sessions_continued);
   AddCounter(families, "rocegw_memory_leases_granted_total", "Leases that were granted",
              counts.leases_granted);
   AddCounter(families, "rocegw_memory_leases_refused_total",

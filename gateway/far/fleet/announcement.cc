@@ -78,8 +78,8 @@ class Lines {
     good_ = good_ && (word == "0" || word == "1");
     out = word == "1";
   }
-  void ReadTenant(const std::vector<std::string_view>& words, BytesByTenant& tenants) {
-    if (words.size() != 3 || tenants.size() == kMostTenants) return Fail();
+  void ReadTenant(const std::vector<std::string_view>& words, size_t most, BytesByTenant& tenants) {
+    if (words.size() != 3 || tenants.size() == most) return Fail();
     std::string tenant;
     Read(words[1], tenant);
     Read(words[2], tenants[tenant]);
@@ -121,7 +121,8 @@ std::string ToText(const Announcement& announcement) {
           Line("leased", announcement.leased_bytes) + Line("leases", announcement.leases) +
           Line("sessions", announcement.sessions) +
           Line("draining", announcement.draining ? "1" : "0") +
-          Line("generation", static_cast<uint64_t>(announcement.generation));
+          Line("generation", static_cast<uint64_t>(announcement.generation)) +
+          Line("shares", static_cast<uint64_t>(announcement.shares));
   if (!announcement.version.empty()) text += Line("version", announcement.version);
   std::vector<std::pair<uint64_t, std::string>> tenants;
   for (const auto& [tenant, bytes] : announcement.tenants) tenants.emplace_back(bytes, tenant);
@@ -135,6 +136,7 @@ std::string ToText(const Announcement& announcement) {
 std::string ToText(const DonorOrders& orders) {
   std::string text = Begin(kOrdersHead) +
                      Line("generation", static_cast<uint64_t>(orders.generation)) +
+                     Line("shares", static_cast<uint64_t>(orders.shares)) +
                      Line("draining", orders.draining ? "1" : "0");
   if (orders.tenant_bytes) text += Line("tenant-bytes", *orders.tenant_bytes);
   for (const auto& [tenant, bytes] : orders.quotas)
@@ -173,8 +175,9 @@ std::optional<Announcement> ReadAnnouncement(std::string_view text) {
     if (key == "sessions") lines.Read(words[1], out.sessions);
     if (key == "draining") lines.Read(words[1], out.draining);
     if (key == "generation") lines.Read(words[1], out.generation);
+    if (key == "shares") lines.Read(words[1], out.shares);
     if (key == "version") lines.Read(words[1], out.version);
-    if (key == "tenant") lines.ReadTenant(words, out.tenants);
+    if (key == "tenant") lines.ReadTenant(words, kMostTenants, out.tenants);
   };
   auto read = ReadText<Announcement>(text, kAnnouncementHead, take);
   if (read && (read->port == 0 || read->port > UINT16_MAX)) read.reset();
@@ -185,9 +188,10 @@ std::optional<DonorOrders> ReadOrders(std::string_view text) {
   const auto take = [](Lines& lines, const auto& words, DonorOrders& out) {
     const std::string_view key = words[0];
     if (key == "generation") lines.Read(words[1], out.generation);
+    if (key == "shares") lines.Read(words[1], out.shares);
     if (key == "draining") lines.Read(words[1], out.draining);
     if (key == "tenant-bytes") lines.Read(words[1], out.tenant_bytes.emplace());
-    if (key == "quota") lines.ReadTenant(words, out.quotas);
+    if (key == "quota") lines.ReadTenant(words, kMostQuotas, out.quotas);
   };
   return ReadText<DonorOrders>(text, kOrdersHead, take);
 }

@@ -23,6 +23,8 @@ inline constexpr char kAgentSocket[] = "agent.sock";
 // Longest text of any of them.
 inline constexpr size_t kMostText = 32 << 10;
 inline constexpr size_t kMostTenants = 64;
+// Quotas in orders: those of a donor's spec, and shares of tenants' limits.
+inline constexpr size_t kMostQuotas = 320;
 // Donors announce themselves at least this often, in seconds, and are gone after the other time.
 inline constexpr int64_t kAnnounceSeconds = 2;
 inline constexpr int64_t kGoneSeconds = 10;
@@ -39,11 +41,14 @@ struct Announcement {
   BytesByTenant tenants;  // leased; those with the most if there are many
   bool draining = false;
   int64_t generation = 0;  // the orders that the donor follows have it
+  int64_t shares = 0;      // and this revision of the shares
   std::string version;
 };
 
 struct DonorOrders {
   int64_t generation = 0;
+  // Revision of the shares of tenants' limits over the whole fleet, which the quotas include.
+  int64_t shares = 0;
   bool draining = false;
   BytesByTenant quotas;
   std::optional<uint64_t> tenant_bytes;  // quota of other tenants; nullopt: the donor's own

@@ -92,6 +92,7 @@ void Announcer::Look() {
   Follow();
   Announcement announcement = calls_.state();
   announcement.generation = followed_.generation;
+  announcement.shares = followed_.shares;
   const Status written = ReplaceFolderFile(announcement_, ToText(announcement));
   if (!written.ok() && written.text() != last_problem_) spdlog::error("{}", written.text());
   last_problem_ = written.text();

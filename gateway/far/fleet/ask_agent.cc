@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/fleet/ask_agent.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -16,7 +17,7 @@
 namespace rocegw::far {
 
 StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder, const DonorQuestion& question,
-                                           std::chrono::seconds longest) {
+                                           std::chrono::seconds longest, int cancel_fd) {
   const std::string path = folder + "/" + kAgentSocket;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -25,8 +26,8 @@ StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder, const Dono
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return ErrnoStatus("socket");
   const timeval wait{longest.count(), 0};
-  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+  const auto end = std::chrono::steady_clock::now() + longest;
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const Status status = ErrnoStatus(path);
     return Status(status.error(), status.text() + " (the agent serves it with donors_dir)");
@@ -39,6 +40,12 @@ StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder, const Dono
   std::string answer;
   std::array<char, 4096> buffer;
   while (!IsComplete(answer)) {
+    std::array<pollfd, 2> ready{{{socket.get(), POLLIN, 0}, {cancel_fd, POLLIN, 0}}};
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return Status(ETIMEDOUT, path + ": no answer in time");
+    if (poll(ready.data(), ready.size(), static_cast<int>(left.count())) <= 0) continue;
+    if (ready[1].revents != 0) return Status(ECANCELED, "stopped");
     const ssize_t got = recv(socket.get(), buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return ErrnoStatus(path);

@@ -11,9 +11,10 @@
 
 namespace rocegw::far {
 
-// Waits for the answer, at most about `longest`. `folder`: the agent's donors_dir. ENOENT: the
-// controller found no such donors, or refused; ECONNREFUSED and others: the agent does not answer.
+// Waits for the answer, at most about `longest`, and no longer when `cancel_fd` is readable
+// (ECANCELED). `folder`: the agent's donors_dir. ENOENT: the controller found no such donors, or
+// refused; ECONNREFUSED and others: the agent does not answer.
 StatusOr<std::vector<NamedDonor>> AskAgent(const std::string& folder, const DonorQuestion& question,
-                                           std::chrono::seconds longest);
+                                           std::chrono::seconds longest, int cancel_fd = -1);
 
 }  // namespace rocegw::far

@@ -126,10 +126,11 @@ Status Connection::Accept(const Welcome& welcome) {
 }
 
 StatusOr<rdma_cm_event*> Connection::Expect(rdma_cm_event_type type, Clock::time_point deadline) {
-  pollfd ready{channel_->fd, POLLIN, 0};
-  while (poll(&ready, 1, MillisecondsUntil(deadline)) <= 0) {
+  std::array<pollfd, 2> ready{{{channel_->fd, POLLIN, 0}, {cancel_fd_, POLLIN, 0}}};
+  while (poll(ready.data(), ready.size(), MillisecondsUntil(deadline)) <= 0) {
     if (Clock::now() >= deadline) return Status{ETIMEDOUT, "no answer in time"};
   }
+  if (ready[1].revents != 0) return Status{ECANCELED, "stopped"};
   rdma_cm_event* event = nullptr;
   if (rdma_get_cm_event(channel_, &event) != 0) return Failed("no event", errno);
   if (event->event == type) return event;

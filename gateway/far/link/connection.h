@@ -33,7 +33,8 @@ class Connection {
  public:
   static constexpr uint32_t kMessages = 16;  // buffers in each direction
 
-  Connection() = default;
+  // Waits end with ECANCELED when `cancel_fd` is readable; -1: never.
+  explicit Connection(int cancel_fd = -1) : cancel_fd_(cancel_fd) {}
   // Takes over the identifier of a connection request.
   explicit Connection(rdma_cm_id* id) : id_(id) {}
   ~Connection();
@@ -88,6 +89,7 @@ class Connection {
   StatusOr<rdma_cm_event*> Expect(rdma_cm_event_type type, Clock::time_point deadline);
   Status WaitFor(rdma_cm_event_type type, Clock::time_point deadline);
 
+  const int cancel_fd_ = -1;
   rdma_event_channel* channel_ = nullptr;  // client
   rdma_cm_id* id_ = nullptr;
   ibv_mr* messages_mr_ = nullptr;

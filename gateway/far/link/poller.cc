@@ -35,6 +35,7 @@ Status Poller::Start(ibv_context* context, int entries, Handler handler) {
   cq_ = ibv_create_cq(context, entries, nullptr, channel_, 0);
   if (cq_ == nullptr) return {errno, std::string("no completion queue: ") + strerror(errno)};
   stop_fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stop_ = false;
   thread_ = std::thread([this] { Run(); });
   return OkStatus();
 }

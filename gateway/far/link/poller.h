@@ -43,7 +43,7 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Makes the completion queue and starts the thread.
+  // Makes the completion queue and starts the thread; also again after Stop, with another device.
   Status Start(ibv_context* context, int entries, Handler handler);
   // Ends the thread; queue pairs of the completion queue are destroyed before.
   void Stop();

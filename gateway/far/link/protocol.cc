@@ -13,6 +13,10 @@ constexpr uint32_t kMagic = 0x52474d31;  // "RGM1"
 constexpr uint32_t kVersion = 1;
 constexpr int kMostErrno = 4095;
 constexpr uint32_t kDraining = 1;
+constexpr uint32_t kContinued = 1;
+// Sizes of earlier versions.
+constexpr size_t kShortHello = 8 + kTenantBytes;
+constexpr size_t kShortWelcome = 20;
 
 // Writes or reads fields one behind the other; the caller's array has room for all of them.
 class Writer {
@@ -23,6 +27,8 @@ class Writer {
   }
   void U32(uint32_t value) { Put(htobe32(value)); }
   void U64(uint64_t value) { Put(htobe64(value)); }
+  uint8_t* at() const { return at_; }
+  void Skip(size_t bytes) { at_ += bytes; }
 
  private:
   template <typename T>
@@ -40,6 +46,7 @@ class Reader {
   uint32_t U32() { return be32toh(Get<uint32_t>()); }
   uint64_t U64() { return be64toh(Get<uint64_t>()); }
   const uint8_t* at() const { return at_; }
+  void Skip(size_t bytes) { at_ += bytes; }
 
  private:
   template <typename T>
@@ -61,9 +68,11 @@ std::optional<int> ErrorOf(uint32_t value) {
 
 HelloBytes Encode(const Hello& hello) {
   HelloBytes bytes{};
-  const Writer head(bytes.data());
-  std::memcpy(bytes.data() + 8, hello.tenant.data(),
-              std::min(hello.tenant.size(), kTenantBytes - 1));
+  Writer writer(bytes.data());
+  std::memcpy(writer.at(), hello.tenant.data(), std::min(hello.tenant.size(), kTenantBytes - 1));
+  writer.Skip(kTenantBytes);
+  writer.U64(hello.continues.session);
+  writer.U64(hello.continues.secret);
   return bytes;
 }
 
@@ -72,6 +81,9 @@ WelcomeBytes Encode(const Welcome& welcome) {
   Writer writer(bytes.data());
   writer.U32(welcome.lease_seconds);
   writer.U64(welcome.free_bytes);
+  writer.U64(welcome.proof.session);
+  writer.U64(welcome.proof.secret);
+  writer.U32(welcome.continued ? kContinued : 0);
   return bytes;
 }
 
@@ -99,7 +111,7 @@ MessageBytes Encode(const Message& message) {
 
 std::optional<Hello> DecodeHello(const void* data, size_t size) {
   Reader reader(data);
-  if (size < sizeof(HelloBytes) || !reader.IsOurs()) return std::nullopt;
+  if (size < kShortHello || !reader.IsOurs()) return std::nullopt;
   const auto* name = reinterpret_cast<const char*>(reader.at());
   Hello hello;
   hello.tenant.assign(name, strnlen(name, kTenantBytes - 1));
@@ -108,16 +120,25 @@ std::optional<Hello> DecodeHello(const void* data, size_t size) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
   });
   if (!printable) return std::nullopt;
+  // Connection managers pad an earlier version's with zeroes, which are no proof.
+  if (size < sizeof(HelloBytes)) return hello;
+  reader.Skip(kTenantBytes);
+  hello.continues.session = reader.U64();
+  hello.continues.secret = reader.U64();
   return hello;
 }
 
 std::optional<Welcome> DecodeWelcome(const void* data, size_t size) {
   Reader reader(data);
-  if (size < sizeof(WelcomeBytes) || !reader.IsOurs()) return std::nullopt;
+  if (size < kShortWelcome || !reader.IsOurs()) return std::nullopt;
   Welcome welcome;
   welcome.lease_seconds = reader.U32();
   welcome.free_bytes = reader.U64();
   if (welcome.lease_seconds == 0) return std::nullopt;
+  if (size < sizeof(WelcomeBytes)) return welcome;
+  welcome.proof.session = reader.U64();
+  welcome.proof.secret = reader.U64();
+  welcome.continued = (reader.U32() & kContinued) != 0;
   return welcome;
 }
 

@@ -16,14 +16,26 @@ constexpr uint16_t kDefaultPort = 7475;
 constexpr size_t kTenantBytes = 32;  // with the final zero
 constexpr size_t kMessageBytes = 64;
 
+// Proof of a session that its next connection continues it: who has it gets the session's leases.
+struct SessionProof {
+  uint64_t session = 0;  // number at the donor; 0: none
+  uint64_t secret = 0;
+  bool operator==(const SessionProof&) const = default;
+};
+
 // First words of a session: fits the private data of a connection request (56 bytes).
 struct Hello {
   std::string tenant;  // at most kTenantBytes - 1; longer names are cut
+  // Session that the connection should continue, because its gateway was restarted. A donor that
+  // does not know the session, or an earlier version, begins another one.
+  SessionProof continues = {};
 };
 
 struct Welcome {
   uint32_t lease_seconds = 0;  // leases end when the session is silent for so long
   uint64_t free_bytes = 0;     // that this tenant can still lease
+  SessionProof proof = {};     // none: the donor is of an earlier version
+  bool continued = false;      // the session has its leases, with their keys
 };
 
 struct Refusal {
@@ -50,8 +62,8 @@ struct Message {
   bool draining = false;  // donor: the session should move its data to other donors
 };
 
-using HelloBytes = std::array<uint8_t, 8 + kTenantBytes>;
-using WelcomeBytes = std::array<uint8_t, 20>;
+using HelloBytes = std::array<uint8_t, 8 + kTenantBytes + 16>;
+using WelcomeBytes = std::array<uint8_t, 40>;
 using RefusalBytes = std::array<uint8_t, 12>;
 using MessageBytes = std::array<uint8_t, kMessageBytes>;
 

@@ -10,7 +10,7 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
-#include "gateway/far/session/donor_name.h"
+#include "gateway/far/session/naming/donor_name.h"
 #include "gateway/far/session/session.h"
 #include "gateway/far/session/zeroes.h"
 

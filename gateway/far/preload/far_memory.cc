@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "gateway/far/preload/next.h"
-#include "gateway/far/session/donor_name.h"
+#include "gateway/far/session/naming/donor_name.h"
 
 namespace rocegw::far {
 namespace {
@@ -29,7 +29,7 @@ uint64_t PagesUp(uint64_t bytes) {
 }
 
 uint64_t Number(const char* variable, uint64_t otherwise) {
-  const char* text = std::getenv(variable);
+  const char* text = secure_getenv(variable);
   return text != nullptr && *text != 0 ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
@@ -37,16 +37,16 @@ uint64_t Number(const char* variable, uint64_t otherwise) {
 
 FarSettings FarSettings::FromEnvironment() {
   FarSettings settings;
-  const char* fraction = std::getenv("ROCEGW_FAR");
+  const char* fraction = secure_getenv("ROCEGW_FAR");
   if (fraction == nullptr) return settings;
   settings.fraction = std::clamp(std::strtod(fraction, nullptr), 0.0, 1.0);
-  const char* donors = std::getenv("ROCEGW_FAR_DONORS");
+  const char* donors = secure_getenv("ROCEGW_FAR_DONORS");
   for (const char* at = donors != nullptr ? donors : ""; *at != 0;) {
     const size_t length = std::strcspn(at, ",");
     if (length != 0) settings.donors.emplace_back(at, length);
     at += length + (at[length] != 0 ? 1 : 0);
   }
-  const char* donors_dir = std::getenv("ROCEGW_FAR_DONORS_DIR");
+  const char* donors_dir = secure_getenv("ROCEGW_FAR_DONORS_DIR");
   settings.donors_dir = donors_dir != nullptr ? donors_dir : "";
   settings.size = Number("ROCEGW_FAR_SIZE", kDefaultSize);
   settings.replicas = static_cast<uint32_t>(Number("ROCEGW_FAR_REPLICAS", 1));

@@ -66,7 +66,7 @@ bool IsCertainlyOfVerbs(int fd) {
   if (std::strncmp(text, "/dev/infiniband/", 16) == 0) return true;
   sockaddr_un peer{};
   socklen_t size = sizeof peer;
-  const char* gateway = std::getenv("ROCEGW_SOCKET");
+  const char* gateway = secure_getenv("ROCEGW_SOCKET");
   return gateway != nullptr && getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
          peer.sun_family == AF_UNIX &&
          std::strncmp(peer.sun_path, gateway, sizeof peer.sun_path) == 0;

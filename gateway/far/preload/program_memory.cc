@@ -122,7 +122,7 @@ void Open() {
   // Threads that are started inherit the blocked signals.
   const Inside inside;
   g_state = State::kOpening;
-  const char* engine = std::getenv("ROCEGW_IN_PROCESS");
+  const char* engine = secure_getenv("ROCEGW_IN_PROCESS");
   if (engine != nullptr && std::strcmp(engine, "1") == 0) {
     Say("no remote memory with a gateway in the program, whose own memory would be remote");
     g_state = State::kFailed;

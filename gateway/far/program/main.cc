@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "gateway/far/link/protocol.h"
+#include "gateway/far/program/blocks.h"
 #include "gateway/far/program/donate.h"
 #include "gateway/far/program/mount.h"
 #include "gateway/far/program/status.h"
 #include "gateway/far/program/swap/swap.h"
+#include "gateway/far/shared_pool/shared_pool.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/log/logging.h"
@@ -22,6 +24,7 @@ namespace {
 constexpr char kDefaultMetrics[] = "127.0.0.1:7476";
 constexpr char kMountMetrics[] = "127.0.0.1:7477";
 constexpr char kSwapMetrics[] = "127.0.0.1:7478";
+constexpr char kBlocksMetrics[] = "127.0.0.1:7480";
 constexpr char kSwapDirectory[] = "/run/rocegw-memory-swap";
 
 constexpr char kFooter[] =
@@ -34,6 +37,8 @@ constexpr char kFooter[] =
     "Examples:\n"
     "  rocegw-run -- rocegw-memory donate --size 8GiB           offers memory of this host\n"
     "  rocegw-memory status                                     what of it is leased\n"
+    "  rocegw-run -- rocegw-memory blocks --size 8GiB --secret /etc/rocegw/pool.secret\n"
+    "                                                           offers it as a shared block pool\n"
     "  rocegw-run -- rocegw-memory mount /mnt/far --size 16GiB --replicas 2 --donor a --donor b\n"
     "                                                           files in the memory of a and b\n"
     "  rocegw-run -- rocegw-memory swap --size 16GiB --replicas 2 --donor a --donor b\n"
@@ -81,6 +86,44 @@ void AddDonate(CLI::App& app, DonateArguments& arguments, std::vector<std::strin
   donate->add_option("--metrics", arguments.metrics, "address of the metrics page; '': none")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
+}
+
+void AddBlocks(CLI::App& app, BlocksArguments& arguments) {
+  CLI::App* blocks =
+      app.add_subcommand("blocks", "offer memory of this host as a block pool that programs share");
+  blocks->add_option("--size", arguments.bytes, "memory to offer, as 8GiB")
+      ->type_name("SIZE")
+      ->required()
+      ->transform(Size());
+  blocks
+      ->add_option("--secret", arguments.secret,
+                   "file with 16 to 64 bytes; programs that have them are members of the pool")
+      ->type_name("FILE")
+      ->required();
+  blocks
+      ->add_option("--block", arguments.block_bytes,
+                   "most bytes of a value: a multiple of 4KiB, at most 16MiB; default: 64KiB")
+      ->type_name("SIZE")
+      ->transform(Size());
+  blocks->add_option("--address", arguments.address, "address to listen at; default: all")
+      ->type_name("ADDRESS");
+  arguments.port = std::to_string(SharedPool::kPort);
+  blocks->add_option("--port", arguments.port, "RDMA port to listen at")
+      ->type_name("PORT")
+      ->capture_default_str();
+  arguments.metrics = kBlocksMetrics;
+  blocks->add_option("--metrics", arguments.metrics, "address of the metrics page; '': none")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+}
+
+// Returns false after a line on stderr.
+bool IsBlockSize(uint64_t bytes) {
+  if (bytes != 0 && bytes % TableShape::kPage == 0 && bytes <= ROCEGW_MEMORY_MOST_BLOCK_BYTES) {
+    return true;
+  }
+  std::cerr << "rocegw-memory: --block is a multiple of 4KiB, at most 16MiB\n";
+  return false;
 }
 
 // Options of the session that files are kept in; the same for mount and swap.
@@ -186,6 +229,8 @@ int Main(int argc, char** argv) {
   DonateArguments donate;
   std::vector<std::string> quotas;
   AddDonate(app, donate, quotas);
+  BlocksArguments blocks;
+  AddBlocks(app, blocks);
   FilesArguments files;
   AddMount(app, files);
   SwapArguments swap;
@@ -201,9 +246,12 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? process::kOk : process::kUsage;
   }
   if (app.got_subcommand("status")) return ShowStatus(metrics);
-  if (!ReadQuotas(quotas, donate.limits)) return process::kUsage;
+  if (!ReadQuotas(quotas, donate.limits) || !IsBlockSize(blocks.block_bytes)) {
+    return process::kUsage;
+  }
   donate.version = process::Version();
   process::StartLogging("rocegw-memory", process::LogLevel::kInfo);
+  if (app.got_subcommand("blocks")) return ServeBlocks(blocks);
   if (app.got_subcommand("mount")) return Mount(files);
   if (app.got_subcommand("swap")) return Swap(swap);
   return Donate(donate);

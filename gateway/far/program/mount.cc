@@ -22,7 +22,8 @@ int Mount(FilesArguments arguments) {
     return process::kEnvironment;
   }
   RemoteFiles files;
-  if (const Status status = files.Start(arguments); !status.ok()) {
+  if (const Status status = files.Start(arguments, signals->get()); !status.ok()) {
+    if (status.error() == ECANCELED) return process::kOk;
     spdlog::error(status.text());
     return status.error() == EINVAL ? process::kUsage : process::kEnvironment;
   }

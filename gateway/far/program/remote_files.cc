@@ -24,8 +24,8 @@ RemoteFiles::RemoteFiles() = default;
 
 RemoteFiles::~RemoteFiles() { Stop(); }
 
-Status RemoteFiles::Start(FilesArguments& arguments) {
-  auto session = OpenSession(arguments);
+Status RemoteFiles::Start(FilesArguments& arguments, int signals) {
+  auto session = OpenSession(arguments, signals);
   if (!session.ok()) return session.status();
   session_ = std::move(session.value());
   disk_copy_ = arguments.disk_copy;

@@ -30,8 +30,8 @@ class RemoteFiles {
   ~RemoteFiles();
 
   // Connects to the donors, mounts and serves. When somebody unmounts the file system, the process
-  // gets SIGTERM.
-  Status Start(FilesArguments& arguments);
+  // gets SIGTERM. `signals` and ECANCELED as of OpenSession.
+  Status Start(FilesArguments& arguments, int signals);
   // Unmounts, waits for transfers and returns the leases. Does nothing when not started.
   void Stop();
 

@@ -7,7 +7,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "gateway/far/session/donor_name.h"
+#include "gateway/far/program/stop_while_opening.h"
+#include "gateway/far/session/naming/donor_name.h"
 
 namespace rocegw::far {
 namespace {
@@ -46,7 +47,7 @@ void NameDonors(Session& session, SessionArguments& arguments) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments) {
+StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments, int signals) {
   const bool fleet = !arguments.donors_from.empty();
   if (arguments.donors.empty() && !fleet)
     return Status(EINVAL, "--donor HOST or --donors fleet is needed");
@@ -67,7 +68,10 @@ StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments) {
   if (!settings.ok()) return settings.status();
   // Only this process knows where in the space files and swap lie.
   settings.value().disk_use = CopyUse::kTemporary;
+  const StopWhileOpening stop(signals);
+  settings.value().cancel_fd = stop.fd();
   auto session = Session::Open(settings.value());
+  if (stop.stopped()) return Status(ECANCELED, "stopped while the session was opened");
   if (session.ok() && fleet) NameDonors(*session.value(), arguments);
   return session;
 }

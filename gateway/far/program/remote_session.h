@@ -29,8 +29,8 @@ struct SessionArguments {
 constexpr uint64_t kMostInFlight = 32 << 20;  // bytes of requests that wait for donors
 
 // Opens the session; fills in the names of donors that the fleet chooses. EINVAL: no donor is
-// named.
-StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments);
+// named. ECANCELED: `signals` (process::BlockSignals) had one that stops the program.
+StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments, int signals);
 
 // The session as a space; the session outlives it.
 std::unique_ptr<Space> MakeSpace(Session& session);

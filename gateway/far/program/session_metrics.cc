@@ -21,6 +21,14 @@ void AddSessionFamilies(std::vector<prometheus::MetricFamily>& families,
   AddCounter(families, "rocegw_memory_session_donor_faults_total",
              "Donors that were lost because they said what no question had asked for",
              session.donor_faults);
+  AddCounter(families, "rocegw_memory_session_device_losses_total",
+             "Times that the device, the gateway of this host, ended in use",
+             session.device_losses);
+  AddSingle(families, "rocegw_memory_session_device_stall_seconds_total",
+            "Time that requests waited for the device and for donors to continue the session",
+            MetricType::Counter, static_cast<double>(session.device_stall_ns) / 1e9);
+  AddGauge(families, "rocegw_memory_session_suspended_donors",
+           "Donors where the session is to continue by another device", session.donors_suspended);
   AddCounter(families, "rocegw_memory_session_retried_reads_total",
              "Reads repeated at another replica", session.retried_reads);
   AddCounter(families, "rocegw_memory_session_restored_bytes_total", "Bytes copied to new replicas",

@@ -75,4 +75,8 @@ void MergeQueue::PutBack(const Plan& plan) {
   parts_.insert(parts_.begin(), plan.parts.begin(), plan.parts.end());
 }
 
+void MergeQueue::StageAll() {
+  for (Part& part : parts_) part.staged = true;
+}
+
 }  // namespace rocegw::far

@@ -47,6 +47,9 @@ class MergeQueue {
   // releases the plan's hold.
   void PutBack(const Plan& plan);
 
+  // Stages all parts: registrations of their buffers are of no use any more.
+  void StageAll();
+
   // The part that the next plan begins with; the queue is not empty.
   const Part& front() const { return parts_.front(); }
   bool empty() const { return parts_.empty(); }

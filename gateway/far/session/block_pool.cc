@@ -10,8 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "gateway/far/session/waiter.h"
-
 namespace rocegw::far {
 namespace {
 
@@ -167,36 +165,19 @@ void BlockPool::Finish(Request* request) {
   changed_.notify_all();
 }
 
-int64_t BlockPool::Wait(const std::function<int(rocegw_memory_blocks_done, void*)>& start) {
-  WaiterFor<int64_t> waiter;
-  int error = 0;
-  while ((error = start(&WaiterFor<int64_t>::OnDone, &waiter)) == -EAGAIN) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kLookAgain);
-  }
-  return error != 0 ? error : waiter.Wait();
+void BlockPool::WaitForRoom() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kLookAgain);
 }
 
-int64_t BlockPool::PutAndWait(std::string_view key, const void* value, uint64_t length) {
-  return Wait([&](rocegw_memory_blocks_done done, void* argument) {
-    return Put(key, value, length, done, argument);
-  });
-}
-
-int64_t BlockPool::GetAndWait(std::string_view key, void* buffer, uint64_t size) {
-  return Wait([&](rocegw_memory_blocks_done done, void* argument) {
-    return Get(key, buffer, size, done, argument);
-  });
-}
-
-bool BlockPool::Has(std::string_view key) {
+int BlockPool::Has(std::string_view key) {
   const std::lock_guard lock(mutex_);
-  return index_.Has(key);
+  return index_.Has(key) ? 1 : 0;
 }
 
-bool BlockPool::Remove(std::string_view key) {
+int BlockPool::Remove(std::string_view key) {
   const std::lock_guard lock(mutex_);
-  return index_.Remove(key);
+  return index_.Remove(key) ? 0 : -ENOENT;
 }
 
 rocegw_memory_blocks_statistics BlockPool::Statistics() {

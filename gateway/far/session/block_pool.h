@@ -5,36 +5,29 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <string_view>
 
 #include "gateway/far/pool/block_index.h"
-#include "gateway/far/session/api/rocegw_memory_blocks.h"
+#include "gateway/far/pool/value_pool.h"
 #include "gateway/far/session/dispatcher.h"
 
 namespace rocegw::far {
 
-class BlockPool {
+class BlockPool final : public ValuePool {
  public:
-  static constexpr uint64_t kMostBlockBytes = 16 << 20;
-
   // The dispatcher outlives the pool; the range is within its space.
   BlockPool(Dispatcher& dispatcher, uint64_t offset, uint64_t size, uint64_t block_bytes);
-  ~BlockPool();  // waits for requests
-  BlockPool(const BlockPool&) = delete;
-  BlockPool& operator=(const BlockPool&) = delete;
+  ~BlockPool() override;
 
-  // As rocegw_memory_blocks.h says.
   int Put(std::string_view key, const void* value, uint64_t length, rocegw_memory_blocks_done done,
-          void* argument);
+          void* argument) override;
   int Get(std::string_view key, void* buffer, uint64_t size, rocegw_memory_blocks_done done,
-          void* argument);
-  int64_t PutAndWait(std::string_view key, const void* value, uint64_t length);
-  int64_t GetAndWait(std::string_view key, void* buffer, uint64_t size);
-  bool Has(std::string_view key);
-  bool Remove(std::string_view key);
-  rocegw_memory_blocks_statistics Statistics();
+          void* argument) override;
+  int Has(std::string_view key) override;
+  int Remove(std::string_view key) override;
+  rocegw_memory_blocks_statistics Statistics() override;
+  uint64_t block_bytes() const override { return block_bytes_; }
 
  private:
   struct Request;
@@ -42,7 +35,7 @@ class BlockPool {
   int Start(Request* request, uint8_t* buffer);
   static void OnPartDone(void* argument, int status);
   void Finish(Request* request);
-  int64_t Wait(const std::function<int(rocegw_memory_blocks_done, void*)>& start);
+  void WaitForRoom() override;
 
   Dispatcher& dispatcher_;
   const uint64_t offset_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/session/caretaker.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -9,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "gateway/far/session/fleet_donors.h"
+#include "gateway/far/session/naming/fleet_donors.h"
 
 namespace rocegw::far {
 namespace {
@@ -28,33 +29,44 @@ constexpr int kMostRenewals = 48;
 
 }  // namespace
 
-Caretaker::Caretaker(const Settings& settings, ibv_context* context, RegisteredMemory& memory,
-                     Pollers& pollers, Dispatcher& dispatcher)
+Caretaker::Caretaker(const Settings& settings, RegisteredMemory& memory, Pollers& pollers,
+                     Dispatcher& dispatcher, DeviceCalls device)
     : settings_(settings),
-      context_(context),
       memory_(memory),
       pollers_(pollers),
       dispatcher_(dispatcher),
+      device_(std::move(device)),
       donors_(settings.donors),
       connect_at_(settings.donors.size()),
       tried_(settings.donors.size(), false) {}
 
 Status Caretaker::Start() {
   wake_fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_fd_.valid()) return {errno, "no eventfd"};
+  stop_fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_fd_.valid() || !stop_fd_.valid()) return {errno, "no eventfd"};
   caring_ = std::thread([this] { Care(); });
   connecting_ = std::thread([this] { Connect(); });
   if (!settings_.donors_dir.empty()) asking_ = std::thread([this] { Ask(); });
   return OkStatus();
 }
 
+bool Caretaker::IsCancelled() const {
+  pollfd cancel{settings_.cancel_fd, POLLIN, 0};
+  return poll(&cancel, 1, 0) > 0;
+}
+
 Status Caretaker::WaitUntilPlaced() {
   std::unique_lock lock(mutex_);
   const auto end = Clock::now() + settings_.LongestPlacing();
-  const bool in_time = changed_.wait_until(lock, end, [this] {
+  const auto decided = [this] {
     const bool all_tried = std::find(tried_.begin(), tried_.end(), false) == tried_.end();
     return placed_ || (all_tried && stuck_);
-  });
+  };
+  bool in_time = decided();
+  while (!in_time && Clock::now() < end) {
+    if (IsCancelled()) return {ECANCELED, "stopped"};
+    in_time = changed_.wait_for(lock, kTick, decided);
+  }
   if (placed_) return OkStatus();
   size_t connected = 0;
   for (uint32_t donor = 0; donor < donors_.size(); donor++) connected += IsUp(donor);
@@ -98,6 +110,8 @@ void Caretaker::Stop() {
   }
   if (!wake_fd_.valid()) return;
   Wake();
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_fd_.get(), &one, sizeof one);
   if (connecting_.joinable()) connecting_.join();
   if (asking_.joinable()) asking_.join();
   if (caring_.joinable()) caring_.join();
@@ -160,10 +174,16 @@ void Caretaker::Care() {
   }
 }
 
-// Waits for a tick, a wake-up or an event of a connection.
+// Waits for a tick, a wake-up or an event of the device or a connection.
 void Caretaker::HandleEvents() {
-  std::vector<pollfd> ready{{wake_fd_.get(), POLLIN, 0}};
-  std::vector<uint32_t> donors{0};
+  // The connecting thread closes the device only after it was lost, which only this thread notices.
+  const bool watched = [this] {
+    const std::lock_guard lock(mutex_);
+    return !device_lost_;
+  }();
+  const int device_fd = watched ? memory_.device()->context()->async_fd : -1;
+  std::vector<pollfd> ready{{wake_fd_.get(), POLLIN, 0}, {device_fd, POLLIN, 0}};
+  std::vector<uint32_t> donors{0, 0};
   {
     const std::lock_guard lock(dispatcher_.mutex());
     for (uint32_t donor = 0; donor < dispatcher_.links().size(); donor++) {
@@ -176,12 +196,37 @@ void Caretaker::HandleEvents() {
   poll(ready.data(), ready.size(), static_cast<int>(kTick.count()));
   uint64_t wakeups = 0;
   [[maybe_unused]] const ssize_t got = read(wake_fd_.get(), &wakeups, sizeof wakeups);
-  for (size_t number = 1; number < ready.size(); number++) {
+  if (ready[1].revents != 0 && TakeDeviceEvents()) OnDeviceLost();
+  for (size_t number = 2; number < ready.size(); number++) {
     if (ready[number].revents == 0) continue;
     // Only this thread closes connections.
     Connection* connection = dispatcher_.links()[donors[number]].connection.get();
-    if (connection->TakeEvents()) dispatcher_.FailLink(donors[number], false);
+    if (!connection->TakeEvents() || !watched) continue;
+    if (memory_.IsDeviceGone()) {
+      OnDeviceLost();
+    } else {
+      dispatcher_.FailLink(donors[number], false);
+    }
   }
+}
+
+// Returns whether the device has ended.
+bool Caretaker::TakeDeviceEvents() {
+  ibv_context* const context = memory_.device()->context();
+  fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK);
+  ibv_async_event event{};
+  while (ibv_get_async_event(context, &event) == 0) ibv_ack_async_event(&event);
+  return memory_.IsDeviceGone();
+}
+
+void Caretaker::OnDeviceLost() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (device_lost_) return;
+    device_lost_ = true;
+    changed_.notify_all();
+  }
+  dispatcher_.DeviceLost();
 }
 
 void Caretaker::HandleMessages() {
@@ -227,6 +272,7 @@ void Caretaker::OnLeased(uint32_t donor, const Message& message) {
 
 // Asks for memory for slabs that lack a replica.
 void Caretaker::LeaseForSlabs() {
+  if (dispatcher_.IsSuspended()) return;
   const Clock::time_point now = Clock::now();
   std::vector<uint32_t> silent;
   std::erase_if(leases_, [&](const auto& entry) {
@@ -278,6 +324,7 @@ void Caretaker::LeaseForSlabs() {
 
 // Returns the leases of replicas that have moved away from draining donors, and of surplus ones.
 void Caretaker::ReturnDropped() {
+  if (dispatcher_.IsSuspended()) return;
   for (const Dispatcher::Dropped& dropped : dispatcher_.DropReplicas()) dropped_.push_back(dropped);
   std::erase_if(dropped_, [this](const Dispatcher::Dropped& dropped) {
     if (!IsUp(dropped.donor)) return true;  // its leases have ended
@@ -349,6 +396,7 @@ void Caretaker::ContinueCopy() {
       copy_at_ = now + kTick;
     }
   }
+  if (dispatcher_.IsSuspended()) return;
   if (!copy_) FindCopy();
   if (!copy_ || copy_->running) return;
   const auto done = [this](bool ok) {
@@ -409,7 +457,8 @@ void Caretaker::Ask() {
     if (stop_ || Clock::now() - asked < (needs_donors_ ? kAskSoon : kAskEvery)) continue;
     if (donors_.size() >= settings_.MostDonors()) continue;
     lock.unlock();
-    auto found = FindFleetDonors(settings_, settings_.merge.slab_bytes, 1, kLongestAnswer);
+    auto found =
+        FindFleetDonors(settings_, settings_.merge.slab_bytes, 1, kLongestAnswer, stop_fd_.get());
     lock.lock();
     asked = Clock::now();
     if (!found.ok()) continue;  // the agent is away, or no donor has room
@@ -441,8 +490,9 @@ void Caretaker::Connect() {
   pthread_setname_np(pthread_self(), "rocegw-far-conn");
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    for (uint32_t donor = 0; donor < donors_.size() && !stop_; donor++) {
-      if (Clock::now() < connect_at_[donor]) continue;
+    const bool usable = !device_lost_ || ReopenDevice(lock);
+    for (uint32_t donor = 0; usable && donor < donors_.size() && !stop_; donor++) {
+      if (device_lost_ || Clock::now() < connect_at_[donor]) continue;
       const Settings::Donor named = donors_[donor];
       lock.unlock();
       const bool down = [&] {
@@ -465,18 +515,42 @@ void Caretaker::Connect() {
   }
 }
 
+// Closes the device that has ended, once no connection uses it, and opens it again. Returns whether
+// it is there.
+bool Caretaker::ReopenDevice(std::unique_lock<std::mutex>& lock) {
+  const std::vector<Settings::Donor> donors = donors_;
+  lock.unlock();
+  bool opened = false;
+  // Only this thread makes connections: none comes meanwhile.
+  dispatcher_.SuspendLinks();
+  if (dispatcher_.AreLinksDown()) {
+    if (!device_closed_) device_.close();
+    opened = device_.open(donors).ok();
+    device_closed_ = !opened;
+    if (opened) dispatcher_.DeviceChanged();
+  }
+  lock.lock();
+  if (!opened) return false;
+  device_lost_ = false;
+  // All donors are tried at once.
+  connect_at_.assign(connect_at_.size(), {});
+  return true;
+}
+
 Status Caretaker::ConnectTo(uint32_t donor, const Settings::Donor& named) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(settings_.connect_timeout_ms);
-  auto connection = std::make_unique<Connection>();
+  auto connection = std::make_unique<Connection>(stop_fd_.get());
   Status status = connection->Resolve(named.host, named.port, deadline);
   if (!status.ok()) return status;
-  if (connection->context() != context_) {
+  const auto device = memory_.device();
+  if (connection->context() != device->context()) {
     return {EXDEV, "is reached through another device than the first donor"};
   }
-  status = connection->MakeQueuePair(memory_.pd(), pollers_[donor % pollers_.size()]->cq(),
+  status = connection->MakeQueuePair(device->pd(), pollers_[donor % pollers_.size()]->cq(),
                                      {Dispatcher::kSendDepth, settings_.merge.most_segments});
   if (!status.ok()) return status;
-  const auto welcome = connection->Connect({settings_.tenant}, deadline);
+  const auto welcome =
+      connection->Connect({settings_.tenant, dispatcher_.ProofFor(donor)}, deadline);
   if (!welcome.ok()) {
     connection->Abort();
     for (int wait = 0; wait < 100 && !connection->idle(); wait++) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a session's donors and replicas as they should be: connects to donors, and again to those
 // that were lost, leases memory for slabs that lack a replica, copies data to it, renews leases,
-// and notices donors that end or hang. Two threads: one for all that, one that waits for
-// connections. A third one asks the agent of this host for donors that came later, if it named the
-// first ones.
+// and notices donors that end or hang. When the device of this host ends, because its gateway is
+// restarted, it opens the device again and continues the session at its donors. Two threads: one
+// for all that, one that waits for connections. A third one asks the agent of this host for donors
+// that came later, if it named the first ones.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,10 +32,17 @@ class Caretaker {
  public:
   using Pollers = std::vector<std::unique_ptr<Poller>>;
 
+  // Closes the device that has ended, with the completion queues of the pollers; and opens it
+  // again, which fails while it is not there. By the connecting thread.
+  struct DeviceCalls {
+    std::function<void()> close;
+    std::function<Status(const std::vector<Settings::Donor>& donors)> open;
+  };
+
   // All arguments outlive the caretaker. The donor's completion queue is that of the poller with
   // its number modulo their number.
-  Caretaker(const Settings& settings, ibv_context* context, RegisteredMemory& memory,
-            Pollers& pollers, Dispatcher& dispatcher);
+  Caretaker(const Settings& settings, RegisteredMemory& memory, Pollers& pollers,
+            Dispatcher& dispatcher, DeviceCalls device);
   ~Caretaker() { Stop(); }
   Caretaker(const Caretaker&) = delete;
   Caretaker& operator=(const Caretaker&) = delete;
@@ -68,9 +77,12 @@ class Caretaker {
     bool running = false;
   };
 
+  bool IsCancelled() const;
   void Care();
   void HandleMessages();
   void HandleEvents();
+  bool TakeDeviceEvents();
+  void OnDeviceLost();
   void OnRenewed(uint32_t donor, const Message& message);
   void OnLeased(uint32_t donor, const Message& message);
   void LeaseForSlabs();
@@ -81,6 +93,7 @@ class Caretaker {
   void ContinueCopy();
 
   void Connect();
+  bool ReopenDevice(std::unique_lock<std::mutex>& lock);
   Status ConnectTo(uint32_t donor, const Settings::Donor& named);
   void Ask();
   void TakeFound();
@@ -88,14 +101,15 @@ class Caretaker {
   int SendTo(uint32_t donor, const Message& message);
 
   const Settings& settings_;
-  ibv_context* const context_;
   RegisteredMemory& memory_;
   Pollers& pollers_;
   Dispatcher& dispatcher_;
+  const DeviceCalls device_;
 
   std::mutex mutex_;  // guards the following, up to the blank line
   std::condition_variable changed_;
   bool stop_ = false;
+  bool device_lost_ = false;  // the connecting thread opens it again
   bool finish_disk_ = false;  // the disk copy is to get at once what it lacks
   std::deque<Incoming> incoming_;
   std::optional<bool> copied_;                 // result of the copy in progress
@@ -108,6 +122,8 @@ class Caretaker {
   bool stuck_ = false;         // no donor has room for a slab that lacks a replica
   bool needs_donors_ = false;  // the same, or for one whose replica leaves a draining donor
 
+  bool device_closed_ = false;  // the connecting thread's alone: the lost device is closed
+
   // The caring thread's alone.
   std::map<uint32_t, Lease> leases_;          // by slab
   std::vector<Dispatcher::Dropped> dropped_;  // leases to return
@@ -117,6 +133,7 @@ class Caretaker {
   Clock::time_point renew_at_;
 
   UniqueFd wake_fd_;
+  UniqueFd stop_fd_;  // readable from Stop on
   std::thread caring_;
   std::thread connecting_;
   std::thread asking_;  // only if the fleet names the donors

@@ -34,11 +34,13 @@ Dispatcher::Dispatcher(const Settings& settings, RegisteredMemory& memory,
 int Dispatcher::Submit(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length,
                        rocegw_memory_done done, void* argument, Limit limit) {
   if (length == 0 || offset > size() || length > size() - offset) return -EINVAL;
+  uint32_t device = 0;
   {
     const std::lock_guard lock(mutex_);
     const bool full = queued_bytes_ != 0 && queued_bytes_ + length > settings_.most_queued_bytes;
     if (full && limit == Limit::kApplies) return -EAGAIN;
     queued_bytes_ += length;
+    device = device_number_;
     (direction == Direction::kRead ? counts_.read_requests : counts_.write_requests)++;
     (direction == Direction::kRead ? counts_.read_bytes : counts_.write_bytes) += length;
   }
@@ -48,14 +50,10 @@ int Dispatcher::Submit(Direction direction, uint64_t offset, uint8_t* buffer, ui
   request->length = length;
   bool staged = true;
   if (memory_.IsInPool(buffer, length)) {
-    request->key = memory_.pool_key();
     staged = false;
   } else if (length > settings_.copy_limit_bytes) {
-    request->mr = memory_.Register(buffer, length);
-    if (request->mr != nullptr) {
-      request->key = request->mr->lkey;
-      staged = false;
-    }
+    request->registration = memory_.Register(buffer, length);
+    staged = request->registration.mr == nullptr;
   }
   std::vector<Part> parts;
   for (uint64_t at = 0; at < length;) {
@@ -73,8 +71,11 @@ int Dispatcher::Submit(Direction direction, uint64_t offset, uint8_t* buffer, ui
   request->parts_left = static_cast<uint32_t>(parts.size());
   {
     const std::lock_guard lock(mutex_);
-    if (request->mr != nullptr) counts_.registered_requests++;
-    for (const Part& part : parts) Queue(direction).Push(part);
+    if (request->registration.mr != nullptr) counts_.registered_requests++;
+    for (Part& part : parts) {
+      part.staged = part.staged || device != device_number_;
+      Queue(direction).Push(part);
+    }
   }
   Drain(direction);
   return 0;
@@ -153,6 +154,8 @@ void Dispatcher::LinkUp(uint32_t donor, std::unique_ptr<Connection> connection,
   link.leases_asked = 0;
   link.renewals_asked = 0;
   link.state = DonorLink::State::kUp;
+  link.proof = welcome.proof;
+  if (link.suspended) EndSuspensionLocked(donor, welcome.continued);
 }
 
 void Dispatcher::CountQuestion(DonorLink& link, MessageType type, int change) {
@@ -191,6 +194,7 @@ void Dispatcher::FailLinkLocked(uint32_t donor, bool timed_out) {
 
 void Dispatcher::CheckLinks(
     const std::function<std::unique_lock<std::mutex>(uint32_t donor)>& quiet) {
+  CheckSuspension();
   const auto timeout = std::chrono::milliseconds(settings_.timeout_ms);
   for (uint32_t donor = 0; donor < links_.size(); donor++) {
     std::unique_ptr<Connection> ended;
@@ -257,6 +261,7 @@ void Dispatcher::AddStatistics(rocegw_memory_statistics& statistics) {
     statistics.disk_waits = disk_->waits().count;
     statistics.disk_wait_ns = static_cast<uint64_t>(disk_->waits().time.count());
   }
+  statistics.donors_suspended = suspended_;
   for (const DonorLink& link : links_) {
     statistics.donors_connected += link.state == DonorLink::State::kUp ? 1 : 0;
     statistics.donors_draining += link.state == DonorLink::State::kUp && link.draining ? 1 : 0;

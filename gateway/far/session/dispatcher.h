@@ -77,6 +77,20 @@ class Dispatcher {
                                      const std::optional<Message>& message);
   // Declares the donor lost: its replicas are not used any more.
   void FailLink(uint32_t donor, bool timed_out);
+  // The device of this host has ended, and all connections with it. Without a disk copy, donors
+  // keep their replicas until the session continues there: requests wait meanwhile, as long as the
+  // donors keep the leases at most. With a disk copy, which serves at once, all donors are lost.
+  void DeviceLost();
+  // The same for donors that were connected by that device afterwards.
+  void SuspendLinks();
+  // Whether no donor has a connection.
+  bool AreLinksDown();
+  // Another device is there: buffers are registered anew. Donors where the session does not
+  // continue soon are lost.
+  void DeviceChanged();
+  bool IsSuspended();
+  // Proof for the next connection to the donor.
+  SessionProof ProofFor(uint32_t donor);
   // Fails donors that completed nothing for the timeout, and ends connections whose transfers have
   // all completed, or have not within the timeout although they were aborted. `quiet` makes sure
   // that the donor's poller is not handling completions.
@@ -179,6 +193,10 @@ class Dispatcher {
   void Release(const Operation& operation);
   void FinishPart(const Part& part, int status);
   void FailLinkLocked(uint32_t donor, bool timed_out);
+  void SuspendLinksLocked();
+  void EndSuspensionLocked(uint32_t donor, bool continued);
+  void CheckSuspension();
+  void RepeatLater(const Operation& operation);
   bool SharesDomain(const Slab& slab) const;
 
   const Settings settings_;
@@ -191,6 +209,10 @@ class Dispatcher {
   std::condition_variable less_queued_;
   std::vector<Slab> slabs_;
   std::deque<DonorLink> links_;
+  uint32_t suspended_ = 0;  // donors
+  Clock::time_point suspended_until_;
+  Clock::time_point suspended_since_;
+  uint32_t device_number_ = 0;     // number of the device in use, counted from the first
   std::vector<uint32_t> domains_;  // by donor
   MergeQueue reads_;
   MergeQueue writes_;

@@ -12,6 +12,8 @@ void Dispatcher::OnTransfer(Transfer& transfer, bool ok) {
   Operation* operation = transfer.operation;
   bool donor_failed = false;
   bool complete = false;
+  // The donor is not lost when it is this host's own device that has ended.
+  const bool device_gone = !ok && memory_.IsDeviceGone();
   {
     const std::lock_guard lock(mutex_);
     DonorLink& link = links_[transfer.donor];
@@ -20,9 +22,14 @@ void Dispatcher::OnTransfer(Transfer& transfer, bool ok) {
     if (ok) {
       operation->succeeded++;
     } else if (link.state == DonorLink::State::kUp) {
-      FailLinkLocked(transfer.donor, false);
+      if (device_gone) {
+        SuspendLinksLocked();
+      } else {
+        FailLinkLocked(transfer.donor, false);
+      }
       donor_failed = true;
     }
+    operation->again = operation->again || (!ok && link.suspended);
     complete = --operation->pending == 0;
   }
   if (donor_failed) donor_failed_();
@@ -56,6 +63,12 @@ void Dispatcher::Finish(Operation* operation) {
   {
     const std::lock_guard lock(mutex_);
     Slab& slab = slabs_[operation->slab];
+    if (operation->again) {
+      RepeatLater(*operation);
+      Release(*operation);
+      delete operation;
+      return;
+    }
     // A donor that failed this write is lost; the write succeeded if a live replica remains that
     // has it, that is, if the slab was not lost as a whole since. Otherwise the disk copy decides.
     if (operation->succeeded != 0 && operation->live &&
@@ -93,7 +106,11 @@ void Dispatcher::FinishRead(Operation* operation) {
       // Another replica serves the read, or its pages are lost by now. The donor that failed it is
       // lost, so that this ends.
       counts_.retried_reads++;
-      reads_.PutBack(operation->plan);
+      if (operation->again) {
+        RepeatLater(*operation);
+      } else {
+        reads_.PutBack(operation->plan);
+      }
       return;
     }
   }
@@ -104,7 +121,7 @@ void Dispatcher::FinishPart(const Part& part, int status) {
   Request* request = part.request;
   if (status != 0) request->status = status;
   if (request->parts_left.fetch_sub(1) != 1) return;
-  if (request->mr != nullptr) ibv_dereg_mr(request->mr);
+  if (request->registration.mr != nullptr) ibv_dereg_mr(request->registration.mr);
   const int result = request->status;
   if (request->done != nullptr) request->done(request->argument, result);
   const uint64_t length = request->length;

@@ -79,7 +79,7 @@ void Dispatcher::FinishCopy(Operation* operation, bool ok) {
   {
     const std::lock_guard lock(mutex_);
     const Replica* target = slabs_[operation->slab].FindRestoring(operation->copy->replica);
-    ok = ok && target != nullptr;
+    ok = ok && target != nullptr && suspended_ == 0;
     if (ok && operation->direction == Direction::kRead) {
       operation->direction = Direction::kWrite;
       Start(*operation, {*target});

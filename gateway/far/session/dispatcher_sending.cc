@@ -44,6 +44,8 @@ void Dispatcher::Drain(Direction direction) {
 bool Dispatcher::TakeOne(Direction direction, Batch& batch, std::vector<Settled>& settled) {
   RangeHolds* holds = direction == Direction::kWrite ? &holds_ : nullptr;
   // While the window is full, requests stay where they are: looking for neighbours is for later.
+  // While donors are suspended, requests wait until the session continues there.
+  if (suspended_ != 0) return false;
   if (Queue(direction).empty() || !admission_.HasRoom(Queue(direction).front().length)) {
     return false;
   }
@@ -165,6 +167,10 @@ void Dispatcher::Start(Operation& operation, const std::vector<Replica>& targets
 }
 
 uint32_t Dispatcher::Segments(const Operation& operation, ibv_sge* segments) const {
+  const auto key_of = [this](const Request& request) {
+    const ibv_mr* const mr = request.registration.mr;
+    return mr != nullptr ? mr->lkey : memory_.pool_key();
+  };
   uint32_t count = 0;
   uint64_t staging = reinterpret_cast<uintptr_t>(memory_.staging_data()) + operation.staging;
   bool staged_before = false;
@@ -173,7 +179,8 @@ uint32_t Dispatcher::Segments(const Operation& operation, ibv_sge* segments) con
       segments[count - 1].length += part.length;
     } else {
       segments[count++] = {part.staged ? staging : reinterpret_cast<uintptr_t>(part.buffer),
-                           part.length, part.staged ? memory_.staging_key() : part.request->key};
+                           part.length,
+                           part.staged ? memory_.staging_key() : key_of(*part.request)};
     }
     if (part.staged) staging += part.length;
     staged_before = part.staged;

@@ -29,6 +29,10 @@ struct DonorLink {
   int leases_asked = 0;
   int renewals_asked = 0;
   bool draining = false;  // the donor asks for its memory: data moves to other donors
+  SessionProof proof;     // by which the next connection continues the session there
+  // The device of this host has ended, and the connection with it. The donor keeps the leases for a
+  // while: requests wait until the session continues there.
+  bool suspended = false;
   Clock::time_point ending_since;
   Transfer* oldest = nullptr;  // in flight, in the order of sending
   Transfer* newest = nullptr;

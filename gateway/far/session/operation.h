@@ -15,6 +15,7 @@
 #include "gateway/far/request/merge_queue.h"
 #include "gateway/far/session/api/rocegw_memory.h"
 #include "gateway/far/session/disk_path.h"
+#include "gateway/far/session/registered_memory.h"
 #include "gateway/far/session/settings.h"
 
 namespace rocegw::far {
@@ -32,8 +33,8 @@ struct Request {
   rocegw_memory_done done = nullptr;
   void* argument = nullptr;
   uint64_t length = 0;
-  ibv_mr* mr = nullptr;  // registered for this request
-  uint32_t key = 0;      // key of the buffer, when it is not staged
+  // Buffer that is registered for this request; without, one that is not staged is in the pool.
+  RegisteredMemory::Registration registration;
 };
 
 struct Operation;
@@ -73,6 +74,7 @@ struct Operation {
   std::array<Transfer, kMostCopies> transfers;
   Copy* copy = nullptr;             // owned; the plan's one part then has no request and no buffer
   bool live = false;                // a transfer goes to a live replica
+  bool again = false;               // its transfers are repeated: a suspended donor has failed one
   std::shared_ptr<DiskWrite> disk;  // the same write to the disk copy, if there is one
 };
 

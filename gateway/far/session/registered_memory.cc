@@ -53,37 +53,73 @@ bool Mapping::Contains(const void* at, uint64_t length) const {
          length <= bytes_ - (address - begin);
 }
 
-RegisteredMemory::~RegisteredMemory() {
+MemoryDevice::~MemoryDevice() {
   if (staging_mr_ != nullptr) ibv_dereg_mr(staging_mr_);
   if (pool_mr_ != nullptr) ibv_dereg_mr(pool_mr_);
   if (pd_ != nullptr) ibv_dealloc_pd(pd_);
 }
 
-Status RegisteredMemory::Make(ibv_context* context, uint64_t staging_bytes, uint64_t pool_bytes) {
-  pd_ = ibv_alloc_pd(context);
+Status MemoryDevice::Register(const Mapping& staging, const Mapping& pool) {
+  pd_ = ibv_alloc_pd(context());
   if (pd_ == nullptr) return {errno, std::string("no protection domain: ") + strerror(errno)};
   struct Area {
-    Mapping& mapping;
+    const Mapping& mapping;
     ibv_mr*& mr;
-    uint64_t bytes;
   };
-  for (const Area& area :
-       {Area{staging_, staging_mr_, staging_bytes}, Area{pool_, pool_mr_, pool_bytes}}) {
-    if (area.bytes == 0) continue;
-    if (Status status = area.mapping.Map(area.bytes); !status.ok()) return status;
-    area.mr = ibv_reg_mr(pd_, area.mapping.data(), area.bytes, IBV_ACCESS_LOCAL_WRITE);
+  for (const Area& area : {Area{staging, staging_mr_}, Area{pool, pool_mr_}}) {
+    const uint64_t bytes = area.mapping.bytes();
+    if (bytes == 0) continue;
+    area.mr = ibv_reg_mr(pd_, area.mapping.data(), bytes, IBV_ACCESS_LOCAL_WRITE);
     if (area.mr == nullptr) {
-      return {errno, "cannot register " + std::to_string(area.bytes) +
-                         " bytes: " + strerror(errno) + " (ulimit -l, quota of the pool?)"};
+      return {errno, "cannot register " + std::to_string(bytes) + " bytes: " + strerror(errno) +
+                         " (ulimit -l, quota of the pool?)"};
     }
+  }
+  return OkStatus();
+}
+
+Status RegisteredMemory::Make(uint64_t staging_bytes, uint64_t pool_bytes) {
+  if (Status status = staging_.Map(staging_bytes); !status.ok()) return status;
+  if (pool_bytes != 0) {
+    if (Status status = pool_.Map(pool_bytes); !status.ok()) return status;
   }
   staging_arena_ = std::make_unique<Arena>(staging_bytes);
   pool_arena_ = std::make_unique<Arena>(pool_bytes);
   return OkStatus();
 }
 
-ibv_mr* RegisteredMemory::Register(void* buffer, uint64_t bytes) const {
-  return ibv_reg_mr(pd_, buffer, bytes, IBV_ACCESS_LOCAL_WRITE);
+Status RegisteredMemory::Use(std::unique_ptr<Connection> opener) {
+  std::shared_ptr<MemoryDevice> device;
+  if (opener != nullptr) {
+    device = std::make_shared<MemoryDevice>(std::move(opener));
+    if (Status status = device->Register(staging_, pool_); !status.ok()) return status;
+    staging_key_ = device->staging_key();
+    pool_key_ = device->pool_key();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    device_.swap(device);
+  }
+  // The earlier device is closed here, if no request uses it.
+  return OkStatus();
+}
+
+std::shared_ptr<MemoryDevice> RegisteredMemory::device() const {
+  const std::lock_guard lock(mutex_);
+  return device_;
+}
+
+bool RegisteredMemory::IsDeviceGone() const {
+  const auto used = device();
+  ibv_device_attr attributes{};
+  return used == nullptr || ibv_query_device(used->context(), &attributes) != 0;
+}
+
+RegisteredMemory::Registration RegisteredMemory::Register(void* buffer, uint64_t bytes) const {
+  Registration made{device()};
+  if (made.device != nullptr)
+    made.mr = ibv_reg_mr(made.device->pd(), buffer, bytes, IBV_ACCESS_LOCAL_WRITE);
+  return made;
 }
 
 uint64_t RegisteredMemory::MeasureCopyLimit(uint64_t most) const {
@@ -94,7 +130,7 @@ uint64_t RegisteredMemory::MeasureCopyLimit(uint64_t most) const {
     const int64_t copy = Shortest([&] { memcpy(staging_.data(), buffer.data(), bytes); });
     bool failed = false;
     const int64_t registration = Shortest([&] {
-      ibv_mr* mr = Register(buffer.data(), bytes);
+      ibv_mr* mr = Register(buffer.data(), bytes).mr;
       failed |= mr == nullptr || ibv_dereg_mr(mr) != 0;
     });
     if (failed) return most;

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "gateway/far/session/fleet_donors.h"
+#include "gateway/far/session/naming/fleet_donors.h"
 
 namespace rocegw::far {
 namespace {
@@ -36,7 +36,7 @@ Dispatcher::DiskEnd Session::Stop() {
 Status Session::FindDonors() {
   if (!settings_.donors_dir.empty()) {
     auto found = FindFleetDonors(settings_, settings_.slabs * settings_.merge.slab_bytes,
-                                 settings_.replicas, kLongestSearch);
+                                 settings_.replicas, kLongestSearch, settings_.cancel_fd);
     if (!found.ok()) return found.status();
     settings_.donors = std::move(found.value());
     if (settings_.donors.empty()) return {ENOENT, "the fleet has no donors"};
@@ -47,16 +47,47 @@ Status Session::FindDonors() {
   return OkStatus();
 }
 
-Status Session::FindDevice() {
+// Returns a connection that has resolved the address of one of the donors, by the device that
+// reaches it.
+StatusOr<std::unique_ptr<Connection>> Session::FindDevice(
+    const std::vector<Settings::Donor>& donors) {
   Status status;
-  for (const Settings::Donor& donor : settings_.donors) {
+  for (const Settings::Donor& donor : donors) {
     const auto deadline = Clock::now() + std::chrono::milliseconds(settings_.connect_timeout_ms);
-    Connection probe;
-    status = probe.Resolve(donor.host, donor.port, deadline);
-    if (status.ok()) return probe_.Resolve(donor.host, donor.port, deadline);
+    auto found = std::make_unique<Connection>(settings_.cancel_fd);
+    status = found->Resolve(donor.host, donor.port, deadline);
+    if (status.ok()) return found;
+    if (status.error() == ECANCELED) return status;
     status = {status.error(), donor.host + ": " + status.text()};
   }
   return status;
+}
+
+Status Session::OpenDevice(const std::vector<Settings::Donor>& donors) {
+  auto found = FindDevice(donors);
+  if (!found.ok()) return found.status();
+  Status status = memory_.Use(std::move(found.value()));
+  if (status.ok()) status = StartPollers();
+  if (!status.ok()) CloseDevice();
+  return status;
+}
+
+Status Session::StartPollers() {
+  // Transfers, and the messages of both directions, of all donors that may share a poller.
+  const size_t sharing = (settings_.MostDonors() + settings_.pollers - 1) / settings_.pollers;
+  const size_t entries = sharing * (Dispatcher::kSendDepth + 2 * Connection::kMessages);
+  for (const auto& poller : pollers_) {
+    Status status = poller->Start(
+        memory_.device()->context(), static_cast<int>(entries),
+        [this](const ibv_wc* completions, size_t count) { OnCompletions(completions, count); });
+    if (!status.ok()) return status;
+  }
+  return OkStatus();
+}
+
+void Session::CloseDevice() {
+  for (const auto& poller : pollers_) poller->Stop();
+  (void)memory_.Use(nullptr);
 }
 
 // Opens the disk copy, if there is to be one, and finds the data that it has already, and the pages
@@ -78,10 +109,10 @@ StatusOr<std::unique_ptr<DiskCopy>> Session::OpenDisk(Ranges& found, Ranges& los
 
 Status Session::Start() {
   if (Status status = FindDonors(); !status.ok()) return status;
-  if (Status status = FindDevice(); !status.ok()) return status;
-  ibv_context* context = probe_.context();
+  auto opener = FindDevice(settings_.donors);
+  if (!opener.ok()) return opener.status();
   ibv_device_attr device{};
-  if (const int error = ibv_query_device(context, &device); error != 0) {
+  if (const int error = ibv_query_device(opener.value()->context(), &device); error != 0) {
     return {error, std::string("cannot query the device: ") + strerror(error)};
   }
   uint32_t segments = std::min(kMostSegments, static_cast<uint32_t>(device.max_sge));
@@ -89,7 +120,8 @@ Status Session::Start() {
     segments = std::min(segments, static_cast<uint32_t>(device.max_sge_rd));
   }
   settings_.merge.most_segments = std::max(segments, 1u);
-  Status status = memory_.Make(context, settings_.StagingBytes(), settings_.pool_bytes);
+  Status status = memory_.Make(settings_.StagingBytes(), settings_.pool_bytes);
+  if (status.ok()) status = memory_.Use(std::move(opener.value()));
   if (!status.ok()) return status;
   if (settings_.copy_limit_bytes == 0) {
     settings_.copy_limit_bytes = memory_.MeasureCopyLimit(kMostMeasured);
@@ -102,19 +134,14 @@ Status Session::Start() {
                                              [this] { caretaker_->Wake(); });
   for (const CopyFile::Range& range : recovered) dispatcher_->Recover(range.begin, range.end);
   if (!lost.empty()) dispatcher_->RecoverLost(lost);
-  // Transfers, and the messages of both directions, of all donors that may share a poller.
-  const size_t sharing = (settings_.MostDonors() + settings_.pollers - 1) / settings_.pollers;
-  const size_t entries = sharing * (Dispatcher::kSendDepth + 2 * Connection::kMessages);
   for (uint32_t number = 0; number < settings_.pollers; number++) {
     pollers_.push_back(std::make_unique<Poller>(settings_.polling));
   }
-  caretaker_ = std::make_unique<Caretaker>(settings_, context, memory_, pollers_, *dispatcher_);
-  for (const auto& poller : pollers_) {
-    status = poller->Start(
-        context, static_cast<int>(entries),
-        [this](const ibv_wc* completions, size_t count) { OnCompletions(completions, count); });
-    if (!status.ok()) return status;
-  }
+  caretaker_ = std::make_unique<Caretaker>(
+      settings_, memory_, pollers_, *dispatcher_,
+      Caretaker::DeviceCalls{[this] { CloseDevice(); },
+                             [this](const auto& donors) { return OpenDevice(donors); }});
+  if (status = StartPollers(); !status.ok()) return status;
   if (status = caretaker_->Start(); !status.ok()) return status;
   return caretaker_->WaitUntilPlaced();
 }

@@ -34,12 +34,14 @@ class Session {
   explicit Session(const Settings& settings) : settings_(settings) {}
   Status Start();
   Status FindDonors();
-  Status FindDevice();
+  StatusOr<std::unique_ptr<Connection>> FindDevice(const std::vector<Settings::Donor>& donors);
+  Status OpenDevice(const std::vector<Settings::Donor>& donors);
+  Status StartPollers();
+  void CloseDevice();
   StatusOr<std::unique_ptr<DiskCopy>> OpenDisk(Ranges& found, Ranges& lost);
   void OnCompletions(const ibv_wc* completions, size_t count);
 
   Settings settings_;
-  Connection probe_;  // knows the device; keeps it open
   RegisteredMemory memory_;
   Caretaker::Pollers pollers_;
   std::unique_ptr<Dispatcher> dispatcher_;

@@ -51,14 +51,18 @@ UniqueFd OpenDescriptor(bool* reports_system_calls) {
 
 }  // namespace
 
-Status FaultFd::Open(void* memory, size_t bytes) {
+Status FaultFd::Open(void* memory, size_t bytes, bool bus_errors) {
   // A descriptor whose features were refused cannot be asked again.
   for (const uint64_t move : {kFeatureMove, uint64_t{0}}) {
     fd_ = OpenDescriptor(&reports_system_calls_);
     if (!fd_.valid()) return ErrnoStatus("no userfaultfd");
+    if (bus_errors && move == 0) {
+      return {ENOSYS, "this kernel's userfaultfd cannot move pages (Linux 6.8)"};
+    }
     uffdio_api api{};
     api.api = UFFD_API;
     api.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | kFeaturePoison | move;
+    if (bus_errors) api.features |= UFFD_FEATURE_SIGBUS;
     if (ioctl(fd_.get(), UFFDIO_API, &api) != 0) continue;
     can_move_ = move != 0;
     return Register(memory, bytes);

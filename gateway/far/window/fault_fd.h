@@ -20,8 +20,10 @@ class FaultFd {
     bool store = false;
   };
 
-  // The memory is anonymous and private. ENOSYS, EPERM: the kernel lacks or refuses something.
-  Status Open(void* memory, size_t bytes);
+  // The memory is anonymous and private. `bus_errors`: a fault is not reported here, but raises
+  // SIGBUS in its thread (BUS_ADRERR), and pages can be moved. ENOSYS, EPERM: the kernel lacks or
+  // refuses something.
+  Status Open(void* memory, size_t bytes, bool bus_errors = false);
 
   int get() const { return fd_.get(); }
   // Whether faults of system calls are reported as well; without privilege such calls fail

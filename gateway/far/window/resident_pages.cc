@@ -33,28 +33,60 @@ void ResidentPages::Abandoned(uint64_t page) {
   used_--;
 }
 
-std::vector<uint64_t> ResidentPages::TakeVictims(size_t most) {
-  std::vector<uint64_t> victims;
-  while (victims.size() < most && !arrivals_.empty()) {
-    const Arrival arrival = arrivals_.front();
-    arrivals_.pop_front();
-    if (IsResident(arrival.page) && arrived_[arrival.page] == arrival.number) {
-      victims.push_back(arrival.page);
+template <typename Wanted>
+std::vector<uint64_t> ResidentPages::TakeFirst(Arrivals& from, size_t most,
+                                               const Wanted& is_wanted) const {
+  std::vector<uint64_t> taken;
+  while (taken.size() < most && !from.empty()) {
+    const Arrival arrival = from.front();
+    from.pop_front();
+    if (is_wanted(arrival.page) && arrived_[arrival.page] == arrival.number) {
+      taken.push_back(arrival.page);
     }
   }
-  std::sort(victims.begin(), victims.end());
-  return victims;
+  std::sort(taken.begin(), taken.end());
+  return taken;
+}
+
+std::vector<uint64_t> ResidentPages::TakeVictims(size_t most) {
+  return TakeFirst(arrivals_, most, [this](uint64_t page) { return IsResident(page); });
+}
+
+std::vector<uint64_t> ResidentPages::TakeInactive(size_t most) {
+  return TakeFirst(inactive_since_, most, [this](uint64_t page) { return IsInactive(page); });
+}
+
+void ResidentPages::Deactivated(uint64_t page, uint32_t place) {
+  states_[page] = IsDirty(page) ? State::kInactiveDirty : State::kInactiveClean;
+  places_[page] = place;
+  inactive_since_.push_back({page, ++arrived_[page]});
+  inactive_++;
+}
+
+void ResidentPages::Reactivated(uint64_t page, bool dirty) {
+  inactive_--;
+  states_[page] = dirty ? State::kDirty : State::kClean;
+  Queue(page);
+}
+
+void ResidentPages::Evicting(uint64_t page) {
+  if (IsInactive(page)) inactive_--;
+  states_[page] = State::kEvicting;
 }
 
 void ResidentPages::Evicted(uint64_t page) {
-  if (states_[page] != State::kClean) stored_[page] = true;
+  if (IsInactive(page)) inactive_--;
+  if (states_[page] != State::kClean && states_[page] != State::kInactiveClean) {
+    stored_[page] = true;
+  }
   states_[page] = State::kAbsent;
   used_--;
 }
 
 void ResidentPages::Discarded(uint64_t page) {
   if (states_[page] == State::kHere) return;
-  if (IsResident(page)) used_--;
+  if (IsResident(page) || IsInactive(page)) used_--;
+  if (IsInactive(page)) inactive_--;
   states_[page] = State::kAbsent;
   stored_[page] = false;
 }
@@ -83,7 +115,7 @@ void ResidentPages::Rejoined(uint64_t page) {
 std::vector<uint64_t> ResidentPages::NextDirty(uint64_t from, size_t most) const {
   std::vector<uint64_t> dirty;
   for (uint64_t page = from; page < states_.size() && dirty.size() < most; page++) {
-    if (states_[page] == State::kDirty) dirty.push_back(page);
+    if (IsDirty(page)) dirty.push_back(page);
   }
   return dirty;
 }

@@ -14,14 +14,13 @@
 #include <cstring>
 #include <memory>
 
+#include "gateway/far/window/bus_errors.h"
 #include "gateway/far/window/signals_blocked.h"
 
 namespace rocegw::far {
 namespace {
 
-constexpr uint64_t kEvictedAtOnce = 64;  // pages; adjacent ones are written as one
-constexpr int kTickMs = 2;               // after which a refused read is tried again
-constexpr int kDropLocked = 24;          // MADV_DONTNEED_LOCKED, which came with Linux 5.18
+constexpr uint64_t kMostInactive = 16384;  // pages
 alignas(Window::kPage) constexpr std::array<uint8_t, Window::kPage> kZeroes{};
 
 }  // namespace
@@ -36,38 +35,19 @@ struct Window::Read {
   bool pooled = false;
 };
 
-struct Window::WriteBack {
-  std::mutex mutex;
-  std::condition_variable ended;
-  size_t pending = 0;
-  struct Run {
-    WriteBack* owner = nullptr;
-    uint64_t page = 0;
-    uint64_t pages = 0;
-    int status = 0;
-  };
-  std::vector<Run> runs;
-
-  static void OnDone(void* argument, int status) {
-    auto* run = static_cast<Run*>(argument);
-    WriteBack& owner = *run->owner;
-    const std::lock_guard lock(owner.mutex);
-    run->status = status;
-    if (--owner.pending == 0) owner.ended.notify_one();
-  }
-};
-
 Window::Window(Dispatcher& dispatcher, uint64_t offset, uint64_t bytes, uint64_t resident_bytes,
-               Content content)
+               Content content, Faults faults)
     : dispatcher_(dispatcher),
       offset_(offset),
       bytes_(bytes),
+      handling_(faults),
       most_resident_(resident_bytes / kPage),
       pages_(bytes / kPage, content == Content::kStored) {
   counts_.pages = bytes / kPage;
 }
 
 Window::~Window() {
+  if (handling_ == Faults::kHere) BusErrors::Remove(this);
   if (handler_.joinable()) {
     {
       const std::lock_guard lock(mutex_);
@@ -81,7 +61,7 @@ Window::~Window() {
     changed_.wait(lock, [this] { return reads_ == 0; });
   }
   if (memory_ != nullptr) munmap(memory_, bytes_);
-  if (detached_ != nullptr) munmap(detached_, kEvictedAtOnce * kPage);
+  if (inactive_ != nullptr) munmap(inactive_, places_ * kPage);
   std::free(outgoing_);
 }
 
@@ -94,21 +74,32 @@ Status Window::Open() {
   madvise(memory, bytes_, MADV_DONTFORK);
   outgoing_ = static_cast<uint8_t*>(std::aligned_alloc(kPage, kEvictedAtOnce * kPage));
   if (outgoing_ == nullptr) return {ENOMEM, "no memory"};
-  if (Status status = faults_.Open(memory, bytes_); !status.ok()) return status;
+  if (Status status = faults_.Open(memory, bytes_, handling_ == Faults::kHere); !status.ok())
+    return status;
   if (faults_.can_move()) {
-    constexpr uint64_t kBytes = kEvictedAtOnce * kPage;
-    void* detached =
-        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (detached == MAP_FAILED) return {ENOMEM, "no memory"};
-    detached_ = static_cast<uint8_t*>(detached);
-    madvise(detached, kBytes, MADV_NOHUGEPAGE);
-    madvise(detached, kBytes, MADV_DONTFORK);
-    if (Status status = faults_.Register(detached, kBytes); !status.ok()) return status;
+    if (Status status = MapInactive(); !status.ok()) return status;
   }
   wake_fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_fd_.valid()) return {errno, "no eventfd"};
   handler_ = std::thread([this] { Handle(); });
+  if (handling_ == Faults::kHere && !BusErrors::Add(this, AddressOf(0), AddressOf(0) + bytes_)) {
+    return {EMFILE, "too many windows whose faults are handled by the faulting thread"};
+  }
   return OkStatus();
+}
+
+// Address space for inactive pages, which takes memory as it is used.
+Status Window::MapInactive() {
+  places_ = std::clamp<uint64_t>(bytes_ / kPage / 4, 2 * kEvictedAtOnce, kMostInactive);
+  const uint64_t bytes = places_ * kPage;
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return {ENOMEM, "no memory"};
+  inactive_ = static_cast<uint8_t*>(memory);
+  madvise(memory, bytes, MADV_NOHUGEPAGE);
+  madvise(memory, bytes, MADV_DONTFORK);
+  for (uint64_t place = places_; place-- > 0;) free_places_.push_back(static_cast<uint32_t>(place));
+  return faults_.Register(memory, bytes);
 }
 
 void Window::WakeHandler() {
@@ -138,6 +129,10 @@ void Window::Discard(uint64_t begin, uint64_t end) {
   std::unique_lock lock(mutex_);
   for (uint64_t page = begin / kPage; page < end / kPage; page++) {
     changed_.wait(lock, [&] { return !pages_.IsMoving(page); });
+    if (pages_.IsInactive(page)) {
+      DropPlaces({pages_.place(page)});
+      free_places_.push_back(pages_.place(page));
+    }
     pages_.Discarded(page);
   }
   // Under the lock, so that the handling thread sees the states and the mapping agree.
@@ -151,13 +146,22 @@ void Window::Handle() {
   for (;;) {
     std::deque<std::pair<uint64_t, bool>> single;
     uint64_t sync = 0;
+    uint64_t room = 0;
     {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
+      if (room_asked_ > room_made_) room = room_asked_;
       single.swap(single_);
       if (sync_asked_ > sync_done_) sync = sync_asked_;
     }
     for (const auto& [page, store] : single) Fetch(page, 1, store);
+    if (room != 0) {
+      // No more than that: pages that become inactive have to have time to be used again.
+      MakeRoom(ResidentPages::kMostReadAhead + Ahead());
+      const std::lock_guard lock(mutex_);
+      room_made_ = room;
+      changed_.notify_all();
+    }
     if (sync != 0) {
       const int result = WriteDirty();
       const std::lock_guard lock(mutex_);
@@ -183,7 +187,8 @@ void Window::OnFault(const FaultFd::Fault& fault) {
   if (fault.address < begin || fault.address >= begin + bytes_) {
     // The kernel fills all memory for mlockall(2), that for moved pages as well.
     faults_.Fill(fault.address / kPage * kPage, kZeroes.data(), kPage, false);
-    detached_filled_ = true;
+    const std::lock_guard lock(mutex_);
+    places_filled_ = true;
     return;
   }
   const uint64_t page = (fault.address - reinterpret_cast<uintptr_t>(memory_)) / kPage;
@@ -203,6 +208,10 @@ void Window::OnFault(const FaultFd::Fault& fault) {
         } else {
           faults_.Wake(AddressOf(page), kPage);
         }
+        return;
+      case ResidentPages::State::kInactiveClean:
+      case ResidentPages::State::kInactiveDirty:
+        Reactivate(page, fault.store);
         return;
       case ResidentPages::State::kLost:
         faults_.Wake(AddressOf(page), kPage);
@@ -245,6 +254,10 @@ void Window::FillZeroes(uint64_t page, bool store) {
     faults_.Wake(AddressOf(page), kPage);
     return;
   }
+  FillZeroesLocked(page, store);
+}
+
+void Window::FillZeroesLocked(uint64_t page, bool store) {
   const uint64_t pages = pages_.Fetch(page);
   for (uint64_t each = 0; each < pages; each++) {
     const bool stored_to = store && each == 0;
@@ -334,173 +347,6 @@ void Window::OnRead(void* argument, int status) {
   const std::lock_guard lock(window.mutex_);
   window.reads_--;
   window.changed_.notify_all();
-}
-
-// Evicts until so many more pages may be read.
-void Window::MakeRoom(uint64_t pages) {
-  for (;;) {
-    std::vector<uint64_t> victims;
-    std::vector<uint64_t> dirty;
-    size_t evicted = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      if (pages_.used() + pages <= most_resident_) return;
-      if (detached_filled_) madvise(detached_, kEvictedAtOnce * kPage, kDropLocked);
-      detached_filled_ = false;
-      size_t moved = 0;
-      for (const uint64_t page : pages_.TakeVictims(kEvictedAtOnce)) {
-        const bool is_dirty = pages_.state(page) == ResidentPages::State::kDirty;
-        if (!TakeOut(page, moved, dirty.size())) {
-          pages_.Kept(page);
-          continue;
-        }
-        moved++;
-        if (is_dirty) dirty.push_back(page);
-        if (is_dirty || detached_ == nullptr) {
-          victims.push_back(page);
-        } else {
-          // Nothing is written back: it is missing from here on.
-          pages_.Evicted(page);
-          counts_.evicted++;
-          evicted++;
-        }
-      }
-      // Also when the program has locked all its memory.
-      if (moved != 0 && detached_ != nullptr) {
-        madvise(detached_, kEvictedAtOnce * kPage, kDropLocked);
-      }
-      if (evicted != 0) changed_.notify_all();
-    }
-    if (!victims.empty()) {
-      if (detached_ == nullptr) CopyPages(dirty);
-      evicted += FinishEviction(victims, WriteBackPages(dirty));
-    }
-    // All are being read, or are pinned or locked, or no donor takes them: the window grows.
-    if (evicted == 0) return;
-  }
-}
-
-// Takes a page out of the window, so that nothing is stored to it any more: moves it to the
-// `number`th detached page. A dirty one is copied to its place among the copies. Returns false for
-// a page that the kernel has pinned, which a device may write to, or read again after a store.
-// Where pages cannot be moved, a dirty page is protected. With the lock.
-bool Window::TakeOut(uint64_t page, size_t number, size_t dirty) {
-  const bool is_dirty = pages_.state(page) == ResidentPages::State::kDirty;
-  if (detached_ == nullptr) {
-    if (is_dirty) faults_.Protect(AddressOf(page), kPage);
-    return true;
-  }
-  uint8_t* to = detached_ + number * kPage;
-  if (!faults_.Move(AddressOf(page), reinterpret_cast<uintptr_t>(to))) return false;
-  if (is_dirty) {
-    std::memcpy(outgoing_ + dirty * kPage, to, kPage);
-    pages_.Evicting(page);
-  }
-  return true;
-}
-
-size_t Window::FinishEviction(const std::vector<uint64_t>& victims,
-                              const std::vector<uint64_t>& failed) {
-  const std::lock_guard lock(mutex_);
-  size_t number = 0;  // number of the page's copy
-  size_t evicted = 0;
-  for (const uint64_t page : victims) {
-    const bool moved = pages_.state(page) == ResidentPages::State::kEvicting;
-    const uint8_t* copy = outgoing_ + (moved ? number++ : 0) * kPage;
-    const bool has_failed = std::binary_search(failed.begin(), failed.end(), page);
-    if (moved && has_failed) {
-      faults_.Fill(AddressOf(page), copy, kPage, false);
-      pages_.Returned(page);
-      continue;
-    }
-    // The page was discarded, or has left the window.
-    if (!moved && !pages_.IsResident(page)) continue;
-    // Only this thread lifts the protection: nothing was stored since the page was written. A page
-    // that the kernel keeps (mlock) stays.
-    if (!moved && (has_failed || madvise(At(page), kPage, MADV_DONTNEED) != 0)) {
-      pages_.Kept(page);
-      continue;
-    }
-    pages_.Evicted(page);
-    counts_.evicted++;
-    evicted++;
-  }
-  changed_.notify_all();
-  return evicted;
-}
-
-// The request path may register its buffer, which counts as a store: it never sees the window.
-// Pages that were discarded meanwhile are not there.
-void Window::CopyPages(const std::vector<uint64_t>& pages) {
-  const std::lock_guard lock(mutex_);
-  uint8_t* copy = outgoing_;
-  for (const uint64_t page : pages) {
-    if (pages_.IsResident(page)) std::memcpy(copy, At(page), kPage);
-    copy += kPage;
-  }
-}
-
-std::vector<uint64_t> Window::WriteBackPages(const std::vector<uint64_t>& pages) {
-  WriteBack back;
-  for (const uint64_t page : pages) {
-    if (!back.runs.empty()) {
-      WriteBack::Run& last = back.runs.back();
-      if (last.page + last.pages == page) {
-        last.pages++;
-        continue;
-      }
-    }
-    back.runs.push_back({&back, page, 1, 0});
-  }
-  back.pending = back.runs.size();
-  uint8_t* copy = outgoing_;
-  for (WriteBack::Run& run : back.runs) {
-    int error = 0;
-    do {
-      error = dispatcher_.Submit(Direction::kWrite, offset_ + run.page * kPage, copy,
-                                 run.pages * kPage, &WriteBack::OnDone, &run);
-      if (error == -EAGAIN) poll(nullptr, 0, kTickMs);
-    } while (error == -EAGAIN);
-    if (error != 0) WriteBack::OnDone(&run, error);
-    copy += run.pages * kPage;
-  }
-  {
-    std::unique_lock lock(back.mutex);
-    back.ended.wait(lock, [&] { return back.pending == 0; });
-  }
-  std::vector<uint64_t> failed;
-  for (const WriteBack::Run& run : back.runs) {
-    for (uint64_t each = 0; each < run.pages && run.status != 0; each++) {
-      failed.push_back(run.page + each);
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  counts_.written_back += pages.size() - failed.size();
-  counts_.write_back_failures += failed.size();
-  return failed;
-}
-
-int Window::WriteDirty() {
-  int result = 0;
-  for (uint64_t from = 0;;) {
-    std::vector<uint64_t> dirty;
-    {
-      const std::lock_guard lock(mutex_);
-      dirty = pages_.NextDirty(from, kEvictedAtOnce);
-      // A store that comes during the write waits: this thread lifts the protection.
-      for (const uint64_t page : dirty) faults_.Protect(AddressOf(page), kPage);
-    }
-    if (dirty.empty()) return result;
-    from = dirty.back() + 1;
-    CopyPages(dirty);
-    const std::vector<uint64_t> failed = WriteBackPages(dirty);
-    if (!failed.empty()) result = -EIO;
-    const std::lock_guard lock(mutex_);
-    for (const uint64_t page : dirty) {
-      const bool written = !std::binary_search(failed.begin(), failed.end(), page);
-      if (written && pages_.IsResident(page)) pages_.Cleaned(page);
-    }
-  }
 }
 
 }  // namespace rocegw::far

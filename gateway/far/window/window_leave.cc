@@ -26,6 +26,7 @@ int Window::Leave(uint64_t begin, uint64_t end) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return !pages_.IsMoving(page); });
       if (pages_.state(page) == ResidentPages::State::kLost) return -EIO;
+      if (pages_.IsInactive(page)) Reactivate(page, false);
       pages = pages_.FetchStored(page, end / kPage, most);
       if (pages == 0) {
         pages_.Left(page++);

@@ -10,18 +10,27 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/wire/link_local.h"
 
 namespace rocegw::port {
 namespace {
 
-// Shortest interval between lookups, however fast the kernel's tables change.
-constexpr int kSettleMs = 20;
+// Shortest interval between a change of the kernel's tables and lookups: changes come in bursts.
+constexpr Duration kSettle = Milliseconds(20);
 // Interval of repeated lookups for waiting queues, and of confirmations of known neighbours.
-constexpr int kRetryMs = 200;
+constexpr Duration kRetry = Milliseconds(200);
 constexpr int kRetriesPerRefresh = 150;
+// Pause between two lookups because of changes, in durations of the first one: a program can make
+// the kernel's tables change all the time.
+constexpr int kRestPerLookUp = 4;
+
+int MillisecondsUntil(TimePoint now, TimePoint due) {
+  return due <= now ? 0 : static_cast<int>(std::min<int64_t>((due - now).ns / 1'000'000 + 1, 1000));
+}
 
 }  // namespace
 
@@ -80,46 +89,61 @@ std::vector<wire::Gid> KernelNeighbours::OwnAddresses() {
   return own_;
 }
 
-Reach KernelNeighbours::Resolve(const wire::Gid& destination, MacAddress& mac) {
+Reach KernelNeighbours::Resolve(const wire::Gid& destination, PoolTag pool, MacAddress& mac) {
   if (MulticastMac(destination, mac)) return Reach::kNeighbour;
+  KernelAnswers::Resolved resolved;
   {
     const std::lock_guard lock(mutex_);
     if (std::find(own_.begin(), own_.end(), destination) != own_.end()) return Reach::kOwn;
-    const auto found = answers_.find(destination);
-    if (found != answers_.end()) {
-      mac = found->second.mac;
-      return found->second.reach;
-    }
-    // Only an address scan produces so many; clearing costs the others one lookup each.
-    if (answers_.size() >= kMaxDestinations) answers_.clear();
-    answers_[destination] = {};
+    resolved = answers_.Resolve(MonotonicNow(), pool, destination);
   }
-  Wake();
-  return Reach::kUnknown;
+  if (resolved.is_new) Wake();
+  mac = resolved.answer.mac;
+  return resolved.answer.reach;
 }
 
 void KernelNeighbours::Loop() {
+  bool changed = false;  // the kernel's tables, since they were looked at
+  bool all = false;      // destinations are to be looked up, not only unknown ones
   int retries = 0;
+  TimePoint settled_at;  // end of a burst of changes
+  TimePoint retry_at = MonotonicNow();
+  TimePoint all_at = retry_at;
+  TimePoint rest_until = retry_at;
   while (true) {
+    TimePoint due = retry_at;
+    if (changed) due = Earlier(due, settled_at);
+    if (all) due = Earlier(due, all_at);
     pollfd wait[] = {{wake_.get(), POLLIN, 0}, {monitor_.fd(), POLLIN, 0}};
-    const bool timeout = poll(wait, 2, kRetryMs) == 0;
+    (void)poll(wait, changed ? 1 : 2, MillisecondsUntil(MonotonicNow(), due));
     uint64_t count = 0;
     (void)!read(wake_.get(), &count, sizeof count);
-    bool changed = false;
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
     }
-    if ((wait[1].revents & POLLIN) != 0) {
-      // Waits for a burst of changes to end, then handles it once.
-      pollfd settle{wake_.get(), POLLIN, 0};
-      (void)poll(&settle, 1, kSettleMs);
-      const bool complete = monitor_.Drain([&](const NetlinkMessage&) { changed = true; });
-      changed = changed || !complete;
+    const TimePoint now = MonotonicNow();
+    const bool retry = now >= retry_at;
+    const bool refresh = retry && ++retries % kRetriesPerRefresh == 0;
+    if (retry) retry_at = now + kRetry;
+    const bool settled = changed && now >= settled_at;
+    if (settled) {
+      (void)monitor_.Drain([](const NetlinkMessage&) {});
       ReadOwn();
+      changed = false;
+      all = true;
+    } else if (!changed && (wait[1].revents & POLLIN) != 0) {
+      changed = true;
+      settled_at = std::max(now + kSettle, rest_until);
     }
-    const bool refresh = timeout && ++retries % kRetriesPerRefresh == 0;
-    LookUp(changed || refresh, refresh);
+    LookUp(retry || settled, false, false);
+    rest_until = MonotonicNow() + (MonotonicNow() - now) * kRestPerLookUp;
+    if (refresh || (all && now >= all_at)) {
+      all = false;
+      const TimePoint began = MonotonicNow();
+      LookUp(true, true, refresh);
+      all_at = MonotonicNow() + (MonotonicNow() - began) * kRestPerLookUp;
+    }
   }
 }
 
@@ -138,31 +162,40 @@ void KernelNeighbours::ReadOwn() {
   if (watch_) watch_(own);
 }
 
-// Looks up every destination, or only those without a neighbour.
-void KernelNeighbours::LookUp(bool all, bool keep_fresh) {
-  std::vector<wire::Gid> destinations;
-  {
+// Looks up new destinations; with `unknown` all those without an answer, with `all` every one.
+void KernelNeighbours::LookUp(bool unknown, bool all, bool keep_fresh) {
+  if (unknown) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [destination, answer] : answers_) {
-      if (all || answer.reach != Reach::kNeighbour) destinations.push_back(destination);
-    }
+    answers_.AskAgain(MonotonicNow(), all);
   }
-  for (const wire::Gid& destination : destinations) {
-    const Answer answer = Ask(destination, keep_fresh);
+  while (true) {
+    std::optional<wire::Gid> destination;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!stopping_) destination = answers_.NextQuestion();
+    }
+    if (!destination) return;
+    const KernelAnswers::Answer answer = Ask(*destination, keep_fresh);
     const std::lock_guard lock(mutex_);
-    const auto found = answers_.find(destination);
-    if (found == answers_.end() || found->second == answer) continue;
-    found->second = answer;
-    Changed();
+    switch (answers_.Set(*destination, answer)) {
+      case KernelAnswers::Change::kNone:
+        break;
+      case KernelAnswers::Change::kLearned:
+        Learned();
+        break;
+      case KernelAnswers::Change::kChanged:
+        Changed();
+        break;
+    }
   }
 }
 
-KernelNeighbours::Answer KernelNeighbours::Ask(const wire::Gid& destination, bool keep_fresh) {
+KernelAnswers::Answer KernelNeighbours::Ask(const wire::Gid& destination, bool keep_fresh) {
   const auto hop =
       tables_.Route(destination, wire::IsLinkLocal(destination) ? interface_index_ : 0);
   // A route over another interface does not count for this port.
   if (!hop || hop->interface_index != interface_index_) return {Reach::kUnreachable, {}};
-  Answer answer;
+  KernelAnswers::Answer answer;
   if (tables_.Neighbour(*hop, &answer.mac)) answer.reach = Reach::kNeighbour;
   // Packets that bypass the kernel do not tell it that a neighbour is in use.
   if (answer.reach != Reach::kNeighbour || keep_fresh) (void)tables_.MakeResolve(*hop);

@@ -2,12 +2,11 @@
 // Link layer of an interface shared with the kernel: its addresses, routes and neighbours, read by
 // rtnetlink(7). A thread of this object watches for changes and looks up what queues ask for, so no
 // queue waits for the kernel. It makes the kernel resolve unknown neighbours and keep known ones
-// fresh; the kernel does ARP and neighbour discovery.
+// fresh; the kernel does ARP and neighbour discovery. kernel_answers.h bounds what pools may ask.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/port/kernel/kernel_answers.h"
 #include "gateway/port/kernel/kernel_tables.h"
 #include "gateway/port/kernel/local_address.h"
 #include "gateway/port/kernel/netlink.h"
@@ -38,26 +38,19 @@ class KernelNeighbours final : public LinkLayer {
 
   MacAddress mac() const override { return mac_; }
   std::vector<wire::Gid> OwnAddresses() override;
-  Reach Resolve(const wire::Gid& destination, MacAddress& mac) override;
+  Reach Resolve(const wire::Gid& destination, PoolTag pool, MacAddress& mac) override;
   void HandleFrame(std::span<const uint8_t> /*frame*/) override {}
   size_t TakeFrame(std::span<uint8_t, kMaxFrame> /*out*/) override { return 0; }
   void Tick() override {}
 
  private:
-  static constexpr size_t kMaxDestinations = 4096;
-  struct Answer {
-    Reach reach = Reach::kUnknown;
-    MacAddress mac{};
-    bool operator==(const Answer&) const = default;
-  };
-
   KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor, KernelTables tables,
                    UniqueFd wake, Watch watch);
   void Loop();
   void Wake();
   void ReadOwn();
-  void LookUp(bool all, bool keep_fresh);
-  Answer Ask(const wire::Gid& destination, bool keep_fresh);
+  void LookUp(bool unknown, bool all, bool keep_fresh);
+  KernelAnswers::Answer Ask(const wire::Gid& destination, bool keep_fresh);
 
   const std::string name_;
   const unsigned interface_index_;
@@ -69,7 +62,7 @@ class KernelNeighbours final : public LinkLayer {
 
   std::mutex mutex_;
   std::vector<wire::Gid> own_;
-  std::map<wire::Gid, Answer> answers_;
+  KernelAnswers answers_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -18,12 +18,12 @@ class NeighbourCache {
   explicit NeighbourCache(LinkLayer& link) : link_(link) {}
 
   // Unknown destinations are not cached: the next call asks again.
-  Reach Resolve(const wire::Gid& destination, MacAddress& mac) {
+  Reach Resolve(const wire::Gid& destination, PoolTag pool, MacAddress& mac) {
     const uint64_t version = link_.version();
     Entry& entry = entries_[IndexOf(destination)];
     if (entry.version != version || entry.destination != destination) {
       entry.destination = destination;
-      entry.reach = link_.Resolve(destination, entry.mac);
+      entry.reach = link_.Resolve(destination, pool, entry.mac);
       entry.version = entry.reach == Reach::kUnknown ? 0 : version;
     }
     mac = entry.mac;

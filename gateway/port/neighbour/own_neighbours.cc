@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "gateway/port/neighbour/neighbour_protocol.h"
-
 namespace rocegw::port {
 namespace {
 
@@ -14,7 +12,6 @@ constexpr Duration kAskAgain = Milliseconds(100);
 constexpr Duration kGetsOld = Seconds(30);  // asks again and keeps using the old answer
 constexpr Duration kIsForgotten = Seconds(120);
 constexpr unsigned kTicksPerRefresh = 10;
-constexpr TimePoint kLongAgo{-Seconds(3600).ns};
 
 TimePoint Now() {
   timespec now{};
@@ -39,11 +36,11 @@ bool Covers(const InterfaceAddress& own, const wire::Gid& address) {
 OwnNeighbours::OwnNeighbours(const MacAddress& mac, const StaticNetwork& network)
     : mac_(mac), network_(network) {
   for (const StaticNeighbour& neighbour : network.neighbours) {
-    neighbours_[neighbour.address] = {.known = true, .fixed = true, .mac = neighbour.mac};
+    configured_[neighbour.address] = neighbour.mac;
   }
   const std::lock_guard lock(mutex_);
   for (const InterfaceAddress& own : network_.addresses) {
-    Send([&](uint8_t* out) { return WriteNeighbourAnnouncement(own.gid, mac_, out); });
+    Send(false, [&](uint8_t* out) { return WriteNeighbourAnnouncement(own.gid, mac_, out); });
   }
 }
 
@@ -57,6 +54,13 @@ std::vector<wire::Gid> OwnNeighbours::OwnAddresses() {
 bool OwnNeighbours::OwnLocked(const wire::Gid& address) const {
   return std::any_of(network_.addresses.begin(), network_.addresses.end(),
                      [&](const InterfaceAddress& own) { return own.gid == address; });
+}
+
+// A router may have an address outside of the prefixes.
+bool OwnNeighbours::OnLink(const wire::Gid& address) const {
+  return address == network_.router_ipv4 || address == network_.router_ipv6 ||
+         std::any_of(network_.addresses.begin(), network_.addresses.end(),
+                     [&](const InterfaceAddress& own) { return Covers(own, address); });
 }
 
 bool OwnNeighbours::NextHop(const wire::Gid& destination, wire::Gid& next) const {
@@ -81,55 +85,84 @@ const wire::Gid* OwnNeighbours::SourceTowards(const wire::Gid& next) const {
 }
 
 template <typename Write>
-void OwnNeighbours::Send(Write write) {
-  if (frames_.size() == kMaxWaitingFrames) return;
+bool OwnNeighbours::Send(bool is_answer, Write write) {
+  if (frames_.size() == kMostFrames || (is_answer && answers_ == kMostAnswers)) return false;
   Frame& frame = frames_.emplace_back();
+  frame.is_answer = is_answer;
+  if (is_answer) ++answers_;
   frame.length = write(frame.bytes.data());
   set_has_frames(true);
+  return true;
 }
 
-void OwnNeighbours::Ask(const wire::Gid& target) {
+void OwnNeighbours::Ask(TimePoint now, const wire::Gid& target, TimePoint& asked) {
   const wire::Gid* source = SourceTowards(target);
-  if (source == nullptr) return;
-  Send([&](uint8_t* out) { return WriteNeighbourRequest(*source, mac_, target, out); });
+  if (source == nullptr || now - asked < kAskAgain) return;
+  const bool sent =
+      Send(false, [&](uint8_t* out) { return WriteNeighbourRequest(*source, mac_, target, out); });
+  if (sent) asked = now;
 }
 
-// Returns nullptr if there are too many entries.
-OwnNeighbours::Neighbour* OwnNeighbours::Entry(const wire::Gid& address) {
-  const auto found = neighbours_.find(address);
-  if (found != neighbours_.end()) return &found->second;
-  if (neighbours_.size() >= kMaxNeighbours) {
-    std::erase_if(neighbours_, [](const auto& entry) { return !entry.second.known; });
-    if (neighbours_.size() >= kMaxNeighbours) return nullptr;
-  }
-  return &neighbours_.emplace(address, Neighbour{.asked = kLongAgo}).first->second;
+OwnNeighbours::Neighbour* OwnNeighbours::Known(TimePoint now, const wire::Gid& address,
+                                               PoolTag pool) {
+  Neighbour* const known = neighbours_.Find(address);
+  if (known != nullptr && now - known->heard <= kIsForgotten) return known;
+  neighbours_.Erase(address);
+  const Neighbour* const heard = heard_.Peek(address);
+  if (heard == nullptr) return nullptr;
+  const Neighbour neighbour = *heard;
+  heard_.Erase(address);
+  if (now - neighbour.heard > kIsForgotten) return nullptr;
+  return &(neighbours_.Insert(address, pool) = neighbour);
 }
 
-Reach OwnNeighbours::Resolve(const wire::Gid& destination, MacAddress& mac) {
-  return ResolveAt(Now(), destination, mac);
+Reach OwnNeighbours::Resolve(const wire::Gid& destination, PoolTag pool, MacAddress& mac) {
+  return ResolveAt(Now(), destination, pool, mac);
 }
 
-Reach OwnNeighbours::ResolveAt(TimePoint now, const wire::Gid& destination, MacAddress& mac) {
+Reach OwnNeighbours::ResolveAt(TimePoint now, const wire::Gid& destination, PoolTag pool,
+                               MacAddress& mac) {
   if (MulticastMac(destination, mac)) return Reach::kNeighbour;
   const std::lock_guard lock(mutex_);
   if (OwnLocked(destination)) return Reach::kOwn;
   wire::Gid next;
   if (!NextHop(destination, next)) return Reach::kUnreachable;
-  Neighbour* neighbour = Entry(next);
-  if (neighbour == nullptr) return Reach::kUnreachable;
-  if (!neighbour->fixed) {
-    if (neighbour->known && now - neighbour->heard > kIsForgotten) neighbour->known = false;
-    const bool wanted = !neighbour->known || now - neighbour->heard > kGetsOld;
-    if (wanted && now - neighbour->asked >= kAskAgain) {
-      neighbour->asked = now;
-      Ask(next);
-    }
+  if (const auto configured = configured_.find(next); configured != configured_.end()) {
+    mac = configured->second;
+    return Reach::kNeighbour;
   }
-  mac = neighbour->mac;
-  return neighbour->known ? Reach::kNeighbour : Reach::kUnknown;
+  if (Neighbour* const neighbour = Known(now, next, pool)) {
+    if (now - neighbour->heard > kGetsOld) Ask(now, next, neighbour->asked);
+    mac = neighbour->mac;
+    return Reach::kNeighbour;
+  }
+  const auto [question, is_new] = questions_.Open(now, pool, next);
+  if (question != nullptr) Ask(now, next, question->asked);
+  return Reach::kUnknown;
 }
 
 void OwnNeighbours::HandleFrame(std::span<const uint8_t> frame) { HandleFrameAt(Now(), frame); }
+
+// A host that asks for us will get an answer soon, and one that answers was asked. Only these are
+// stored.
+void OwnNeighbours::Learn(TimePoint now, const NeighbourMessage& message, bool for_us) {
+  const wire::Gid& about = message.is_request ? message.sender : message.target;
+  if (about.IsZero() || OwnLocked(about) || configured_.contains(about)) return;
+  const Neighbour news{.mac = message.sender_mac, .heard = now, .asked = OpenQuestions::kNotAsked};
+  if (Neighbour* const known = neighbours_.Peek(about)) {
+    const bool moved = known->mac != news.mac;
+    *known = news;
+    if (moved) Changed();
+    return;
+  }
+  if (!OnLink(about)) return;
+  if (const auto pool = questions_.Close(about)) {
+    neighbours_.Insert(about, *pool) = news;
+    Learned();
+  } else if (for_us) {
+    heard_.Insert(about, {}) = news;
+  }
+}
 
 void OwnNeighbours::HandleFrameAt(TimePoint now, std::span<const uint8_t> frame) {
   const auto message = ParseNeighbourMessage(frame);
@@ -137,26 +170,9 @@ void OwnNeighbours::HandleFrameAt(TimePoint now, std::span<const uint8_t> frame)
   if (!message || message->sender_mac == mac_) return;
   const std::lock_guard lock(mutex_);
   const bool for_us = message->is_request && OwnLocked(message->target);
-  // A host that asks for us will get an answer soon, and one that answers was asked. Only these are
-  // stored, so that a busy network cannot fill the table.
-  const wire::Gid& about = message->is_request ? message->sender : message->target;
-  if (!about.IsZero() && !OwnLocked(about)) {
-    Neighbour* neighbour = nullptr;
-    if (for_us) {
-      neighbour = Entry(about);
-    } else if (const auto found = neighbours_.find(about); found != neighbours_.end()) {
-      neighbour = &found->second;
-    }
-    if (neighbour != nullptr && !neighbour->fixed) {
-      const bool news = !neighbour->known || neighbour->mac != message->sender_mac;
-      neighbour->known = true;
-      neighbour->mac = message->sender_mac;
-      neighbour->heard = now;
-      if (news) Changed();
-    }
-  }
+  Learn(now, *message, for_us);
   if (for_us) {
-    Send([&](uint8_t* out) {
+    (void)Send(true, [&](uint8_t* out) {
       return WriteNeighbourAnswer(message->target, mac_, message->sender, message->sender_mac, out);
     });
   }
@@ -168,6 +184,7 @@ size_t OwnNeighbours::TakeFrame(std::span<uint8_t, kMaxFrame> out) {
   const Frame& frame = frames_.front();
   const size_t length = frame.length;
   std::copy_n(frame.bytes.begin(), length, out.begin());
+  if (frame.is_answer) --answers_;
   frames_.erase(frames_.begin());
   set_has_frames(!frames_.empty());
   return length;
@@ -175,6 +192,7 @@ size_t OwnNeighbours::TakeFrame(std::span<uint8_t, kMaxFrame> out) {
 
 void OwnNeighbours::Tick() {
   const std::lock_guard lock(mutex_);
+  questions_.EndOld(Now());
   // Makes the queues ask again, which also refreshes old entries.
   if (++ticks_ % kTicksPerRefresh == 0) Changed();
 }

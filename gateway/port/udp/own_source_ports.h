@@ -16,7 +16,10 @@ class OwnSourcePorts {
  public:
   void Add(bool ipv4, uint16_t port) { Of(ipv4, port).fetch_add(1, std::memory_order_relaxed); }
   void Remove(bool ipv4, uint16_t port) { Of(ipv4, port).fetch_sub(1, std::memory_order_relaxed); }
+  // Lists the port of the group's receive sockets for good; before the workers run.
+  void SetReceiving(uint16_t port) { receiving_ = port; }
   bool Has(bool ipv4, uint16_t port) const {
+    if (port == receiving_) return true;
     return port >= kFirst && holders_[Index(ipv4, port)].load(std::memory_order_relaxed) != 0;
   }
 
@@ -28,6 +31,7 @@ class OwnSourcePorts {
   }
   std::atomic<uint16_t>& Of(bool ipv4, uint16_t port) { return holders_[Index(ipv4, port)]; }
 
+  uint32_t receiving_ = UINT32_MAX;  // UINT32_MAX: none
   // Number of queues that hold a port: several may share it.
   std::array<std::atomic<uint16_t>, 2 * kRange> holders_{};
 };

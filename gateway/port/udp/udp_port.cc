@@ -108,6 +108,12 @@ UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
 
 PortLimits UdpPort::limits() const { return limits_; }
 
+void UdpPort::SetSocket(UniqueFd socket, size_t send_buffer_bytes) {
+  socket_ = std::move(socket);
+  const bool sends = socket_.valid() && LetSend(socket_.get(), send_buffer_bytes);
+  transmitter_.SetReceiveSocket(sends ? socket_.get() : -1);
+}
+
 bool UdpPort::Filter(const FloodFilter& filter) {
   // The program judges what came merged by its first datagram.
   SetMergedReceive(socket_.get(), filter.empty());
@@ -131,7 +137,10 @@ StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig
     if (!group->lock_.valid()) {
       auto lock = LockInstance(config.udp_port);
       if (!lock.ok()) return lock.status();
-      group->lock_ = std::move(*lock);
+      // A gateway of this user that found its lock held by another program has no lock.
+      if (Status free = IsPortFree(config.udp_port); !free.ok()) return free;
+      group->lock_ = std::move(lock->fd);
+      group->lock_squatter_ = std::move(lock->squatter);
     }
   } else if (steering.worker_count() != 1) {
     // Another gateway with all addresses could join a group of sockets.
@@ -148,7 +157,13 @@ StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig
           config.interfaces.empty() ? 0 : if_nametoindex(config.interfaces[0].c_str()),
       .source_ports = config.source_ports_per_queue,
       .send_buffer_bytes = config.socket_send_buffer,
-      .own_ports = config.refuse_foreign_loopback ? &group->own_ports_ : nullptr};
+      .own_ports = config.refuse_foreign_loopback ? &group->own_ports_ : nullptr,
+      .reserved_ports = &group->reserved_ports_};
+  // Another user of the host cannot send from the port unless the sockets have one address only.
+  if (!config.only_address) {
+    group->reserved_ports_.Open(config.udp_port);
+    group->own_ports_.SetReceiving(config.udp_port);
+  }
   for (size_t i = 0; i < steering.worker_count(); ++i) {
     group->ports_.emplace_back(new UdpPort(transmit, config.receive_buffers));
   }
@@ -179,7 +194,7 @@ Status UdpPortGroup::Open(const SteeringTable& steering, InheritedFds* inherited
       if (socket.valid()) {
         receive_buffer_bytes_ = std::min(
             receive_buffer_bytes_, SetReceiveBuffer(socket.get(), config_.socket_receive_buffer));
-        port->socket_ = std::move(socket);
+        port->SetSocket(std::move(socket), config_.socket_send_buffer);
         port->receiver_.ContinueSocket();
         // The other process may have filtered.
         (void)port->Filter({});
@@ -192,7 +207,7 @@ Status UdpPortGroup::Open(const SteeringTable& steering, InheritedFds* inherited
     if (!options.address && config_.steer_by_qpn && i == 0) options.steering = program;
     auto socket = OpenReceiveSocket(options);
     if (!socket.ok()) return socket.status();
-    port->socket_ = std::move(socket->fd);
+    port->SetSocket(std::move(socket->fd), config_.socket_send_buffer);
     receive_buffer_bytes_ = std::min(receive_buffer_bytes_, socket->buffer_bytes);
   }
   return OkStatus();
@@ -203,7 +218,7 @@ Status UdpPortGroup::Restart(const SteeringTable& steering) {
     return {EINVAL, "a restart cannot change the number of queues"};
   }
   for (auto& port : ports_) {
-    port->socket_.Reset();
+    port->SetSocket({}, 0);
     port->transmitter_.Reset();
     port->receiver_.Reset();
   }

@@ -19,6 +19,8 @@
 #include "gateway/port/port_config.h"
 #include "gateway/port/port_counters.h"
 #include "gateway/port/steering.h"
+#include "gateway/port/udp/own_source_ports.h"
+#include "gateway/port/udp/reserved_source_ports.h"
 #include "gateway/port/udp/udp_receiver.h"
 #include "gateway/port/udp/udp_transmitter.h"
 
@@ -45,6 +47,8 @@ class UdpPort final : public PacketPort {
  private:
   friend class UdpPortGroup;
   UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers);
+  // Receives from this socket, and sends from it while there is no other; invalid: from none.
+  void SetSocket(UniqueFd socket, size_t send_buffer_bytes);
 
   const PortLimits limits_;
   PortCounters counters_;
@@ -77,6 +81,8 @@ class UdpPortGroup {
   size_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
   // Reason why IPv4 packets are, or are not, sent in segmented calls; one line for display.
   const std::string& segmentation_reason() const { return segmentation_reason_; }
+  // Program of another user that holds the instance lock's name; empty: none.
+  const std::string& lock_squatter() const { return lock_squatter_; }
 
   // Joins a multicast group on this interface, on one queue's socket.
   Status JoinMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
@@ -93,7 +99,9 @@ class UdpPortGroup {
 
   UdpPortConfig config_;
   OwnSourcePorts own_ports_;
+  ReservedSourcePorts reserved_ports_;
   UniqueFd lock_;
+  std::string lock_squatter_;
   std::vector<std::unique_ptr<UdpPort>> ports_;
   size_t receive_buffer_bytes_ = 0;
   std::string segmentation_reason_;

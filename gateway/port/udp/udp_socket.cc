@@ -5,7 +5,9 @@
 #include <netinet/udp.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 namespace rocegw::port {
@@ -90,6 +92,35 @@ bool Bind(int fd, int family, uint16_t port, const wire::Gid& gid) {
 
 bool BindAny(int fd, int family, uint16_t port) { return Bind(fd, family, port, {}); }
 
+// Sets DF and the send buffer. PROBE instead of DO: a forged "fragmentation needed" must not reduce
+// the usable size.
+bool SetSending(int fd, bool ipv4, bool ipv6, size_t buffer_bytes) {
+  SetBuffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, buffer_bytes);
+  return (!ipv4 || Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)) &&
+         (!ipv6 || (Set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) &&
+                    Set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1)));
+}
+
+// Returns " of user N" for the first socket that is bound to the UDP port; empty: none is seen.
+std::string OfUser(uint16_t port) {
+  for (const char* const table : {"/proc/thread-self/net/udp6", "/proc/thread-self/net/udp"}) {
+    std::ifstream file(table);
+    std::string line;
+    std::getline(file, line);  // headings
+    while (std::getline(file, line)) {
+      unsigned bound = 0;
+      unsigned user = 0;
+      // Slot, local address and port, remote ones, state, queues, timer, retransmits, user.
+      if (std::sscanf(line.c_str(), "%*s %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u", &bound, &user) ==
+              2 &&
+          bound == port) {
+        return " of user " + std::to_string(user);
+      }
+    }
+  }
+  return "";
+}
+
 Status CannotBind(uint16_t port, int error, const std::optional<wire::Gid>& address = {}) {
   const std::string number = std::to_string(port);
   const std::string at = address ? " of " + wire::AddressText(*address) : "";
@@ -103,8 +134,8 @@ Status CannotBind(uint16_t port, int error, const std::optional<wire::Gid>& addr
                        "namespace of its own; find it with `ss -lunp 'sport = :" +
                        number + "'`"};
   }
-  return {error, "UDP port " + number +
-                     " is taken by another program or by the kernel's rdma_rxe; find it with "
+  return {error, "UDP port " + number + " is taken by another program" + OfUser(port) +
+                     " or by the kernel's rdma_rxe; find it with "
                      "`ss -lunp 'sport = :" +
                      number + "'` or `rdma link`"};
 }
@@ -160,30 +191,43 @@ bool FilterInput(int fd, std::span<const sock_filter> program) {
   return errno == ENOMEM && detach() && AttachProgram(fd, SO_ATTACH_FILTER, program);
 }
 
-StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t buffer_bytes) {
-  UniqueFd socket_fd(socket(family, kSocketType, 0));
-  const int fd = socket_fd.get();
-  if (!socket_fd.valid()) return Failed("opening a UDP socket");
-  if (!RefuseInput(fd)) return Failed("SO_ATTACH_FILTER");
-  if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
-  // PROBE instead of DO: a forged "fragmentation needed" must not reduce the usable size.
-  const bool whole = family == AF_INET6
-                         ? Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
-                               Set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) &&
-                               Set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1)
-                         : Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-  if (!whole) return Failed("forbidding fragmentation");
-  SetBuffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, buffer_bytes);
-  if (!BindAny(fd, family, source_port)) return Failed("binding a source port");
-  return socket_fd;
+bool LetSend(int receive_fd, size_t buffer_bytes) {
+  int family = 0;
+  socklen_t length = sizeof family;
+  if (getsockopt(receive_fd, SOL_SOCKET, SO_DOMAIN, &family, &length) != 0) return false;
+  return SetSending(receive_fd, true, family == AF_INET6, buffer_bytes);
 }
 
-StatusOr<UniqueFd> OpenSilentSocket(uint16_t port) {
+StatusOr<TransmitSocket> OpenTransmitSocket(int family, std::span<const uint16_t> source_ports,
+                                            size_t buffer_bytes) {
+  TransmitSocket result{.fd = UniqueFd(socket(family, kSocketType, 0)), .port = 0};
+  const int fd = result.fd.get();
+  if (!result.fd.valid()) return Failed("opening a UDP socket");
+  if (!RefuseInput(fd)) return Failed("SO_ATTACH_FILTER");
+  if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
+  const bool ipv6 = family == AF_INET6;
+  if (ipv6 && !Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) return Failed("IPV6_V6ONLY");
+  if (!SetSending(fd, !ipv6, ipv6, buffer_bytes)) return Failed("forbidding fragmentation");
+  for (const uint16_t port : source_ports) {
+    if (BindAny(fd, family, port)) {
+      result.port = port;
+      return result;
+    }
+    if (errno != EADDRINUSE) break;
+  }
+  return Failed("binding a source port");
+}
+
+StatusOr<UniqueFd> OpenSilentSocket(uint16_t port, bool shared) {
   bool dual_stack = false;
   UniqueFd fd = OpenDualStack(dual_stack);
   if (!fd.valid()) return Failed("opening a UDP socket");
   if (!RefuseInput(fd.get())) return Failed("SO_ATTACH_FILTER");
-  if (!BindAny(fd.get(), dual_stack ? AF_INET6 : AF_INET, port)) return CannotBind(port, errno);
+  if (shared && !Set(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
+  if (!BindAny(fd.get(), dual_stack ? AF_INET6 : AF_INET, port)) {
+    // Callers try thousands of shared ports, and naming a holder takes a look at all sockets.
+    return shared ? Failed("binding a source port") : CannotBind(port, errno);
+  }
   return fd;
 }
 

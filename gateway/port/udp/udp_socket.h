@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two kinds of kernel UDP sockets of the udp port mode, with all options (udp(7), ip(7),
+// The kinds of kernel UDP sockets of the udp port mode, with all options (udp(7), ip(7),
 // ipv6(7)). Control path, except that a sending queue opens a socket for a new source port.
 #pragma once
 
@@ -53,12 +53,22 @@ bool FilterInput(int fd, std::span<const sock_filter> program);
 // not.
 void SetMergedReceive(int fd, bool merged);
 
-// Opens a socket that only sends: bound to a source port, drops all input. Never fragments: DF is
-// set, and the IPv4 ID of a datagram is 0, of segment k of a send k. It is unconnected, since the
-// ID of a connected socket differs.
-StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t buffer_bytes);
+// Lets a receive socket send as a transmit socket does. Returns false if the kernel refuses.
+bool LetSend(int receive_fd, size_t buffer_bytes);
+
+struct TransmitSocket {
+  UniqueFd fd;
+  uint16_t port = 0;  // the one of the list that it is bound to
+};
+
+// Opens a socket that only sends: bound to the first free port of the list, drops all input. Never
+// fragments: DF is set, and the IPv4 ID of a datagram is 0, of segment k of a send k. It is
+// unconnected, since the ID of a connected socket differs.
+StatusOr<TransmitSocket> OpenTransmitSocket(int family, std::span<const uint16_t> source_ports,
+                                            size_t buffer_bytes);
 
 // Opens a socket that receives for all addresses of the port, IPv4 and IPv6, and drops everything.
-StatusOr<UniqueFd> OpenSilentSocket(uint16_t port);
+// `shared`: sockets of this user with SO_REUSEPORT may be bound to the port as well.
+StatusOr<UniqueFd> OpenSilentSocket(uint16_t port, bool shared = false);
 
 }  // namespace rocegw::port

@@ -4,27 +4,26 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
-#include "gateway/port/steering.h"
+#include "gateway/base/timing/monotonic_clock.h"
 #include "gateway/port/udp/udp_socket.h"
 
 namespace rocegw::port {
 namespace {
 
 constexpr uint16_t kFirstPort = 0xC000;
-constexpr unsigned kPathHashes = 256;
+// Ports of a bucket that are tried for a flow: beside ordinary programs one of a few is free, and
+// beside a program that takes all of them a search must stay cheap.
+constexpr size_t kCandidates = 16;
+constexpr Duration kSearchAgain = Seconds(1);
 
 }  // namespace
 
-UdpSourcePorts::UdpSourcePorts(size_t keep, uint16_t reserved, size_t send_buffer_bytes,
-                               PortCounters& counters, OwnSourcePorts* own)
-    : keep_(std::clamp<size_t>(keep, 1, kRange)),
-      reserved_(reserved),
-      send_buffer_bytes_(send_buffer_bytes),
+UdpSourcePorts::UdpSourcePorts(const SourcePortsConfig& config, PortCounters& counters)
+    : config_(config),
+      keep_(std::clamp<size_t>(config.keep, 1, kRange)),
       counters_(counters),
-      own_(own),
       ipv4_(std::make_unique<Family>()),
       ipv6_(std::make_unique<Family>()) {
   ipv4_->entries.reserve(keep_);
@@ -32,25 +31,49 @@ UdpSourcePorts::UdpSourcePorts(size_t keep, uint16_t reserved, size_t send_buffe
 }
 
 UdpSourcePorts::Socket UdpSourcePorts::Get(bool ipv4, uint16_t source_port) {
-  Family& family = ipv4 ? *ipv4_ : *ipv6_;
   // Ports below the range belong to services.
   const auto index = static_cast<uint16_t>(source_port % kRange);
-  uint16_t& position = family.entry_of[index];
-  if (position == 0) {
-    Entry& entry = FreeEntry(family);
-    if (!Open(ipv4 ? AF_INET : AF_INET6, static_cast<uint16_t>(kFirstPort | index), entry)) {
-      return {};
+  Entry* entry = Find(ipv4, index);
+  if (entry == nullptr) entry = Search(ipv4, index);
+  if (entry == nullptr) return {receive_socket_, config_.receiving};
+  entry->last_use = ++clock_;
+  return {entry->fd.get(), entry->bound_port};
+}
+
+UdpSourcePorts::Entry* UdpSourcePorts::Find(bool ipv4, uint16_t index) {
+  Family& family = Of(ipv4);
+  const uint16_t position = family.entry_of[index];
+  return position == 0 ? nullptr : &family.entries[position - 1U];
+}
+
+// Opens a socket for the flow. While the flow's bucket has no free port, returns the socket of its
+// reserved port. Returns nullptr if there is none either.
+UdpSourcePorts::Entry* UdpSourcePorts::Search(bool ipv4, uint16_t index) {
+  const uint8_t bucket = index % kBuckets;
+  TimePoint& search_at = Of(ipv4).search_at[bucket];
+  const TimePoint now = MonotonicNow();
+  const uint16_t reserved = config_.reserved == nullptr ? 0 : config_.reserved->Of(bucket);
+  if (now >= search_at) {
+    std::array<uint16_t, kCandidates> candidates;
+    size_t count = 0;
+    for (size_t step = 0; step < kCandidates; ++step) {
+      // The low six bits are the bucket and stay; the path hash above them changes.
+      const auto port = static_cast<uint16_t>(kFirstPort | (index + step * kBuckets) % kRange);
+      if (port != config_.receiving) candidates[count++] = port;
     }
-    entry.index = index;
-    position = static_cast<uint16_t>(&entry - family.entries.data() + 1);
+    Entry* const opened = Open(ipv4, index, std::span(candidates).first(count));
+    if (opened != nullptr) return opened;
+    counters_.tx_source_ports_taken.Add();
+    search_at = now + kSearchAgain;
+    if (reserved != 0 && Find(ipv4, reserved % kRange) == nullptr)
+      (void)Open(ipv4, reserved % kRange, std::span(&reserved, 1));
   }
-  Entry& entry = family.entries[position - 1U];
-  entry.last_use = ++clock_;
-  return {entry.fd.get(), entry.bound_port};
+  return reserved == 0 ? nullptr : Find(ipv4, reserved % kRange);
 }
 
 // Returns an entry without a socket; closes the oldest one if all are in use.
-UdpSourcePorts::Entry& UdpSourcePorts::FreeEntry(Family& family) {
+UdpSourcePorts::Entry& UdpSourcePorts::FreeEntry(bool ipv4) {
+  Family& family = Of(ipv4);
   for (Entry& entry : family.entries) {
     if (!entry.fd.valid()) return entry;
   }
@@ -59,40 +82,40 @@ UdpSourcePorts::Entry& UdpSourcePorts::FreeEntry(Family& family) {
       *std::min_element(family.entries.begin(), family.entries.end(),
                         [](const Entry& a, const Entry& b) { return a.last_use < b.last_use; });
   family.entry_of[oldest.index] = 0;
-  Close(oldest, &family == ipv4_.get());
+  Close(oldest, ipv4);
   return oldest;
 }
 
-bool UdpSourcePorts::Open(int family, uint16_t source_port, Entry& entry) {
-  for (unsigned step = 0; step < kPathHashes; ++step) {
-    // The low six bits are the bucket and stay; the path hash above them changes.
-    const unsigned moved = (source_port + step * kBuckets) % kRange;
-    const auto port = static_cast<uint16_t>(kFirstPort | moved);
-    if (port == reserved_) continue;
-    auto opened = OpenTransmitSocket(family, port, send_buffer_bytes_);
-    if (opened.ok()) {
-      entry.fd = std::move(*opened);
-      entry.bound_port = port;
-      if (own_ != nullptr) own_->Add(family == AF_INET, port);
-      counters_.tx_source_ports.Add();
-      return true;
-    }
-    if (opened.status().error() != EADDRINUSE) return false;
-  }
-  return false;
+UdpSourcePorts::Entry* UdpSourcePorts::Open(bool ipv4, uint16_t index,
+                                            std::span<const uint16_t> candidates) {
+  auto opened =
+      OpenTransmitSocket(ipv4 ? AF_INET : AF_INET6, candidates, config_.send_buffer_bytes);
+  if (!opened.ok()) return nullptr;
+  // Only now an older flow loses its socket.
+  Entry& entry = FreeEntry(ipv4);
+  entry.fd = std::move(opened->fd);
+  entry.bound_port = opened->port;
+  entry.index = index;
+  Family& family = Of(ipv4);
+  family.entry_of[index] = static_cast<uint16_t>(&entry - family.entries.data() + 1);
+  if (config_.own != nullptr) config_.own->Add(ipv4, entry.bound_port);
+  counters_.tx_source_ports.Add();
+  return &entry;
 }
 
 void UdpSourcePorts::Close(Entry& entry, bool ipv4) {
   if (!entry.fd.valid()) return;
   entry.fd.Reset();
-  if (own_ != nullptr) own_->Remove(ipv4, entry.bound_port);
+  if (config_.own != nullptr) config_.own->Remove(ipv4, entry.bound_port);
 }
 
 void UdpSourcePorts::CloseAll() {
-  for (Family* family : {ipv4_.get(), ipv6_.get()}) {
-    for (Entry& entry : family->entries) Close(entry, family == ipv4_.get());
-    family->entries.clear();
-    family->entry_of.fill(0);
+  for (const bool ipv4 : {true, false}) {
+    Family& family = Of(ipv4);
+    for (Entry& entry : family.entries) Close(entry, ipv4);
+    family.entries.clear();
+    family.entry_of.fill(0);
+    family.search_at.fill({});
   }
 }
 

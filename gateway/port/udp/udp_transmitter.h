@@ -36,6 +36,7 @@ struct UdpTransmitterConfig {
   size_t source_ports = 256;
   size_t send_buffer_bytes = 0;
   OwnSourcePorts* own_ports = nullptr;  // list of open source ports; nullptr: no list
+  const ReservedSourcePorts* reserved_ports = nullptr;  // nullptr: none
   uint32_t outside_from = kOutsideFrom;
 };
 
@@ -51,6 +52,9 @@ class UdpTransmitter {
   size_t Transmit(std::span<TxPacket* const> packets);
   // Sends what the kernel takes now. Packets that are left refer to no payload.
   bool Flush();
+
+  // Receive socket of the queue, which sends while no source port can be opened; -1: none.
+  void SetReceiveSocket(int fd) { source_ports_.SetReceiveSocket(fd); }
 
   // Drops waiting packets and closes every socket; the next packet opens them again.
   void Reset();

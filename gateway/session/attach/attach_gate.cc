@@ -39,19 +39,25 @@ AttachGate::~AttachGate() {
 
 void AttachGate::Hold(ProgramConnection socket, tenant::Pool& pool, const std::string& path,
                       Peer peer) {
-  const std::string who = Describe(peer);
   HeldAttach attach{pool.name(), pool.id(), path, std::move(socket), std::move(peer), {}, false};
-  const uint64_t id = held_.Add(attach, ControlLoop::Now());
-  if (id == 0) {
-    pool.CountIdentityRefused();
-    pool.CountAttach(tenant::AttachOutcome::kFailed);
-    services_.reports.Tell(
-        "IDENTITY_DENIED", pool.name(), "many",
-        pool.name() + ": attach of " + who + " refused, too many wait for the agent's verdict");
-    return refuse_(std::move(attach.socket), EACCES, "too many programs wait for an answer");
-  }
-  Watch(id, EPOLLIN | EPOLLRDHUP);
+  const uint64_t added = held_.Add(std::move(attach), ControlLoop::Now());
+  Watch(added, EPOLLIN | EPOLLRDHUP);
+  if (const uint64_t excess = held_.Excess()) RefuseExcess(excess);
   Rearm();
+}
+
+void AttachGate::RefuseExcess(uint64_t id) {
+  Forget(id);
+  HeldAttach attach = std::move(*held_.Take(id));
+  tenant::Pool* const pool = services_.pools.FindPool(attach.pool);
+  if (pool != nullptr && pool->id() == attach.pool_id) {
+    pool->CountIdentityRefused();
+    pool->CountAttach(tenant::AttachOutcome::kFailed);
+  }
+  services_.reports.Tell("IDENTITY_DENIED", attach.pool, "many",
+                         attach.pool + ": attach of " + Describe(attach.peer) +
+                             " refused, too many of the pool wait for the agent's verdict");
+  refuse_(std::move(attach.socket), EACCES, "too many programs wait for an answer");
 }
 
 void AttachGate::Watch(uint64_t id, uint32_t events) {
@@ -135,6 +141,19 @@ void AttachGate::Clear(const std::string& path) {
     Forget(id);
     Deny(std::move(*held_.Take(id)), "the socket is given to somebody else");
   }
+}
+
+void AttachGate::RefuseAll(int error, const std::string& reason) {
+  while (!watches_.empty()) {
+    const uint64_t id = watches_.begin()->first;
+    Forget(id);
+    HeldAttach attach = std::move(*held_.Take(id));
+    tenant::Pool* const pool = services_.pools.FindPool(attach.pool);
+    if (pool != nullptr && pool->id() == attach.pool_id)
+      pool->CountAttach(tenant::AttachOutcome::kFailed);
+    refuse_(std::move(attach.socket), error, reason);
+  }
+  Rearm();
 }
 
 void AttachGate::DropAll() {

@@ -42,7 +42,9 @@ class AttachGate {
 
   // Ends all List calls with an empty result, now and from now on.
   void StopTelling() { held_.StopTelling(); }
-  // Refuses all waiting attaches, because the gateway stops.
+  // Refuses all waiting attaches for a reason that is not the programs'.
+  void RefuseAll(int error, const std::string& reason);
+  // Closes all waiting attaches, because the gateway stops.
   void DropAll();
   size_t size() const { return held_.size(); }
 
@@ -54,6 +56,7 @@ class AttachGate {
 
   void Deny(HeldAttach attach, const std::string& reason,
             tenant::AttachOutcome outcome = tenant::AttachOutcome::kRefused);
+  void RefuseExcess(uint64_t id);
   void Watch(uint64_t id, uint32_t events);
   void OnSocket(uint64_t id, uint32_t events);
   void Forget(uint64_t id);

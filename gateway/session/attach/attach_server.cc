@@ -397,7 +397,7 @@ void AttachServer::ReadRequests(Connection& connection) {
   ClientSession& session = *connection.session;
   for (int i = 0; i < kRequestsPerRound; ++i) {
     if (session.ending() || session.exchange().busy() || connection.socket.has_backlog()) return;
-    if (session.event_limits().PushBack() || (!reading_ && session.greeted())) return;
+    if (session.event_limits().PushBack() || !MayRead(connection)) return;
     if (!TakeToken(connection)) return;
     MessageSocket::Received received = connection.socket.Receive();
     switch (received.outcome) {
@@ -422,8 +422,7 @@ void AttachServer::UpdateInterest(Connection& connection) {
   } else if (connection.socket.has_backlog()) {
     events |= EPOLLOUT;
   } else if (!connection.session->exchange().busy() && connection.rate_timer == 0 &&
-             !connection.session->event_limits().PushBack() &&
-             (reading_ || !connection.session->greeted())) {
+             !connection.session->event_limits().PushBack() && MayRead(connection)) {
     events |= EPOLLIN | EPOLLRDHUP;
   }
   if (events == connection.watched) return;

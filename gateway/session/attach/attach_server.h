@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -60,8 +61,20 @@ class AttachServer {
   void SetReading(bool reading);
   // Ignores all connections, also their ends, or looks at them again.
   void SetWatching(bool watching);
-  // Returns why the sessions cannot be handed over now; empty: nothing is in progress.
+  // Returns why the sessions cannot be handed over now; empty: nothing is in progress. Calls that
+  // programs block which have ended do not count: the memory that they use is not handed over.
   std::string Unsettled() const;
+  // Begins the wait for the requests that are in progress, before a take-over stops all programs:
+  // reads no further request of their sessions (hand_over/settling.cc).
+  void BeginSettling();
+  // Returns true while such a request is in progress.
+  bool settling() const;
+  enum class Unsettling : uint8_t { kAtBegin, kAll };
+  // Ends the sessions that could prevent each take-over: those that have not greeted, do not read
+  // their answers, have attached since BeginSettling, or prevented an earlier one. Returns which
+  // other one prevents this one; empty: none does. kAtBegin: looks at those of BeginSettling only.
+  std::string EndUnsettled(Unsettling which);
+  void EndSettling();
   // Returns why a session can never be handed over to a gateway that reads these versions; empty:
   // all can.
   std::string NotHandedOver(const hand_over::StateVersions& reader = {}) const;
@@ -134,6 +147,7 @@ class AttachServer {
     double tokens = 0;                     // requests that may be read now
     TimePoint tokens_at;
     bool closed = false;
+    bool settles = false;                 // no further request is read (BeginSettling)
     std::vector<tenant::Charge> charges;  // charges of the session itself and its descriptors
   };
 
@@ -184,6 +198,12 @@ class AttachServer {
   void LetGo(Connection& connection);
   void StopWatching(Connection& connection);
   void Close(Connection& connection);
+  // hand_over/settling.cc: returns why the session cannot be handed over now; nullptr: it can.
+  const char* Hindrance(const Connection& connection) const;
+  // Returns true if requests of the connection may be read now.
+  bool MayRead(const Connection& connection) const {
+    return !connection.session->greeted() || (reading_ && !connection.settles);
+  }
   // hand_over/sessions_state.cc:
   void HandOverSession(hand_over::StateStream& state, uint32_t id, uint16_t version);
   std::vector<uint8_t> StateOf(uint32_t id, const hand_over::StateVersions& reader);
@@ -233,6 +253,8 @@ class AttachServer {
   // sessions are handed over with the rest for a while, so that a pool can spoil one try only.
   std::map<std::string, TimePoint> restless_pools_;
   bool unchanged_ = true;
+  uint32_t first_after_begin_ = 0;  // number of the first session that attached after BeginSettling
+  std::set<uint32_t> hindered_;     // sessions that prevented a take-over
   ControlLoop::TimerId blocked_timer_ = 0;
 };
 

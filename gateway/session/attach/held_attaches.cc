@@ -2,14 +2,41 @@
 #include "gateway/session/attach/held_attaches.h"
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace rocegw::session {
 
-uint64_t HeldAttaches::Add(HeldAttach& attach, TimePoint now) {
-  const auto of_pool = std::ranges::count_if(
-      held_, [&](const auto& entry) { return entry.second.attach.pool_id == attach.pool_id; });
-  if (held_.size() >= kMost || static_cast<size_t>(of_pool) >= kMostOfPool) return 0;
+namespace {
+
+std::string_view TenantOf(std::string_view pool) { return pool.substr(0, pool.find("/pools/")); }
+
+}  // namespace
+
+uint64_t HeldAttaches::Excess() const {
+  if (held_.size() <= kMost) return 0;
+  std::map<std::string_view, size_t> of_tenant, of_pool;
+  std::map<std::pair<std::string_view, uid_t>, size_t> of_user;
+  for (const auto& [id, entry] : held_) {
+    const std::string_view pool = entry.attach.pool;
+    ++of_tenant[TenantOf(pool)];
+    ++of_pool[pool];
+    ++of_user[{pool, entry.attach.peer.uid}];
+  }
+  using Rank = std::tuple<size_t, size_t, size_t, bool>;
+  const auto rank = [&](const HeldAttach& attach) {
+    const std::string_view pool = attach.pool;
+    return Rank{of_tenant[TenantOf(pool)], of_pool[pool], of_user[{pool, attach.peer.uid}],
+                !attach.greeted};
+  };
+  // The first of equals is the oldest.
+  const auto excess = std::ranges::max_element(
+      held_, {}, [&](const auto& entry) { return rank(entry.second.attach); });
+  return excess->first;
+}
+
+uint64_t HeldAttaches::Add(HeldAttach attach, TimePoint now) {
   const uint64_t id = next_id_++;
   const bool greeted = attach.greeted;
   held_.emplace(id, Entry{std::move(attach), now + within_});
@@ -65,6 +92,8 @@ std::vector<HeldRow> HeldAttaches::Rows() const {
 
 void HeldAttaches::Tell(uint64_t after, TimePoint until, Told told, TimePoint now) {
   std::vector<HeldRow> rows = Rows();
+  // An id of an earlier daemon, which began when the wall clock was ahead.
+  if (after >= next_id_) after = 0;
   if (!rows.empty() && rows.back().id > after) return told(std::move(rows));
   if (stopped_ || until <= now) return told({});
   if (waiters_.size() >= kMostWaiters) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bounded list of attaches that wait for a verdict, their deadlines, and the calls that wait for
-// the list to change. Bookkeeping only: reads no socket, and time is an argument. Owner: the attach
-// gate, control thread.
+// the list to change. Tenants share the list fairly, in each tenant its pools, and in each pool its
+// users: beyond the bound, an attach of the greediest makes room. Bookkeeping only: reads no
+// socket, and time is an argument. Owner: the attach gate, control thread.
 #pragma once
 
 #include <cstddef>
@@ -34,16 +35,18 @@ struct HeldAttach {
 class HeldAttaches {
  public:
   static constexpr size_t kMost = 256;
-  static constexpr size_t kMostOfPool = 64;
   static constexpr size_t kMostWaiters = 16;
   using Told = std::function<void(std::vector<HeldRow>)>;
 
-  // `first_id`: above the ids of an earlier daemon, so that ids are not confused.
+  // `first_id`: no id of an earlier daemon, so that ids are not confused.
   HeldAttaches(uint64_t first_id, Duration within) : next_id_(first_id), within_(within) {}
 
-  // Adds an attach and returns its id. Returns 0 and leaves `attach` unchanged if the pool or the
-  // list has too many. Waiting calls are notified when the attach has greeted.
-  uint64_t Add(HeldAttach& attach, TimePoint now);
+  // Adds an attach and returns its id. Waiting calls are notified when the attach has greeted.
+  uint64_t Add(HeldAttach attach, TimePoint now);
+  // Returns the attach that makes room, of the user with the most attaches in the pool with the
+  // most, in the tenant with the most: one that has not greeted, else the oldest. 0: the list is
+  // within its bound.
+  uint64_t Excess() const;
   // Marks an attach as greeted and returns its new id: ids are in the order of greeting.
   uint64_t Greeted(uint64_t id);
   // Removes an attach; returns nothing if it is not in the list.
@@ -53,7 +56,8 @@ class HeldAttaches {
   const HeldAttach* Find(uint64_t id) const;
 
   // Calls `told` at once if an attach has an id above `after`, else when there is one, at the
-  // latest at `until`. If too many calls wait, the oldest gets an empty result.
+  // latest at `until`. An id that was not given yet counts as 0. If too many calls wait, the oldest
+  // gets an empty result.
   void Tell(uint64_t after, TimePoint until, Told told, TimePoint now);
   // Ends waiting calls whose time is over with an empty result.
   void TellExpired(TimePoint now);

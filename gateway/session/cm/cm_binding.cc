@@ -50,8 +50,6 @@ cm::CmConfig CmBinding::ConfigFor(const Services& services) {
   constexpr size_t kMost = size_t{1} << 20;
   config.max_ids = std::max<size_t>(services.options.limits.cm_ids, kMost) + 1024;
   config.max_ids_per_owner = config.max_ids;
-  config.max_connections = config.max_ids;
-  config.max_connections_per_owner = config.max_connections;
   config.discovery.enabled = services.options.gateways.discovery;
   config.discovery.vendor_id = services.options.gateways.vendor_id;
   return config;
@@ -73,6 +71,10 @@ CmBinding::CmBinding(Services& services, RefillTimer& refill, FindSession find_s
     return session == nullptr || session->pool().settings().addresses.empty()
                ? 0
                : session->pool().id();
+  });
+  engine_.SetPoolOf([this](SessionId owner) -> uint64_t {
+    const ClientSession* const session = find_session_(owner);
+    return session == nullptr ? 0 : session->pool().id();
   });
   DevicesChanged();
 }
@@ -386,7 +388,7 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
   if (services_.rules.CheckDrain(pool, "connection request") != 0)
     return refuse(wire::RejectReason::kNoResources);
   const bool granted =
-      services_.rules.TakeConnect(pool) == 0 && services_.rules.Take(pool, Resource::kCmIds) == 0;
+      services_.rules.TakeRequest(pool) == 0 && services_.rules.Take(pool, Resource::kCmIds) == 0;
   if (!granted) return refuse(wire::RejectReason::kNoResources);
   CmChannel& channel = *session.objects().cm_channels.Find(listener.channel);
   auto id = session.NewCmId();
@@ -406,13 +408,26 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
 
 void CmBinding::SetResting(bool rests) {
   rests_ = rests;
-  if (!rests) return ArmTimer();
+  if (!rests) {
+    ResolveAgain();
+    return ArmTimer();
+  }
+  if (reachability_) reachability_->CancelAll();
   services_.loop.Cancel(std::exchange(timer_, 0));
   timer_at_ = kNever;
 }
 
+void CmBinding::ResolveAgain() {
+  const TimePoint now = ControlLoop::Now();
+  for (const cm::ResolvingId& one : engine_.Resolving()) {
+    ClientSession* const session = find_session_(one.owner);
+    if (session == nullptr || session->ending()) continue;
+    const Duration left = one.deadline - now - Milliseconds(kLookupMs);
+    ResolveAddress(*session, one.id, one.local, one.remote, std::max(left, Duration{0}));
+  }
+}
+
 const char* CmBinding::Unsettled() const {
-  if (reachability_ && !reachability_->idle()) return "an address is being resolved";
   return waiting_.empty() ? nullptr : "a connection waits for the discovery of its peer";
 }
 

@@ -29,6 +29,10 @@ struct Services;
 
 class CmBinding {
  public:
+  // Time that the engine adds to a program's timeout of an address resolution, for a kernel that
+  // does not report.
+  static constexpr uint32_t kLookupMs = 500;
+
   using FindSession = std::function<ClientSession*(SessionId)>;
 
   // `find_session`: returns the session of an owner.
@@ -105,7 +109,8 @@ class CmBinding {
 
   void OnMad(const worker::MadReceived& mad);
 
-  // For a gateway that rests, or has not begun: no deadline runs.
+  // For a gateway that rests, or has not begun: no deadline runs, and no id waits for a next hop.
+  // Afterwards the ids that resolve an address wait again, also those of a state that was read.
   void SetResting(bool rests);
   // Returns why the state cannot be written now; nullptr: it can.
   const char* Unsettled() const;
@@ -130,6 +135,7 @@ class CmBinding {
   };
 
   bool MayWait(const Route& route) const;
+  void ResolveAgain();
   // Returns the device that has this address; -1: none.
   int DeviceOf(const wire::Gid& gid) const;
   static cm::CmConfig ConfigFor(const Services& services);

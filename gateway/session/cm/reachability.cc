@@ -49,6 +49,10 @@ void Reachability::Cancel(SessionId owner) {
   }
 }
 
+void Reachability::CancelAll() {
+  while (!waiting_.empty()) Drop(waiting_.begin());
+}
+
 void Reachability::Drop(std::map<Key, Waiting>::iterator at) {
   waits_.Cancel(at->second.number);
   by_number_.erase(at->second.number);

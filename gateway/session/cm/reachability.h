@@ -33,8 +33,9 @@ class Reachability {
   bool Check(SessionId owner, cm::CmHandle id, const port::NeighbourWaits::Wait& wait, Then then);
   void Cancel(SessionId owner, cm::CmHandle id);
   void Cancel(SessionId owner);
+  // Ends all waits without a call of their `then`.
+  void CancelAll();
   // Discards cached results after routes or addresses changed.
-  bool idle() const { return waiting_.empty(); }
   void Forget() { known_.clear(); }
 
  private:

@@ -28,9 +28,6 @@ constexpr uint32_t kOptionAfOnly = 2;
 constexpr uint32_t kOptionAckTimeout = 3;
 constexpr uint32_t kOptionIbPath = 1;
 
-// Time added to the program's timeout of an address resolution.
-constexpr uint32_t kLookupMs = 500;
-
 void AnswerWithId(ClientSession& session, const CmId& id, int error) {
   cm::IdInfo info;
   if (error == 0 && !session.cm().Query(session.id(), id.engine, info)) error = EINVAL;
@@ -226,8 +223,8 @@ void CmResolveAddr(ClientSession& session, Request& request) {
   resolve.has_source = asked.source.family != 0;
   resolve.source = *source;
   resolve.destination = *destination;
-  // The program's timeout limits the wait for the next hop. The engine's own deadline is for a
-  // kernel that does not report.
+  // The program's timeout limits the wait for the next hop.
+  constexpr uint32_t kLookupMs = CmBinding::kLookupMs;
   resolve.timeout_ms = asked.timeout_ms + std::min(kLookupMs, UINT32_MAX - asked.timeout_ms);
   if (const int error = session.cm().Run(session, id->engine, resolve))
     return session.exchange().Error(error);

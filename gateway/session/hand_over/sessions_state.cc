@@ -36,17 +36,6 @@ void HandOverPeer(StateStream& state, Peer& peer) {
 
 }  // namespace
 
-std::string AttachServer::Unsettled() const {
-  if (!blocked_.empty()) return "calls of programs that ended are in progress";
-  if (gate_.size() != 0) return "an attach waits for the agent's verdict";
-  for (const auto& [id, connection] : connections_) {
-    const char* reason = connection->session->Unsettled();
-    if (reason == nullptr && connection->socket.has_backlog()) reason = "does not read its answers";
-    if (reason != nullptr) return connection->session->peer().comm + " " + reason;
-  }
-  return "";
-}
-
 std::string AttachServer::NotHandedOver(const hand_over::StateVersions& reader) const {
   const uint16_t version = reader.Of(StateKind::kSession);
   for (const auto& [id, connection] : connections_) {

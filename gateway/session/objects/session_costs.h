@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gateway/channel/staged_carrier.h"
 #include "gateway/transport/endpoint/orphan_messages.h"
 #include "gateway/transport/endpoint/peer.h"
 
@@ -19,9 +20,17 @@ constexpr uint64_t DescriptorsOfSession(size_t workers) { return 8 + 2 * uint64_
 // and the duplicate that waits to be sent.
 inline constexpr uint64_t kDescriptorsOfPart = 2;
 
+// Limit of a worker's channels: as many as the peers' workers that it may talk to.
+inline constexpr size_t kChannelsPerWorker = 1024;
+
 // Heap of a copier per worker: operations in progress, operations that wait, and one burst
-// (worker/memory/memory_executor.cc), and frames on channels (channel/staged_carrier.h).
-constexpr uint64_t HeapOfCopier(size_t workers) { return uint64_t{workers} * (uint64_t{11} << 19); }
+// (worker/memory/memory_executor.cc), frames on channels, and a carrier for each channel
+// (channel/staged_carrier.h).
+constexpr uint64_t HeapOfCopier(size_t workers) {
+  constexpr uint64_t kOperations = uint64_t{7} << 19;
+  constexpr uint64_t kCarriers = kChannelsPerWorker * channel::StagedCarrier::kHeapOfCarrier;
+  return uint64_t{workers} * (kOperations + channel::StagedCarrier::kMostOfSession + kCarriers);
+}
 // Heap of a peer of endpoints: the control thread's row and its copy at each worker.
 constexpr uint64_t HeapOfPeer(size_t workers) {
   return 512 + uint64_t{workers} * (sizeof(transport::Peer) + 64);

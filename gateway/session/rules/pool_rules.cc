@@ -31,6 +31,13 @@ int PoolRules::TakeConnect(tenant::Pool& pool) {
   return EAGAIN;
 }
 
+int PoolRules::TakeRequest(tenant::Pool& pool) {
+  const auto refusal = pool.TakeRequest(ControlLoop::Now());
+  if (!refusal) return 0;
+  TellRefused(pool, *refusal);
+  return EAGAIN;
+}
+
 int PoolRules::CheckDrain(const tenant::Pool& pool, const char* what) {
   if (!drain_.active()) return 0;
   reports_.Tell("DRAINING", pool.name(), what,

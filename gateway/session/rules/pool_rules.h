@@ -34,6 +34,8 @@ class PoolRules {
   [[nodiscard]] int Take(tenant::Pool& pool, Resource resource, uint64_t amount,
                          tenant::Charge& charge);
   [[nodiscard]] int TakeConnect(tenant::Pool& pool);
+  // The same for a request of a peer, which counts apart.
+  [[nodiscard]] int TakeRequest(tenant::Pool& pool);
   // Writes an amount, or reads it and takes it for the lifetime of `charge`, whatever the limits
   // are now.
   static void HandOver(hand_over::StateStream& state, tenant::Pool& pool, Resource resource,

@@ -7,10 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <unordered_set>
 
-#include "gateway/base/mix.h"
 #include "gateway/base/time.h"
 #include "gateway/flow/carrier_names.h"
 #include "gateway/transport/endpoint/message_name.h"
@@ -47,8 +45,7 @@ class OrphanMessages {
  private:
   struct Hash {
     size_t operator()(const MessageName& name) const {
-      const uint64_t number = uint64_t{name.source} << 32 | name.message;
-      return Mix(number ^ std::hash<const void*>()(name.carrier));
+      return HashOfMessage(name.carrier, name.source, name.message);
     }
   };
   struct Orphan {

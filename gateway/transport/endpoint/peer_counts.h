@@ -13,37 +13,32 @@ namespace rocegw::transport {
 
 class PeerCounts {
  public:
-  void Add(const wire::Gid& peer) {
-    for (Count& one : counts_) {
-      if (one.peer != peer) continue;
-      ++one.count;
-      return;
-    }
-    counts_.push_back({peer, 1});
-  }
-  void Remove(const wire::Gid& peer) {
-    for (Count& one : counts_) {
-      if (one.peer != peer) continue;
-      if (--one.count != 0) return;
-      one = counts_.back();
-      counts_.pop_back();
-      return;
-    }
-  }
-  uint32_t Of(const wire::Gid& peer) const {
-    for (const Count& one : counts_)
-      if (one.peer == peer) return one.count;
-    return 0;
-  }
   struct Count {
     wire::Gid peer;
     uint32_t count = 0;
   };
+
+  void Add(const wire::Gid& peer) {
+    const auto found = Find(peer);
+    if (found != counts_.end()) {
+      ++found->count;
+    } else {
+      counts_.push_back({peer, 1});
+    }
+  }
+  void Remove(const wire::Gid& peer) {
+    const auto found = Find(peer);
+    if (found == counts_.end() || --found->count != 0) return;
+    *found = counts_.back();
+    counts_.pop_back();
+  }
+  uint32_t Of(const wire::Gid& peer) const {
+    const auto found = std::ranges::find(counts_, peer, &Count::peer);
+    return found == counts_.end() ? 0 : found->count;
+  }
   // Returns the gateway that has most; count 0: there is none.
   Count Most() const {
-    const auto most =
-        std::max_element(counts_.begin(), counts_.end(),
-                         [](const Count& a, const Count& b) { return a.count < b.count; });
+    const auto most = std::ranges::max_element(counts_, {}, &Count::count);
     return most == counts_.end() ? Count{} : *most;
   }
   // Returns the number of gateways that have any.
@@ -51,6 +46,10 @@ class PeerCounts {
   void clear() { counts_.clear(); }
 
  private:
+  std::vector<Count>::iterator Find(const wire::Gid& peer) {
+    return std::ranges::find(counts_, peer, &Count::peer);
+  }
+
   std::vector<Count> counts_;
 };
 

@@ -33,13 +33,14 @@ void CarriedCount::HandOver(StateStream& state, uint64_t& carried) {
 
 void QpContext::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kQpContext);
-  auto& [own_handle, by, record_of_session, tables, cq_of_sends, cq_of_receives, control_page,
-         status_page, sends, receives_ring, issued, done, place, connection_count, is_flushed,
+  auto& [own_handle, by, record_of_session, tables, issued, done, cq_of_sends, control_page,
+         status_page, sends, receives_ring, cq_of_receives, place, connection_count, is_flushed,
          reports_drained, has_leftovers, takes_shared, uses_ecn, relaxes, invalidates, places,
-         operates, native, requests_go_first, has_window, lacks_room, asks, path, sent, received,
-         completed_sends, completed_receives, message_config, attribute_set, payload_config,
-         rare_config, high, shared, peer_table, paths, resent, unacknowledged, not_asked,
-         ticket_after_reset, last_reported, why_declined] = *this;
+         operates, native, on_channel, takes_receives, rests, requests_go_first, has_window,
+         lacks_room, asks, path, sent, received, completed_sends, completed_receives,
+         message_config, attribute_set, payload_config, rare_config, high, shared, peer_table,
+         paths, resent, unacknowledged, not_asked, ticket_after_reset, last_reported,
+         why_declined] = *this;
   // Links and configuration, which whoever makes the queue pair sets before its state is read.
   (void)own_handle, (void)by, (void)record_of_session, (void)tables, (void)cq_of_sends;
   (void)cq_of_receives, (void)control_page, (void)status_page, (void)takes_shared;
@@ -60,6 +61,12 @@ void QpContext::HandOver(StateStream& state) {
   places = state.Carry<bool>(places);
   if (record.version() >= 2) operates = state.Carry<bool>(operates);
   native = state.Carry<bool>(native);
+  // Requests that a program has posted, but not rung for, are not looked at by either gateway.
+  if (record.version() >= 3) {
+    rests = state.Carry<bool>(rests);
+    on_channel = state.Carry<bool>(on_channel);
+    takes_receives = state.Carry<bool>(takes_receives);
+  }
   requests_go_first = state.Carry<bool>(requests_go_first);
   lacks_room = state.Carry<bool>(lacks_room);
   asks = state.Carry<bool>(asks);

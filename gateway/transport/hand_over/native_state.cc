@@ -41,8 +41,8 @@ void IncomingWrite::HandOver(StateStream& state) {
 void Requester::HandOver(StateStream& state, const QpContext& qp, const flow::CcConfig& cc,
                          bool in_use) {
   const StateRecord record(state, StateKind::kRequester);
-  auto& [send, cursor, answered, seen_rewinds, since_ack_request, paced_until, awaited, rnr_left,
-         asked_again, rnr_waiting, flow_state, rnr_until] = *this;
+  auto& [send, cursor, answered, seen_rewinds, since_ack_request, paced_until, rnr_left,
+         asked_again, rnr_waiting, flow_state, awaited, rnr_until] = *this;
   state(cursor, answered, seen_rewinds, since_ack_request, paced_until);
   state.Ring(awaited, kMostAwaited, [&](Awaited& response) {
     auto& [next, end, request] = response;
@@ -90,9 +90,11 @@ bool Requester::IsPossible(const QpContext& qp) const {
 
 void Responder::HandOver(StateStream& state, const QpContext& qp) {
   const StateRecord record(state, StateKind::kResponder);
-  auto& [receives, selector, replies, held_until, next, msn, placement_ticket, read_ticket,
-         gap_answered, rnr, established, message, write, srq, read_srq, remembered,
+  auto& [receives, replies, held_until, next, msn, placement_ticket, gap_answered, rnr, established,
+         message, is_xrc, write, selector, read_ticket, srq, read_srq, remembered,
          next_remembered] = *this;
+  // The type of the queue pair fixes it.
+  (void)is_xrc;
   state.Ring(replies, kMostReplies, [&](Reply& reply) {
     auto& [kind, syndrome, psn, reply_msn, ticket, repeated, psns, sent, reply_srq, address, rkey,
            length] = reply;

@@ -41,9 +41,9 @@ void HandOverEntry(StateStream& state, SendEntry& entry, const QpContext& qp) {
 
 void SendQueue::HandOver(StateStream& state, QpContext& qp) {
   const StateRecord record(state, StateKind::kSendQueue);
-  auto& [ring, sges, head, tail, mask, reading, max_sge, flushing, room, flush_ticket, sge_room,
-         early] = *this;
-  (void)ring, (void)sges, (void)mask, (void)max_sge, (void)room, (void)sge_room;  // configuration
+  auto& [ring, head, tail, mask, reading, stride, max_sge, flushing, flush_ticket, room, early] =
+      *this;
+  (void)ring, (void)mask, (void)stride, (void)max_sge, (void)room;  // configuration
   state(head, tail, reading, flushing, flush_ticket);
   state.Require(
       tail - head <= mask + 1u && head == qp.send_ring.released && tail == qp.send_ring.fetched,

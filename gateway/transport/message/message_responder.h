@@ -38,6 +38,8 @@ class MessageResponder {
   // Resets all state. The caller has reset the receive queue.
   void Reset();
   bool active() const { return carrier_ != nullptr; }
+  // Returns true if a request has arrived since the last reset.
+  bool established() const { return established_; }
 
   // Takes a frame of a request that the carrier has delivered. Answers leave by the carrier that
   // delivered last. `refuse`: the session takes no memory operations now, so the message is

@@ -50,9 +50,6 @@ class Requester {
   // Stops waiting for responses, because the queue pair has gone to the error state.
   void Stop();
 
-  // Prefetches what the object points to and a message touches.
-  void Prefetch() const { flow_.Prefetch(); }
-
   TimePoint deadline() const;
   const flow::Flow& flow() const { return flow_; }
   flow::Flow& flow() { return flow_; }
@@ -110,20 +107,21 @@ class Requester {
   void MarkAnswered();
   void SyncWithFlow();
 
-  // Used by every packet and every acknowledgement; fits one cache line.
+  // Used by every packet and every acknowledgement.
   SendQueue& send_;
   uint32_t cursor_ = 0;    // holds flow_.next(), or is the next to begin
   uint32_t answered_ = 0;  // the first unanswered request
   uint32_t seen_rewinds_ = 0;
   uint32_t since_ack_request_ = 0;
   TimePoint paced_until_ = kNever;  // the gate is closed until then
-  GrowingRing<Awaited> awaited_;
   uint32_t rnr_left_ = 0;
   bool asked_again_ = false;  // a lost response was requested again, and nothing has arrived since
   bool rnr_waiting_ = false;
 
   flow::Flow flow_;
 
+  // Used by few messages.
+  GrowingRing<Awaited> awaited_;
   TimePoint rnr_until_;
 };
 

@@ -55,7 +55,7 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
     QueueAck(qp, expected(), msn_, wire::SyndromeOf(NakCode::kPsnSequence), Placed(qp));
     return DropReason::k_sequence_gap;
   }
-  if (selector_ != nullptr && !EnterSrq(packet))
+  if (is_xrc_ && !EnterSrq(packet))
     return Refuse(qp, outbox, packet.headers.bth.psn, NakCode::kInvalidRequest);
   if (const DropReason reason = CheckSequence(qp, packet); reason != DropReason::kNone) {
     return Refuse(qp, outbox, packet.headers.bth.psn, NakCode::kInvalidRequest);
@@ -218,7 +218,10 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
 
 DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
   const Psn psn = packet.headers.bth.psn;
-  const IncomingWrite::Refusal refusal = write_.Admit(qp, packet);
+  // A message of one packet leaves nothing for the next packet.
+  IncomingWrite alone;
+  IncomingWrite& write = packet.traits->position == wire::Position::kOnly ? alone : write_;
+  const IncomingWrite::Refusal refusal = write.Admit(qp, packet);
   if (refusal != IncomingWrite::Refusal::kNone) {
     const bool access = refusal == IncomingWrite::Refusal::kAccess;
     // The program learns of the fault by the receive that the immediate would have taken (IBTA
@@ -231,14 +234,14 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
   }
   DropReason reason = DropReason::kNone;
   if (packet.traits->has_immediate && !TakeReceive(qp, outbox, packet, reason)) return reason;
-  if (write_.Place(qp, outbox, packet) != IncomingWrite::Refusal::kNone) {
+  if (write.Place(qp, outbox, packet) != IncomingWrite::Refusal::kNone) {
     if (packet.traits->has_immediate)
       receives_->CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   }
   if (!packet.payload.empty()) placement_ticket_ = qp.tickets_issued;
   message_ = packet.traits->ends_message() ? MessageKind::kNone : MessageKind::kWrite;
-  if (packet.traits->has_immediate) CompleteReceive(qp, outbox, packet, write_.length(), false);
+  if (packet.traits->has_immediate) CompleteReceive(qp, outbox, packet, write.length(), false);
   Advance(qp, packet, 1);
   return DropReason::kNone;
 }

@@ -39,7 +39,8 @@ class Responder {
   // `receives` must outlive the responder.
   explicit Responder(ReceiveQueue& receives) : receives_(&receives) {}
   // XRC: `none` is an empty queue, used until a request names a shared receive queue.
-  Responder(ReceiveQueue& none, SrqSelector& selector) : receives_(&none), selector_(&selector) {}
+  Responder(ReceiveQueue& none, SrqSelector& selector)
+      : receives_(&none), is_xrc_(true), selector_(&selector) {}
 
   // INIT to RTR.
   void Start(QpContext& qp);
@@ -68,7 +69,7 @@ class Responder {
   // Handles newly completed tickets: replies may leave with the next Pump.
   void OnMemoryDone(QpContext& qp) {
     placement_ticket_ = qp.Near(placement_ticket_);
-    read_ticket_ = qp.Near(read_ticket_);
+    if (is_xrc_) read_ticket_ = qp.Near(read_ticket_);
   }
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
@@ -90,7 +91,8 @@ class Responder {
  private:
   enum class ReplyKind : uint8_t { kAck, kRead, kAtomic, kAtomicWrite, kFlush };
 
-  struct Reply {
+  // Fits one cache line.
+  struct alignas(64) Reply {
     ReplyKind kind = ReplyKind::kAck;
     uint8_t syndrome = wire::kSyndromeAck;  // kAck: also NAKs
     Psn psn;                                // kAck: the PSN answered; otherwise the first
@@ -177,26 +179,27 @@ class Responder {
   // Returns true if the newest reply is a NAK that ends the connection.
   bool EndsInRefusal() const;
 
-  // Used by every request and its answer.
+  // Used by every request and its answer; fits one cache line.
   ReceiveQueue* receives_;
-  SrqSelector* selector_ = nullptr;  // nullptr: not XRC
   GrowingRing<Reply> replies_;
   TimePoint held_until_ = kNever;
   // Expected PSN in the low 24 bits. PSNs repeat, this number does not.
   uint64_t next_ = 0;
   uint32_t msn_ = 0;
   uint32_t placement_ticket_ = 0;  // ticket of the newest placement or atomic
-  uint32_t read_ticket_ = 0;       // ticket of the newest read for a response
   // A PSN or RNR NAK was sent for expected(); no further NAK until it arrives.
   bool gap_answered_ = false;
   bool rnr_ = false;
   bool established_ = false;
   MessageKind message_ = MessageKind::kNone;
-  IncomingWrite write_;  // the WRITE in progress
+  const bool is_xrc_ = false;
 
-  // READs, atomics, XRC.
-  uint32_t srq_ = 0;       // SRQ that the last request named
-  uint32_t read_srq_ = 0;  // SRQ whose owner's memory was read last for a response
+  // Messages of several packets, READs, atomics, XRC.
+  IncomingWrite write_;              // the WRITE in progress
+  SrqSelector* selector_ = nullptr;  // XRC only
+  uint32_t read_ticket_ = 0;         // XRC: ticket of the newest read for a response
+  uint32_t srq_ = 0;                 // SRQ that the last request named
+  uint32_t read_srq_ = 0;            // SRQ whose owner's memory was read last for a response
   std::vector<Remembered> remembered_;
   size_t next_remembered_ = 0;
 };

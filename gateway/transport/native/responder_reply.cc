@@ -126,8 +126,9 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
     }
     // XRC: the reads of one session complete in order, so its packets leave in order. Packets of
     // another session must not overtake them.
-    const bool goes_on = reply.kind == ReplyKind::kRead && reply.srq == read_srq_;
-    if (selector_ != nullptr && !goes_on && !qp.IsDone(read_ticket_)) return PumpResult::kBlocked;
+    const bool may_pass = !is_xrc_ || (reply.kind == ReplyKind::kRead && reply.srq == read_srq_) ||
+                          qp.IsDone(read_ticket_);
+    if (!may_pass) return PumpResult::kBlocked;
     uint32_t bytes = 0;
     Replied result = Replied::kDone;
     switch (reply.kind) {
@@ -187,7 +188,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
   const uint32_t bytes = std::min(qp.mtu(), reply.length - offset);
   const Psn psn = reply.psn + reply.sent;
   if (!flow.MayAnswer(bytes, now)) return Replied::kGateClosed;
-  const bool there = selector_ == nullptr || selector_->Enter(reply.srq) != nullptr;
+  const bool there = !is_xrc_ || selector_->Enter(reply.srq) != nullptr;
   std::optional<verbs::RemotePlace> place;
   if (bytes != 0 || !there) {
     if (there)
@@ -230,6 +231,8 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
   qp.worker->counters.read_response_tx_packets.Add();
   qp.CountBytesSent(bytes);
   sent = bytes;
+  // Pacing of answers may give the flow a deadline.
+  qp.EndRest();
   flow.OnAnswered(bytes, now);
   ++reply.sent;
   return reply.sent == reply.psns ? Replied::kDone : Replied::kMore;

@@ -53,6 +53,7 @@ shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
   const uint8_t* slot = posted.Slot();
   const uint32_t index = posted.Fetch(outbox);
   const uint32_t number = NewNumber(qp, outbox);
+  qp.receiving = true;
   if (!in_order()) out_of_turn_->newest = number;
   At(number).status =
       verbs::ParseReceive(qp.config, slot, index, At(number).request, SgesOf(qp, number));

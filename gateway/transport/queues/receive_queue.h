@@ -74,6 +74,9 @@ class ReceiveQueue {
   // Fetches the next posted receive. kReady: it is open now. kFault: the outbox has reported the
   // fault.
   shm::WorkQueue::Look Open(QpContext& qp, Outbox& outbox);
+  // Returns true if a receive is open or waits for its completion. QpContext::receiving is never
+  // false then.
+  bool in_use() const { return in_flight_ != nullptr; }
   // Returns true if its buffers may be written (IBTA 10.6.3).
   bool Writable(const QpContext& qp, uint32_t number);
   // Returns true if completions wait for memory operations.

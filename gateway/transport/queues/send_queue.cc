@@ -13,17 +13,16 @@ using verbs::WcStatus;
 void SendQueue::SetSize(uint32_t entries, uint32_t max_sge) {
   Reserve(entries, max_sge);
   mask_ = static_cast<uint16_t>(entries - 1);
+  stride_ = static_cast<uint8_t>(LinesOf(max_sge));
   max_sge_ = static_cast<uint8_t>(max_sge);
 }
 
 void SendQueue::Reserve(uint32_t entries, uint32_t max_sge) {
-  if (entries > room_) {
-    ring_ = std::make_unique<SendEntry[]>(entries);
-    room_ = static_cast<uint16_t>(entries);
-  }
-  if (entries * max_sge <= sge_room_) return;
-  sges_ = std::make_unique<rocegw_sge[]>(size_t{entries} * max_sge);
-  sge_room_ = entries * max_sge;
+  const uint32_t lines = entries * LinesOf(max_sge);
+  if (lines <= room_) return;
+  // Entries are constructed when they are fetched.
+  ring_ = std::make_unique_for_overwrite<Line[]>(lines);
+  room_ = lines;
 }
 
 bool SendQueue::Reset(QpContext& qp) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 
 #include "gateway/base/containers/growing_ring.h"
 #include "gateway/base/prefetch.h"
@@ -47,6 +48,9 @@ struct SendEntry {
   static uint32_t TicksAt(TimePoint time) { return static_cast<uint32_t>(time.ns / kTick.ns); }
 };
 static_assert(sizeof(SendEntry) == 96);
+// Entries lie in memory that begins to hold them when they are fetched.
+static_assert(std::is_trivially_destructible_v<SendEntry> &&
+              sizeof(SendEntry) % alignof(rocegw_sge) == 0);
 
 // Location of a packet's payload in client memory.
 struct SendPieces {  // not initialised: made for every packet
@@ -62,10 +66,10 @@ enum class PayloadUse : bool { kCopy, kMayRefer };
 
 class SendQueue {
  public:
-  // Returns the bytes of heap that a queue of that size takes: all entries with their SGE lists.
+  // Returns the bytes of heap that a queue of that size takes: all entries with their SGE lists,
+  // and their numbers in early_.
   static constexpr uint64_t HeapBytes(uint32_t entries, uint32_t max_sge) {
-    return uint64_t{entries} *
-           (sizeof(SendEntry) + sizeof(uint32_t) + max_sge * sizeof(rocegw_sge));
+    return uint64_t{entries} * (LinesOf(max_sge) * sizeof(Line) + sizeof(uint32_t));
   }
   // Sets the number of requests and of pieces (SGEs) of each. Called once, before anything else.
   void SetSize(uint32_t entries, uint32_t max_sge);
@@ -80,8 +84,10 @@ class SendQueue {
   bool empty() const { return head_ == tail_; }
   uint32_t size() const { return tail_ - head_; }
   bool Holds(uint32_t index) const { return index - head_ < tail_ - head_; }
-  SendEntry& At(uint32_t index) { return ring_[index & mask_]; }
-  const SendEntry& At(uint32_t index) const { return ring_[index & mask_]; }
+  SendEntry& At(uint32_t index) { return *reinterpret_cast<SendEntry*>(LineOf(index)); }
+  const SendEntry& At(uint32_t index) const {
+    return *reinterpret_cast<const SendEntry*>(LineOf(index));
+  }
   // Returns true if no placement of the response into client memory is pending.
   bool IsPlaced(const QpContext& qp, uint32_t index) const {
     return !At(index).has_ticket || qp.IsDone(At(index).ticket);
@@ -94,12 +100,10 @@ class SendQueue {
   // Returns true if every request that began is complete.
   bool drained() const { return head_ == tail_ || !At(head_).started; }
 
-  // Prefetches the entries of the oldest and of the next request.
-  void Prefetch() const {
-    if (ring_ == nullptr) return;
-    base::PrefetchLines(&At(tail_), sizeof(SendEntry));
-    if (!empty()) base::PrefetchLines(&At(head_), sizeof(SendEntry));
-    __builtin_prefetch(sges_.get() + static_cast<size_t>(tail_ & mask_) * max_sge_);
+  // Prefetch the entry of the next request to fetch, or of the oldest one.
+  void PrefetchNext() const { PrefetchEntry(tail_); }
+  void PrefetchOldest() const {
+    if (!empty()) PrefetchEntry(head_);
   }
 
   // Fetches the next posted request; a bad one has `failed` set. Returns false if there is none, or
@@ -161,8 +165,22 @@ class SendQueue {
   void HandOver(hand_over::StateStream& state, QpContext& qp);
 
  private:
+  // Entries begin at cache lines, each with its SGE list behind it.
+  struct alignas(64) Line {
+    uint8_t bytes[64];
+  };
+  static constexpr uint32_t LinesOf(uint32_t max_sge) {
+    return static_cast<uint32_t>(
+        (sizeof(SendEntry) + max_sge * sizeof(rocegw_sge) + sizeof(Line) - 1) / sizeof(Line));
+  }
+  Line* LineOf(uint32_t index) const {
+    return ring_.get() + static_cast<size_t>(index & mask_) * stride_;
+  }
+  void PrefetchEntry(uint32_t index) const {
+    base::PrefetchLines(LineOf(index), sizeof(SendEntry) + sizeof(rocegw_sge));
+  }
   std::span<rocegw_sge> SgesOf(uint32_t index) {
-    return {sges_.get() + static_cast<size_t>(index & mask_) * max_sge_, max_sge_};
+    return {reinterpret_cast<rocegw_sge*>(&At(index) + 1), max_sge_};
   }
   void Complete(QpContext& qp, Outbox& outbox, verbs::WcStatus status);
   void CompleteEarly(QpContext& qp, Outbox& outbox, bool failed_ones);
@@ -170,19 +188,18 @@ class SendQueue {
                        verbs::WcStatus status);
 
   // Used by every message.
-  std::unique_ptr<SendEntry[]> ring_;  // by index
-  std::unique_ptr<rocegw_sge[]> sges_;
-  uint32_t head_ = 0;  // oldest not retired
-  uint32_t tail_ = 0;  // next to fetch
+  std::unique_ptr<Line[]> ring_;  // entries by index
+  uint32_t head_ = 0;             // oldest not retired
+  uint32_t tail_ = 0;             // next to fetch
   uint16_t mask_ = 0;
   uint16_t reading_ = 0;
+  uint8_t stride_ = 0;  // lines of an entry
   uint8_t max_sge_ = 0;
   bool flushing_ = false;
 
   // Used by few messages.
-  uint16_t room_ = 0;  // entries allocated in `ring_`
   uint32_t flush_ticket_ = 0;
-  uint32_t sge_room_ = 0;
+  uint32_t room_ = 0;  // lines allocated in `ring_`
   // Answered, for completions in any order: by the ticket that they wait for.
   GrowingRing<uint32_t> early_;
 };

@@ -129,7 +129,7 @@ ControlReply QueuePairControl::Do(const LinkQp& body) {
   slot.session = &session;
   slot.runnable = false;
   slot.bytes_left = 0;
-  slot.armed = kNever;
+  slot.armed = slot.deadline = kNever;
   transport::QpContext& context = slot.qp->context();
   context.handle = handle;
   context.send_cq = parts.send_cq;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/worker/hand_over/counters_state.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
@@ -20,23 +19,20 @@ using metrics::WorkerCounters;
 
 constexpr uint32_t kMostCounters = 4096;
 constexpr uint8_t kLongestName = 127;
-constexpr char kDropPrefix[] = "drop ";
 
 // Calls each(name, counter) for all counters.
 template <typename F>
 void ForEach(WorkerCounters& counters, F each) {
-#define ROCEGW_COUNTER(name, unit, help) \
+#define ROCEGW_COUNTER(name, unit, help)                      \
+  static_assert(sizeof(#name " " #unit) - 1 <= kLongestName); \
   each(std::string_view(#name " " #unit), counters.name##_##unit);
 #include "gateway/metrics/counters.def"
 #undef ROCEGW_COUNTER
-  for (size_t i = 0; i < counters.drops.size(); ++i) {
-    std::array<char, kLongestName + 1> name{};
-    const char* const reason = metrics::DropReasonName(static_cast<DropReason>(i));
-    const std::string_view prefix(kDropPrefix);
-    const std::string_view rest = std::string_view(reason).substr(0, kLongestName - prefix.size());
-    std::ranges::copy(rest, std::ranges::copy(prefix, name.begin()).out);
-    each(std::string_view(name.data(), prefix.size() + rest.size()), counters.drops[i]);
-  }
+#define ROCEGW_DROP(name, side, sender, page, help)         \
+  static_assert(sizeof("drop " #name) - 1 <= kLongestName); \
+  each(std::string_view("drop " #name), counters.drops[static_cast<size_t>(DropReason::k_##name)]);
+#include "gateway/metrics/drop_reasons.def"
+#undef ROCEGW_DROP
 }
 
 void Write(hand_over::StateStream& state, WorkerCounters& counters) {

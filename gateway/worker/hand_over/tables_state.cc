@@ -66,8 +66,8 @@ void QpTable::HandOver(StateStream& state) {
   for (uint32_t i = 0; i < slots.size() && state.ok(); ++i) {
     QpSlot& slot = slots[i];
     // The worker makes every queue pair runnable and arms its timer.
-    auto& [qp, generation, runnable, session, bytes_left, armed] = slot;
-    (void)runnable, (void)armed;
+    auto& [qp, generation, runnable, session, bytes_left, armed, deadline] = slot;
+    (void)runnable, (void)armed, (void)deadline;
     state(generation, bytes_left);
     if (!state.Carry(session != nullptr)) {
       if (state.reading()) free.push_back(i);
@@ -158,10 +158,11 @@ void CompletionEvents::Resume(verbs::CompletionQueue& cq) {
 }
 
 void HandOver(StateStream& state, Account& account) {
-  auto& [share, slot, bytes, of_pool, tenant, sessions, ready, served, turns_left, time,
+  auto& [share, slot, bytes, of_pool, pool, tenant, sessions, ready, served, turns_left, time,
          packet_cost, units, used_at, active, closed_until, reported_at, engine_copies,
          unpaid_bytes, unpaid_packets] = account;
   (void)share, (void)slot, (void)bytes, (void)of_pool, (void)tenant, (void)sessions;  // links
+  (void)pool;                                                                         // the share's
   // The division of time begins anew: a debt is at most 0.4 ms, less than the pause.
   (void)ready, (void)served, (void)turns_left, (void)time, (void)units, (void)used_at, (void)active;
   (void)closed_until;   // found again by the next turn

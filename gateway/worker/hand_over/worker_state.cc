@@ -86,8 +86,8 @@ void Worker::Resume(TimePoint now) {
 
 void Worker::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kWorker);
-  auto& [options, counters, round, control, scheduler, wheel, transmit, due, channels, staged,
-         sessions, qps, groups, tombstones, multicast, discovery, flood, regions, tables, activity,
+  auto& [options, counters, round, control, scheduler, wheel, transmit, due, channels, sessions,
+         staged, qps, groups, tombstones, multicast, discovery, flood, regions, tables, activity,
          congestion, completions, events, times, bindings, outbox, memory, channel_events,
          doorbells, pump, session_control, queue_pair_control, queue_control, region_control,
          network_control, handler, demultiplexer, intake] = *this;

@@ -42,6 +42,7 @@ void CompletionEvents::WaitForSpace(verbs::CompletionQueue& cq, TimePoint retry)
 
 void CompletionEvents::SendIfDue(verbs::CompletionQueue& cq) {
   const bool event = cq.TakeEvent(round_.now);
+  if (!cq.has_channel()) return;
   if (cq.due != kNever) deferred_.Add(cq);
   if (!event || cq.event_pending) return;
   // Earlier events of the channel come first.
@@ -82,15 +83,22 @@ void CompletionEvents::SendTo(FullChannel& full) {
   full.retry = round_.now + full.wait;
 }
 
-void CompletionEvents::Send() {
-  scheduler_.Mark();
+void CompletionEvents::SendToWritten() {
+  if (written_.empty()) return;
+  const verbs::VisibleCompletions visible;
   for (verbs::CompletionQueue* cq : written_) {
     cq->listed = false;
-    if (const uint32_t woken = cq->WakePollers(); woken != 0) counters_.cq_wake_events.Add(woken);
+    if (const uint32_t woken = cq->WakePollers(visible); woken != 0)
+      counters_.cq_wake_events.Add(woken);
     SendIfDue(*cq);
     scheduler_.Note(*sessions_.Of(*cq).account, 1, 0);
   }
   written_.clear();
+}
+
+void CompletionEvents::Send() {
+  scheduler_.Mark();
+  SendToWritten();
   SendToFull();
   if (deferred_.size() != 0) SendDeferred();
   scheduler_.ChargeNoted();

@@ -55,6 +55,7 @@ class CompletionEvents {
   using Full = std::unordered_map<int, FullChannel>;  // by event_fd
 
   bool TrySend(verbs::CompletionQueue& cq);
+  void SendToWritten();
   void SendDeferred();
   void SendToFull();
   void SendTo(FullChannel& full);

@@ -25,10 +25,8 @@ class QpActivity {
   }
   // Arms a timer if the deadline is earlier than the timers that are armed.
   void ArmDeadline(QpSlot& slot, SlotHandle handle) {
-    const TimePoint deadline = slot.qp->deadline();
-    if (deadline >= slot.armed) return;
-    slot.armed = deadline;
-    wheel_.Arm(handle, deadline);
+    slot.deadline = slot.qp->deadline();
+    Arm(slot, handle);
   }
   // Called after an event of the queue pair: it may have something to send, and its deadline may
   // have moved.
@@ -45,6 +43,12 @@ class QpActivity {
   void OnTurn(const flow::Carrier& carrier, SlotHandle handle);
 
  private:
+  void Arm(QpSlot& slot, SlotHandle handle) {
+    if (slot.deadline >= slot.armed) return;
+    slot.armed = slot.deadline;
+    wheel_.Arm(handle, slot.deadline);
+  }
+
   QpTable& qps_;
   Scheduler& scheduler_;
   TimerWheel& wheel_;

@@ -29,6 +29,7 @@ struct alignas(64) QpSlot {
   WorkerSession* session = nullptr;  // nullptr while the queue pair waits in a pool's reserve
   int64_t bytes_left = 0;            // rest of its quantum; negative: sent in advance
   TimePoint armed = kNever;          // time of its earliest timer
+  TimePoint deadline = kNever;       // the queue pair's, after its last event or turn (a copy)
 };
 
 class QpTable {
@@ -68,15 +69,6 @@ class QpTable {
   // Writes or reads the slots of the queue pairs (hand_over/tables_state.cc); the queue pairs are
   // handed over apart. The reader has the same queue pairs of sessions, in any slots.
   void HandOver(hand_over::StateStream& state);
-
-  // Prefetches the first lines of the queue pair and its state. The slot should be in the cache.
-  void PrefetchState(SlotHandle handle) const {
-    if (handle.index >= slots_.size() || slots_[handle.index].qp == nullptr) return;
-    const transport::QueuePair& qp = *slots_[handle.index].qp;
-    __builtin_prefetch(&qp);
-    __builtin_prefetch(&qp.context().status);  // the line of `flushed`
-    __builtin_prefetch(&qp.context().attributes.state);
-  }
 
   // All slots, unused ones included.
   std::span<QpSlot> slots() { return slots_; }

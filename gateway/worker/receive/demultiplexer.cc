@@ -173,8 +173,8 @@ DropReason Demultiplexer::ToChannelEach(uint32_t device, const wire::RxPacket& p
   wire::BundleEntry entry;
   if (uses_.qps.outgrows_caches()) {
     QpBurst ahead(uses_.qps);
-    while (wire::TakeEntry(rest, entry)) ahead.Add(wire::PeekDestination(entry));
-    ahead.Prefetch();
+    while (wire::TakeEntry(rest, entry)) ahead.Add(entry);
+    ahead.PrefetchReceivers();
     rest = packet.payload;
   }
   while (wire::TakeEntry(rest, entry)) {

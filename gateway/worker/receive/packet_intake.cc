@@ -91,9 +91,8 @@ size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> b
   uses_.memory.BeginBurst(count);
   if (count > 1 && uses_.qps.outgrows_caches()) {
     QpBurst ahead(uses_.qps);
-    for (const wire::RxDatagram& datagram : burst.first(count))
-      ahead.Add(port::DestinationQpn(datagram.bytes));
-    ahead.Prefetch();
+    for (const wire::RxDatagram& datagram : burst.first(count)) ahead.Add(datagram.bytes);
+    ahead.PrefetchReceivers();
   }
   if (uses_.scheduler.contended()) {
     TakeByPool(device, burst.first(count), now);

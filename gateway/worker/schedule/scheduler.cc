@@ -86,6 +86,7 @@ Account* Scheduler::Open(tenant::Share* share, tenant::SlotShare* slot) {
   account.slot = slot;
   account.bytes = slot != nullptr ? &slot->bytes : share != nullptr ? &share->bytes : nullptr;
   account.of_pool = pool->get();
+  if (share != nullptr) account.pool = share->tag();
   account.tenant = tenant->get();
   account.sessions = 1;
   account.ready.Reserve(reserved_);

@@ -54,6 +54,7 @@ struct Account {
   tenant::SlotShare* slot = nullptr;  // nullptr: sessions without limits of their own
   tenant::RateNode* bytes = nullptr;  // lowest rate of its bytes; nullptr: no pool
   PoolAccounts* of_pool = nullptr;
+  PoolTag pool;
   TenantAccount* tenant = nullptr;
   uint32_t sessions = 0;
   GrowingRing<SlotHandle> ready;  // queue pairs with something to send

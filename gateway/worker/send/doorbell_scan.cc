@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gateway/shm/doorbell.h"
+#include "gateway/worker/objects/qp_prefetch.h"
 
 namespace rocegw::worker {
 namespace {
@@ -16,23 +17,19 @@ constexpr uint32_t kFullScanEvery = 4096;
 
 }  // namespace
 
-// Handles the doorbells of the queue pairs in rung_, with the slots and the first lines of queue
-// pairs ahead prefetched.
+// Handles the doorbells of the queue pairs in rung_, and prefetches what the turns of these queue
+// pairs will touch.
 void DoorbellScan::HandleRung(const WorkerSession& session) {
-  constexpr size_t kSlotsAhead = 16;
-  constexpr size_t kAhead = 8;
-  const size_t count = rung_.size();
-  const size_t prefetched = uses_.qps.outgrows_caches() ? count : 0;
-  for (size_t i = 0; i < std::min(kSlotsAhead, prefetched); ++i) uses_.qps.PrefetchSlot(rung_[i]);
-  for (size_t i = 0; i < count; ++i) {
-    if (i + kSlotsAhead < prefetched) uses_.qps.PrefetchSlot(rung_[i + kSlotsAhead]);
-    if (i + kAhead < prefetched) uses_.qps.PrefetchState(rung_[i + kAhead]);
-    QpSlot* const slot = uses_.qps.Find(rung_[i]);
+  const std::span<const SlotHandle> rung = rung_;
+  for (size_t i = 0; i < rung.size(); ++i) {
+    if (i % QpBurst::kMost == 0 && uses_.qps.outgrows_caches())
+      QpBurst(uses_.qps).PrefetchTurns(rung.subspan(i, std::min(QpBurst::kMost, rung.size() - i)));
+    QpSlot* const slot = uses_.qps.Find(rung[i]);
     // A bit without a queue pair is a late doorbell or garbage; both are ignored.
     if (slot == nullptr || slot->session != &session) continue;
     slot->qp->OnDoorbell(uses_.outbox);
     // The turn arms the deadline: a doorbell does not change it.
-    uses_.activity.MakeRunnable(*slot, rung_[i]);
+    uses_.activity.MakeRunnable(*slot, rung[i]);
   }
 }
 

@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "gateway/port/packet_port.h"
 #include "gateway/worker/schedule/scheduler.h"
 
 namespace rocegw::worker {
 
 class HeldPackets {
  public:
-  // The port has 1,024 buffers (port_config.h).
-  static constexpr size_t kMost = 512;
+  static constexpr size_t kMost = port::kTransmitBuffers / 2;
   // A pool with fewer may hold a packet whatever the others hold.
   static constexpr size_t kAlways = 8;
 

@@ -32,16 +32,15 @@ uint32_t QpPump::RunTurn(QpSlot& slot, const Scheduler::Turn& turn, TimePoint no
   return turn.packets - budget.packets;
 }
 
-// Prefetches the queue pairs of the pool whose turns come soon.
+// Prefetches the queue pairs of the pool whose turns come soon. Those of a short queue have become
+// ready in this iteration: their doorbells or packets have brought them into the cache.
 void QpPump::PrefetchAhead(const GrowingRing<SlotHandle>& ready) const {
+  using enum transport::NextEvent;
   constexpr size_t kLinksAhead = 2;
   constexpr size_t kAhead = 5;
-  if (ready.size() > kAhead) {
-    if (const QpSlot* const slot = uses_.qps.Find(ready[kAhead])) slot->qp->Prefetch();
-  }
-  if (ready.size() > kLinksAhead) {
-    if (const QpSlot* const slot = uses_.qps.Find(ready[kLinksAhead])) slot->qp->PrefetchLinks();
-  }
+  if (ready.size() < kPacketsPerIteration) return;
+  if (const QpSlot* const slot = uses_.qps.Find(ready[kAhead])) slot->qp->Prefetch(kTurn);
+  if (const QpSlot* const slot = uses_.qps.Find(ready[kLinksAhead])) slot->qp->PrefetchLinks(kTurn);
 }
 
 bool QpPump::Run(TimePoint now) {

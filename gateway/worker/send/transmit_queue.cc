@@ -55,6 +55,8 @@ size_t TransmitQueue::CollectBurst(size_t begin, bool contended) {
       Release(waiting_[end]);
       continue;
     }
+    const Account* const payer = waiting_[end].account;
+    packet->pool = payer == nullptr ? PoolTag{} : payer->pool;
     waiting_[begin + burst_.size()] = waiting_[end];
     burst_.push_back(packet);
     seals |= packet->seal != 0;

@@ -3,7 +3,7 @@
 // cases.
 //   far_stranger sessions HOST PORT TENANT    opens sessions until one is refused, holds them
 //   far_stranger lease HOST PORT BYTES        asks for one lease
-//   far_stranger messages HOST PORT           leases and returns as fast as it can, 8 connections
+//   far_stranger messages HOST PORT [BYTES]   leases and returns as fast as it can, 8 connections
 //   far_stranger requests HOST PORT           requests without a Hello, as fast as it can
 //   far_stranger cross HOST PORT              reads the lease of another session with its true key
 //   far_stranger donor HOST PORT talk|slow    donor that talks unasked, or answers late
@@ -148,20 +148,20 @@ int OneLease(const std::string& host, const std::string& port, const std::string
   return 0;
 }
 
-int Messages(const std::string& host, const std::string& port) {
+int Messages(const std::string& host, const std::string& port, uint64_t bytes) {
   std::vector<std::thread> threads;
   for (int number = 0; number < 8; number++) {
     threads.emplace_back([&] {
       for (;;) {
         Peer peer;
         if (!peer.Open(host, port, "stranger").ok()) continue;
-        for (int ahead = 0; ahead < 7; ahead++) peer.connection().Send(Lease(kLease));
+        for (int ahead = 0; ahead < 7; ahead++) peer.connection().Send(Lease(bytes));
         while (const auto answer = peer.Hear()) {
           Message back;
           back.type = MessageType::kReturn;
           back.lease = answer->lease;
           peer.connection().Send(back);
-          peer.connection().Send(Lease(kLease));
+          peer.connection().Send(Lease(bytes));
         }
       }
     });
@@ -249,7 +249,10 @@ int BadDonor(const std::string& host, const std::string& port, const std::string
 int Run(const std::vector<std::string>& words) {
   if (words.size() < 3) return 64;
   const std::string& what = words[0];
-  if (what == "messages") return Messages(words[1], words[2]);
+  if (what == "messages") {
+    const uint64_t bytes = words.size() > 3 ? std::strtoull(words[3].c_str(), nullptr, 10) : kLease;
+    return Messages(words[1], words[2], bytes);
+  }
   if (what == "requests") return Requests(words[1], words[2]);
   if (what == "cross") return Cross(words[1], words[2]);
   if (words.size() < 4) return 64;

@@ -7,10 +7,12 @@
  *
  *   far_window --donor ADDRESS[,PORT] ... [--replicas N] [--size BYTES] [--slab BYTES]
  *              [--resident BYTES] [--steps N] [--timeout MS] [--pause] [--expect-lost]
+ *              [--faulting-thread]
  *
  * --pause waits for SIGUSR1 when it is halfway. --expect-lost: a load may raise SIGBUS; the page is
- * not used any more then, and nothing is timed. Exit status: 0, 1 wrong bytes or an error, 2 no
- * window. */
+ * not used any more then, and nothing is timed. --faulting-thread: the threads handle their faults
+ * themselves, and system calls are not used with pages that are not resident. Exit status: 0, 1
+ * wrong bytes or an error, 2 no window. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -32,7 +34,7 @@ enum { kMostDonors = 8, kThreads = 2, kPage = 4096, kWords = kPage / 8, kTimed =
 
 static uint8_t* base;
 static uint64_t pages, steps = 20000;
-static bool pause_halfway, expect_lost;
+static bool pause_halfway, expect_lost, in_thread;
 static uint32_t* versions;
 static bool* is_lost;
 static atomic_uint_fast64_t wrong, lost;
@@ -176,12 +178,17 @@ static struct times measure(struct rocegw_memory_session* session) {
 }
 
 int main(int argc, char** argv) {
-  static const struct option names[] = {
-      {"donor", required_argument, NULL, 'd'},    {"replicas", required_argument, NULL, 'r'},
-      {"size", required_argument, NULL, 's'},     {"slab", required_argument, NULL, 'l'},
-      {"resident", required_argument, NULL, 'm'}, {"steps", required_argument, NULL, 'n'},
-      {"timeout", required_argument, NULL, 't'},  {"pause", no_argument, NULL, 'p'},
-      {"expect-lost", no_argument, NULL, 'e'},    {NULL, 0, NULL, 0}};
+  static const struct option names[] = {{"donor", required_argument, NULL, 'd'},
+                                        {"replicas", required_argument, NULL, 'r'},
+                                        {"size", required_argument, NULL, 's'},
+                                        {"slab", required_argument, NULL, 'l'},
+                                        {"resident", required_argument, NULL, 'm'},
+                                        {"steps", required_argument, NULL, 'n'},
+                                        {"timeout", required_argument, NULL, 't'},
+                                        {"pause", no_argument, NULL, 'p'},
+                                        {"expect-lost", no_argument, NULL, 'e'},
+                                        {"faulting-thread", no_argument, NULL, 'f'},
+                                        {NULL, 0, NULL, 0}};
   struct rocegw_memory_donor donors[kMostDonors];
   struct rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
   options.donors = donors;
@@ -219,6 +226,9 @@ int main(int argc, char** argv) {
       case 'e':
         expect_lost = true;
         break;
+      case 'f':
+        in_thread = true;
+        break;
       default:
         return 2;
     }
@@ -227,12 +237,20 @@ int main(int argc, char** argv) {
   sigemptyset(&halfway_signal);
   sigaddset(&halfway_signal, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &halfway_signal, NULL);
+  /* The library hands on to this handler what is not its own. */
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = handle_bus_error;
+  if (expect_lost) sigaction(SIGBUS, &action, NULL);
   options.pool_bytes = 4 << 20;
+  const struct rocegw_memory_map_options map_options = {
+      resident, in_thread ? ROCEGW_MEMORY_MAP_FAULTING_THREAD : ROCEGW_MEMORY_MAP_HANDLER_THREAD};
   struct rocegw_memory_session* session;
   struct rocegw_memory_map* window;
   char why[256] = "";
   if (rocegw_memory_open(&options, sizeof options, &session, why, sizeof why) != 0 ||
-      rocegw_memory_map_open(session, 0, options.size, resident, &window, why, sizeof why) != 0) {
+      rocegw_memory_map_open_with(session, 0, options.size, &map_options, sizeof map_options,
+                                  &window, why, sizeof why) != 0) {
     fprintf(stderr, "far_window: %s\n", why);
     return 2;
   }
@@ -240,10 +258,6 @@ int main(int argc, char** argv) {
   pages = options.size / kPage;
   versions = calloc(pages, sizeof *versions);
   is_lost = calloc(pages, sizeof *is_lost);
-  struct sigaction action;
-  memset(&action, 0, sizeof action);
-  action.sa_handler = handle_bus_error;
-  if (expect_lost) sigaction(SIGBUS, &action, NULL);
   printf("ready\n");
   fflush(stdout);
   pthread_barrier_init(&barrier, NULL, kThreads + 1);
@@ -257,7 +271,7 @@ int main(int argc, char** argv) {
   compare_donors(session);
   struct times times = {0, 0, 0, 0};
   if (!expect_lost) {
-    use_system_calls();
+    if (!in_thread) use_system_calls();
     times = measure(session);
   }
   struct rocegw_memory_map_statistics counts;
@@ -266,13 +280,14 @@ int main(int argc, char** argv) {
   compare_donors(session);
   printf("{\"pages\": %" PRIu64 ", \"resident\": %" PRIu64 ", \"faults\": %" PRIu64
          ", \"read\": %" PRIu64 ", \"evicted\": %" PRIu64 ", \"written_back\": %" PRIu64
-         ", \"write_back_failures\": %" PRIu64
+         ", \"write_back_failures\": %" PRIu64 ", \"reactivated\": %" PRIu64
          ", \"fault_p50_us\": %.1f, \"fault_p99_us\": %.1f, \"read_p50_us\": %.1f, "
          "\"scan_mib_per_s\": %.1f, \"lost\": %" PRIu64 ", \"wrong\": %" PRIu64
          ", \"errors\": %d}\n",
          counts.pages, counts.resident, counts.faults, counts.read, counts.evicted,
-         counts.written_back, counts.write_back_failures, times.fault_p50_us, times.fault_p99_us,
-         times.read_p50_us, times.scan_mib_per_s, (uint64_t)lost, (uint64_t)wrong, errors);
+         counts.written_back, counts.write_back_failures, counts.reactivated, times.fault_p50_us,
+         times.fault_p99_us, times.read_p50_us, times.scan_mib_per_s, (uint64_t)lost,
+         (uint64_t)wrong, errors);
   rocegw_memory_close(session);
   return wrong != 0 || errors != 0 ? 1 : 0;
 }

@@ -112,6 +112,24 @@ void WildcardListeners(int, char** arguments) {
   }
 }
 
+// Binds ids to ports that the gateway chooses until it refuses one, and goes on asking for that id.
+void EphemeralPorts(int, char** arguments) {
+  for (;;) {
+    Attach attach(arguments[0]);
+    if (!attach.Hello()) continue;
+    const uint32_t channel = attach.Channel(ROCEGW_MSG_CM_CREATE_CHANNEL, 0);
+    auto bind = Attach::Request<rocegw_cm_bind>(ROCEGW_MSG_CM_BIND);
+    bind.address.family = 2;  // AF_INET
+    rocegw_cm_id_reply reply{};
+    uint64_t bound = 0;
+    do {
+      bind.id = attach.CmId(channel, ++bound);
+    } while (bind.id != 0 && attach.Call(bind, reply) == 0);
+    while (attach.Call(bind, reply) > 0) {
+    }
+  }
+}
+
 // Objects of every kind that costs one request, until the daemon refuses each.
 void ObjectHoard(int, char** arguments) {
   for (;;) {
@@ -129,9 +147,10 @@ void ObjectHoard(int, char** arguments) {
 }
 
 constexpr Attack kAttacks[] = {
-    {"route_storm", RouteStorm},   {"join_storm", JoinStorm},
-    {"heap_hoard", HeapHoard},     {"descriptor_hoard", DescriptorHoard},
-    {"object_hoard", ObjectHoard}, {"wildcard_listeners", WildcardListeners},
+    {"route_storm", RouteStorm},         {"join_storm", JoinStorm},
+    {"heap_hoard", HeapHoard},           {"descriptor_hoard", DescriptorHoard},
+    {"object_hoard", ObjectHoard},       {"wildcard_listeners", WildcardListeners},
+    {"ephemeral_ports", EphemeralPorts},
 };
 
 }  // namespace

@@ -2,14 +2,18 @@
 // Attacks by UDP datagrams to the RoCEv2 port.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
@@ -251,6 +255,35 @@ void Datagrams(int, char** arguments) {
   }
 }
 
+// Binds every port that a gateway sends from, and the name of its lock against a second gateway.
+void SourcePorts(int, char**) {
+  constexpr unsigned kFirst = 0xC000, kPorts = 0x4000;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = "rocegw-udp-4791";
+  text.copy(name.sun_path + 1, text.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  const int lock = socket(AF_UNIX, SOCK_STREAM, 0);
+  std::vector<bool> taken(kPorts);
+  bool named = false;
+  for (;; usleep(20000)) {
+    for (unsigned i = 0; i < kPorts; ++i) {
+      if (taken[i]) continue;
+      const int holder = socket(AF_INET6, SOCK_DGRAM, 0);
+      sockaddr_in6 any{};
+      any.sin6_family = AF_INET6;
+      any.sin6_port = htons(static_cast<uint16_t>(kFirst + i));
+      taken[i] = bind(holder, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0;
+      if (!taken[i]) close(holder);
+    }
+    named = named || bind(lock, reinterpret_cast<sockaddr*>(&name), length) == 0;
+  }
+}
+
 // Not an attack: the same load of packets for the machine, to a port that nobody has open.
 void FloodElsewhere(int, char** arguments) {
   Sender sender(arguments[0], arguments[1], wire::kRocePort + 1);
@@ -270,6 +303,7 @@ constexpr Attack kAttacks[] = {
     {"connection_requests", ConnectionRequests},
     {"congestion_notices", CongestionNotices},
     {"datagrams", Datagrams},
+    {"source_ports", SourcePorts},
 };
 
 }  // namespace

@@ -8,12 +8,16 @@
 //
 // `--count NUMBER native|channel BYTES MESSAGES` runs one setting once under callgrind, which
 // counts instructions and cache misses of the workers (docs/benchmarks.md has the command).
+#include <sys/wait.h>
+#include <unistd.h>
 #include <valgrind/callgrind.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -136,6 +140,61 @@ int Count(const Setting& setting, uint32_t messages) {
   return 0;
 }
 
+constexpr uint32_t kNumbers[] = {64, 1024, 16384, 65536};
+
+// Result of one number of queue pairs: medians of the rounds.
+struct Row {
+  double us[2] = {};  // by side
+  double of_64 = 0;
+  bool retransmitted = false;
+};
+using Rows = std::array<Row, std::size(kNumbers)>;
+
+Rows Measure(bool channels, uint32_t bytes, int rounds) {
+  // The worlds take turns, so that a slow minute of the machine hits all of them.
+  std::vector<std::unique_ptr<World>> worlds;
+  for (const uint32_t number : kNumbers)
+    worlds.push_back(std::make_unique<World>(Setting{number, channels, bytes}));
+  std::array<std::vector<double>, std::size(kNumbers)> us[2], ratio;
+  for (int round = -1; round < rounds; ++round) {
+    double of_64 = 0;
+    for (size_t i = 0; i < worlds.size(); ++i) {
+      constexpr uint32_t kMessages = 65536;
+      const Spent spent = worlds[i]->Run(kMessages, false);
+      if (round < 0) continue;  // the first use of each queue pair
+      const double all = spent.seconds[0] + spent.seconds[1];
+      if (i == 0) of_64 = all;
+      ratio[i].push_back(of_64 / all);
+      for (const int side : {0, 1}) us[side][i].push_back(spent.seconds[side] / kMessages * 1e6);
+    }
+  }
+  Rows rows;
+  for (size_t i = 0; i < worlds.size(); ++i) {
+    for (const int side : {0, 1}) rows[i].us[side] = bench::Median(us[side][i]);
+    rows[i].of_64 = bench::Median(ratio[i]);
+    rows[i].retransmitted = worlds[i]->retransmissions() != 0;
+  }
+  return rows;
+}
+
+// Measures in a process of its own, since the worlds of another setting leave a heap full of holes,
+// in which malloc takes longer and objects of one queue pair lie far from each other.
+Rows MeasureApart(bool channels, uint32_t bytes, int rounds) {
+  int ends[2];
+  if (pipe(ends) != 0) std::abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    const Rows rows = Measure(channels, bytes, rounds);
+    _exit(write(ends[1], &rows, sizeof rows) == sizeof rows ? 0 : 1);
+  }
+  close(ends[1]);
+  Rows rows;
+  const bool whole = child > 0 && read(ends[0], &rows, sizeof rows) == sizeof rows;
+  close(ends[0]);
+  if (!whole || waitpid(child, nullptr, 0) != child) std::abort();
+  return rows;
+}
+
 int Main(int argc, char** argv) {
   if (argc == 6 && std::strcmp(argv[1], "--count") == 0) {
     return Count({static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)),
@@ -148,48 +207,29 @@ int Main(int argc, char** argv) {
               arguments.rounds);
   std::printf("%-8s %6s %12s %9s %9s %12s %8s\n", "", "bytes", "queue pairs", "sender", "receiver",
               "M/s a core", "of 64");
+  std::fflush(stdout);
   bool kept = true;
   std::string json = "[";
   for (const bool channels : {false, true}) {
     for (const uint32_t bytes : {64u, 4096u}) {
-      // The worlds take turns, so that a slow minute of the machine hits all of them.
-      std::vector<std::unique_ptr<World>> worlds;
-      const std::vector<uint32_t> numbers{64, 1024, 16384, 65536};
-      for (const uint32_t number : numbers)
-        worlds.push_back(std::make_unique<World>(Setting{number, channels, bytes}));
-      std::vector<std::vector<double>> us[2] = {std::vector<std::vector<double>>(numbers.size()),
-                                                std::vector<std::vector<double>>(numbers.size())};
-      std::vector<std::vector<double>> ratio(numbers.size());
-      for (int round = -1; round < arguments.rounds; ++round) {
-        double of_64 = 0;
-        for (size_t i = 0; i < numbers.size(); ++i) {
-          constexpr uint32_t kMessages = 65536;
-          const Spent spent = worlds[i]->Run(kMessages, false);
-          if (round < 0) continue;  // the first use of each queue pair
-          const double all = spent.seconds[0] + spent.seconds[1];
-          if (i == 0) of_64 = all;
-          ratio[i].push_back(of_64 / all);
-          for (const int side : {0, 1})
-            us[side][i].push_back(spent.seconds[side] / kMessages * 1e6);
-        }
-      }
-      for (size_t i = 0; i < numbers.size(); ++i) {
-        const double sender = bench::Median(us[0][i]), receiver = bench::Median(us[1][i]);
-        const double share = bench::Median(ratio[i]);
-        const bool missed = numbers[i] <= kGated && share < kLeastRate;
+      const Rows rows = MeasureApart(channels, bytes, arguments.rounds);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const double sender = rows[i].us[0], receiver = rows[i].us[1];
+        const bool missed = kNumbers[i] <= kGated && rows[i].of_64 < kLeastRate;
         kept &= !missed;
         std::printf("%-8s %6u %12u %9.3f %9.3f %12.3f %8.2f%s%s\n", channels ? "channel" : "native",
-                    bytes, numbers[i], sender, receiver, 1 / std::max(sender, receiver), share,
-                    missed ? "  MISSED" : "",
-                    worlds[i]->retransmissions() != 0 ? "  (retransmissions)" : "");
+                    bytes, kNumbers[i], sender, receiver, 1 / std::max(sender, receiver),
+                    rows[i].of_64, missed ? "  MISSED" : "",
+                    rows[i].retransmitted ? "  (retransmissions)" : "");
         char row[200];
         std::snprintf(row, sizeof row,
                       "%s{\"channel\":%s,\"bytes\":%u,\"queue_pairs\":%u,\"sender_us\":%.4f,"
                       "\"receiver_us\":%.4f,\"of_64\":%.3f}",
-                      json.size() == 1 ? "" : ",", channels ? "true" : "false", bytes, numbers[i],
-                      sender, receiver, share);
+                      json.size() == 1 ? "" : ",", channels ? "true" : "false", bytes, kNumbers[i],
+                      sender, receiver, rows[i].of_64);
         json += row;
       }
+      std::fflush(stdout);
     }
   }
   std::printf("gate: at least %.2f of the rate of 64 queue pairs up to %u\n", kLeastRate, kGated);

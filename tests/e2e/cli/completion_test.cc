@@ -37,6 +37,8 @@ TEST_F(RocegwctlCompletionTest, Bash_OffersCommandsKindsNamesFieldsAndValues) {
   EXPECT_EQ(Offered("drain ''"), "host-a\n");
   Must("create donor host-a/donor");
   EXPECT_EQ(Offered("drain donor ''"), "host-a/donor\n");
+  EXPECT_EQ(Offered("approve donor ''"), "host-a/donor\n");
+  EXPECT_EQ(Offered("revoke donor ''"), "host-a/donor\n");
   EXPECT_EQ(Offered("find d"), "donors\n");
   EXPECT_EQ(Offered("get qps --gateway h"), "host-a\n");
   EXPECT_EQ(Offered("update tenant blue wei"), "weight=\n");

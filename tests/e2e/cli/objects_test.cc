@@ -122,7 +122,7 @@ TEST_F(RocegwctlObjectsTest, Refusals_TellReasonAndFieldsAndHaveTheirCodes) {
        "bits\n"},
       {"create tenant t wieght=3", 2,
        "rocegwctl: spec.wieght: no such field; there are: display_name, quota, fleet_cap, "
-       "weight, allowed_peers\n"},
+       "weight, allowed_peers, donated_bytes\n"},
       {"get pool p", 2, "rocegwctl: whose pool 'p'? TENANT/p, or --tenant TENANT\n"},
       {"get qps", 2,
        "rocegwctl: of which gateway? --gateway NAME, or --local for the one on this host\n"},

@@ -259,8 +259,9 @@ TEST_F(RocegwdTest, SecondDaemon_OnThePort_IsToldWhoHasIt) {
   DaemonProcess first = Start(Config(kPort));
   ASSERT_TRUE(first.WaitReady()) << first.Log();
   ExpectRefusal(Config(kPort, "other"), 3,
-                "port port0: process " + std::to_string(first.pid()) +
-                    " (rocegwd) already serves UDP port 4791 in this network namespace; stop it, "
+                "port port0: process " + std::to_string(first.pid()) + " (rocegwd) of user " +
+                    std::to_string(geteuid()) +
+                    " already serves UDP port 4791 in this network namespace; stop it, "
                     "or start this gateway in another network namespace");
 }
 

@@ -29,7 +29,7 @@ from verbs_cases.far.nbd_client import NbdClient  # noqa: E402
 
 MIB = 1 << 20
 FILE_BYTES = 8 * MIB
-STEPS = ("appear", "find", "mount", "others", "quota", "drain", "undrain", "later", "drained_gateway", "killed", "agent_away", "controller_away",
+STEPS = ("appear", "approve", "find", "mount", "others", "quota", "limit", "drain", "undrain", "later", "drained_gateway", "killed", "agent_away", "controller_away",
          "withdrawn")
 METRICS = 7477
 
@@ -92,12 +92,34 @@ class Donors:
         self.ctl("status", "--wait", "--timeout", "30")
         for number, name in enumerate("abcd"):
             self.start_donor(name, number)
-        wanted = {f"right/{name}": ("serving", 0) for name in "abcd"}
-        eventually(f"four donors that serve: {self.states()}", lambda: self.states() == wanted)
+        wanted = {f"right/{name}": ("unapproved", 0) for name in "abcd"}
+        eventually(f"four donors: {self.states()}", lambda: self.states() == wanted)
         text = self.ctl("describe", "donor", "right/a")
         check(self.right.address4 in text and "64MiB" in text, f"a donor is described as\n{text}")
         for name in "abcd":
             self.ctl("update", "donor", f"right/{name}", f"failure_domain=rack-{name}")
+
+    def approve(self):
+        """Donors are used when an administrator has approved them, and not before or after"""
+        try:
+            self.ctl("find", "donors", "--size", "1MiB")
+        except LabError as error:
+            check("0 MiB" in str(error), f"donors without approval:\n{error}")
+        else:
+            raise LabError("donors without approval are found")
+        check(self.donors["a"].metrics()["rocegw_memory_draining"] == 1, "a donor without approval grants leases")
+        for name in "abcd":
+            self.ctl("approve", "donor", f"right/{name}")
+        wanted = {f"right/{name}": ("serving", 0) for name in "abcd"}
+        eventually(f"four donors that serve: {self.states()}", lambda: self.states() == wanted)
+        self.ctl("revoke", "donor", "right/d")
+        eventually("a revoked donor that grants nothing",
+                   lambda: self.donors["d"].metrics()["rocegw_memory_draining"] == 1)
+        check("right/donors/d" not in self.ctl("find", "donors", "--size", "1MiB", "-o", "name"), "a revoked donor is found")
+        self.ctl("approve", "donor", "right/d")
+        eventually(f"four donors that serve: {self.states()}", lambda: self.states() == wanted)
+        text = self.ctl("audit", "list", "-o", "json")
+        check("ApproveDonor" in text and "RevokeDonor" in text, "approvals are not in the audit")
 
     def find(self):
         """The controller finds room in different failure domains, and says what is there when it is not enough"""
@@ -157,13 +179,50 @@ class Donors:
         # The donor refuses as well what names it without the fleet.
         donor = self.donors["a"]
         eventually("a donor that follows the quota",
-                   lambda: "Applied generation: 3" in " ".join(self.ctl("describe", "donor", "right/a").split()))
+                   lambda: "Applied generation: 4" in " ".join(self.ctl("describe", "donor", "right/a").split()))
         words = self.mount_words("red")[1]
         at = words.index("--donors")
         words[at:at + 4] = ["--donor", f"{donor.host.address4}:{donor.port}"]
         words[words.index("--replicas") + 1] = "1"
         job = self.left.start_plain(words)
         check(job.wait(60) == 3 and "refused" in job.output, f"the donor:\n{job.output}")
+
+    def limit(self):
+        """A tenant's limit over all donors holds at the donors, however its sessions come to them"""
+        for name in "abc":
+            self.ctl("update", "donor", f"right/{name}", "quotas=[]")
+        self.ctl("update", "tenant", "red", "donated_bytes=24MiB")
+
+        def leased(tenant):
+            sums = [donor.metrics().get(f'rocegw_memory_tenant_leased_bytes{{tenant="{tenant}"}}', 0) for donor in self.donors.values()]
+            return sum(sums)
+
+        eventually("shares of four donors", lambda: self.ctl("describe", "tenant", "red").count("right/donors/") == 4)
+        # 32 MiB are wanted.
+        _, words = self.mount_words("red")
+        job = self.left.start_plain(words)
+        check(job.wait(30) == 3 and "limit over all donors is 24 MiB" in job.output, f"more than the limit:\n{job.output}")
+        # A session that names donors itself gets no more than their shares.
+        at = words.index("--donors")
+        words[at:at + 4] = [word for donor in self.donors.values() for word in ("--donor", f"{donor.host.address4}:{donor.port}")]
+        job = self.left.start_plain(words)
+        check(job.wait(60) == 3 and ("not as much memory" in job.output or "Disk quota exceeded" in job.output), f"more than the shares:\n{job.output}")
+        self.ctl("update", "tenant", "red", "donated_bytes=40MiB")
+        _, words = self.mount_words("red")
+        words[words.index("--metrics") + 1] = f"127.0.0.1:{METRICS + 20}"
+        eventually("donors that follow larger shares", lambda: self.mounts(words), 60)
+        check(leased("red") <= 40 * MIB, f"{leased('red')} bytes are leased")
+        self.ctl("update", "tenant", "red", "donated_bytes=")
+
+    def mounts(self, words):
+        """Whether the command mounts; the mount is ended again."""
+        try:
+            files = start_daemon(self.lab, words, self.left.directory, "rocegw-memory mount of red", self.left.namespace)
+        except LabError:
+            return False
+        check(0 < self.donors["a"].metrics().get('rocegw_memory_tenant_leased_bytes{tenant="red"}', 0), "no lease")
+        check(files.stop() == 0, "the mount ended badly")
+        return True
 
     def drain(self):
         """Drains of two donors at once move data to others and return the leases; nothing is lost, nothing fails"""
@@ -201,9 +260,10 @@ class Donors:
         for number, name in ((4, "e"), (5, "f")):
             self.start_donor(name, number)
         eventually(f"two more donors: {self.states()}",
-                   lambda: all(self.states().get(f"right/{name}") == ("serving", 0) for name in "ef"))
+                   lambda: all(self.states().get(f"right/{name}") == ("unapproved", 0) for name in "ef"))
         for name in "ef":
             self.ctl("update", "donor", f"right/{name}", f"failure_domain=rack-{name}")
+            self.ctl("approve", "donor", f"right/{name}")
         for name in "abcd":
             self.ctl("drain", "donor", f"right/{name}")
         eventually(f"four empty donors: {self.states()}",

@@ -113,8 +113,8 @@ class Script {
     config.discovery.answer_burst = 16;
     config.max_ids = 24;
     config.max_ids_per_owner = 16;
-    config.max_connections = 32;
-    config.max_connections_per_owner = 20;
+    config.max_answered_orphans = 5;
+    config.max_ending_orphans = 3;
     config.last_ephemeral_port = static_cast<uint16_t>(config.first_ephemeral_port + 5);
     return config;
   }

@@ -80,7 +80,7 @@ void CheckNeighbours(std::span<const uint8_t> input) {
   }
   Check(frames <= 1, "one answer at most");
   rocegw::port::MacAddress mac{};
-  Check(table.ResolveAt(TimePoint{1'000'000'000'000}, own, mac) == Reach::kOwn,
+  Check(table.ResolveAt(TimePoint{1'000'000'000'000}, own, {}, mac) == Reach::kOwn,
         "nobody takes our address");
 }
 

@@ -32,10 +32,7 @@ bool Meet(const Held& a, const Held& b) {
 TEST(PortTable, RandomUse_IsAsTheModelSays) {
   rocegw::testing::Random random(rocegw::testing::TestSeed(77));
   testing::SeededRandom ports_random(78);
-  CmConfig config;
-  config.first_ephemeral_port = 100;
-  config.last_ephemeral_port = 107;
-  PortTable table;
+  PortTable table(100, 107);
   std::vector<Held> model;
   wire::Gid six;
   six.bytes[0] = 0x20;
@@ -53,18 +50,17 @@ TEST(PortTable, RandomUse_IsAsTheModelSays) {
         binding.reuse = random.Coin();
         binding.af_only = random.Coin();
         const bool any_port = binding.address.port == 0;
-        const int error = table.Bind(space, binding, config, ports_random);
+        const int error = table.Bind(space, binding, ports_random);
         const Held wanted{binding.id,    space,           binding.address,
                           binding.reuse, binding.af_only, false};
         const bool clash = std::any_of(model.begin(), model.end(), [&](const Held& held) {
           return Meet(held, wanted) && !(held.reuse && wanted.reuse);
         });
         if (any_port && error == EADDRNOTAVAIL) {
-          for (uint16_t port = 100; port <= 107; ++port) {
-            EXPECT_TRUE(std::any_of(model.begin(), model.end(), [&](const Held& held) {
-              return held.space == space && held.address.port == port;
-            }));
-          }
+          // The session's share is one of eight ports.
+          EXPECT_TRUE(std::any_of(model.begin(), model.end(), [&](const Held& held) {
+            return held.space == space && held.address.port >= 100;
+          }));
           ++refused;
           break;
         }

@@ -72,6 +72,7 @@ ATTACKS = (
     Attack("object_hoard", "creates objects of each kind until they are refused", growth_mib=_SEGMENTS_MIB),
     Attack("multicast_hoard", "joins every multicast group that it gets, leaves them, begins again", "neighbour"),
     Attack("wildcard_listeners", "listens on every port of all addresses with the longest backlog"),
+    Attack("ephemeral_ports", "binds ids to ports that the gateway chooses until one is refused, and goes on asking"),
     Attack("attach_storm", "connects and closes at once"),
     Attack("silent_attaches", "connects and never greets", idle=True),
     Attack("stopped_anywhere", "stops programs (SIGSTOP) somewhere in their set-up"),
@@ -104,6 +105,9 @@ ATTACKS = (
     Attack("own_address_channel_guesses", "resets channels of all numbers", where=PEER, word="channel_guesses"),
     Attack("own_address_connection_requests", "asks for connections from every queue pair number", where=PEER,
            word="connection_requests"),
+    Attack("source_ports", "binds every UDP source port of the gateway's host", where=LOCAL, idle=True, fresh_peer=True),
+    Attack("source_ports_at_start", "the same, and the name of the instance lock, while the gateway of its host starts", where=PEER,
+           idle=True, fresh_peer=True, word="source_ports"),
     # Pages and the controller's port.
     Attack("slow_scrapes", "900 requests of the metrics page that come byte by byte", "connections", LOCAL, ("slow",)),
     Attack("silent_scrapes", "900 connections to the metrics page without a request", "connections", LOCAL, ("silent",)),

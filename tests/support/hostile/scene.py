@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two gateways, a controller and a stranger on one switch; the left gateway or the controller is attacked. Both gateways' hosts
-have the egress guard."""
+have the egress and the ingress guard."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ USER = 65534  # nobody
 # The noise's pool may have as much queue memory as growth_mib of catalogue.py says.
 _POOLS = POOLS.replace("slots: 1, memory", "slots: 1, quota: {peak: {sessions: 32, segment_bytes: 536870912}}, memory")
 _CONNECTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
-_GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, "packaging", "nftables", "rocegw-egress.nft")
+_GUARDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, "packaging", "nftables")
 _MTU = 4200
 _STRANGER = "10.77.0.3"
 # Open files of a gateway, few enough that a hoard reaches the limit within a short trial.
@@ -50,7 +50,9 @@ class Scene:
         self.controller = Controller(lab, self.right, binaries)
         self._log = None
         for side in sides[:2] if guard else ():
-            run(["nft", "--define", "gateway=0", "-f", _GUARD], namespace=self.namespaces[side])
+            for guard, definition in (("egress", "gateway=0"), ("ingress", "uplinks={ link0 }")):
+                run(["nft", "--define", definition, "-f", os.path.join(_GUARDS, f"rocegw-{guard}.nft")],
+                    namespace=self.namespaces[side])
 
     def begin(self, attack):
         """Starts whatever does not run, or not as the attack needs it."""

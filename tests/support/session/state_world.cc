@@ -251,6 +251,22 @@ void StateWorld::Post(int side, uint32_t endpoint, uint8_t opcode) {
   sides_[side].ends[endpoint]->PostSend(wqe, {from});
 }
 
+void StateWorld::Ring(int side, uint32_t endpoint) {
+  Side& own = sides_[side];
+  if (own.ends[endpoint]->Ring(*own.pages[endpoint / ROCEGW_DOORBELL_BITS], own.line))
+    own.worker->OnWake(kSession, now_);
+}
+
+bool StateWorld::Write(int side, uint32_t endpoint) {
+  const metrics::WorkerCounters& counters = sides_[side].counters;
+  const uint64_t done = counters.cqe_entries.Read() + 1;
+  Post(side, endpoint, ROCEGW_WR_RDMA_WRITE);
+  Ring(side, endpoint);
+  for (int step = 0; step < 1000 && counters.cqe_entries.Read() != done; ++step)
+    Step(Microseconds(10));
+  return counters.cqe_entries.Read() == done && counters.cqe_error_entries.Read() == 0;
+}
+
 bool StateWorld::Exchange(uint32_t first, uint32_t count) {
   for (uint32_t i = first; i < first + count; ++i) {
     uint64_t done[2];
@@ -263,11 +279,7 @@ bool StateWorld::Exchange(uint32_t first, uint32_t count) {
       Post(side, i, ROCEGW_WR_RDMA_WRITE);
       done[side] = own.counters.cqe_entries.Read() + 3;
     }
-    for (int side = 0; side < 2; ++side) {
-      Side& own = sides_[side];
-      if (own.ends[i]->Ring(*own.pages[i / ROCEGW_DOORBELL_BITS], own.line))
-        own.worker->OnWake(kSession, now_);
-    }
+    for (int side = 0; side < 2; ++side) Ring(side, i);
     for (int step = 0; step < 1000; ++step) {
       Step(Microseconds(10));
       if (sides_[0].counters.cqe_entries.Read() == done[0] &&

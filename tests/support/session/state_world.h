@@ -36,6 +36,8 @@ class StateWorld {
   // Posts one SEND and one WRITE in each direction on each queue pair. Returns false if one of them
   // did not complete.
   bool Exchange(uint32_t first, uint32_t count);
+  // Posts one WRITE on one side of a queue pair. Returns false if it did not complete.
+  bool Write(int side, uint32_t endpoint);
   // Advances time without traffic.
   void Rest(Duration time);
 
@@ -78,6 +80,7 @@ class StateWorld {
   void Step(Duration by);
   void Run(int side);
   void Post(int side, uint32_t endpoint, uint8_t opcode);
+  void Ring(int side, uint32_t endpoint);
   static Qpn AcceptorOf();
   static wire::Gid GidOf(int side, uint32_t peer);
   static verbs::QpAttributes AttributesOf(int side, uint32_t endpoint, uint32_t peer);

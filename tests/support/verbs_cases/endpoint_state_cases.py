@@ -2,6 +2,7 @@
 """States, shared receive queues and the service without answers of endpoints: tests/e2e/endpoints/endpoint_check.c, which checks
 what it finds."""
 
+import json
 import re
 import signal
 
@@ -71,6 +72,20 @@ def _exception(pair):
     return "suspended by a failure, and went on"
 
 
+def _shown(pair):
+    """Operators see an endpoint's state, here that of a suspended sender."""
+    def look():
+        rows = [row for row in json.loads(pair.left.control("get", "qps", "-o", "json"))["qps"] if "endpoint" in row]
+        expect([row["endpoint"]["state"] for row in rows] == ["suspended"], f"endpoints:\n{rows}")
+        expect(rows[0]["endpoint"]["mode"] == "unordered" and rows[0]["endpoint"]["requests"] == 0, f"an endpoint:\n{rows}")
+        number = f"0x{rows[0]['qpn']:06x}"
+        table = pair.left.control("get", "qps")
+        expect(re.search(rf"^{number} +ENDPOINT +suspended ", table, re.MULTILINE), f"the table:\n{table}")
+        text = pair.left.control("describe", "qp", number)
+        expect("suspended" in text, f"described:\n{text}")
+    return suspend_and_drain(pair, look)
+
+
 def _exceptions(host):
     return sum(value for (name, _), value in host.metrics().items() if name == "rocegw_endpoint_exception_events_total")
 
@@ -86,5 +101,6 @@ def _unacknowledged(pair):
 
 def endpoint_state_cases():
     return [Case("endpoint.states", 1500, suspend_and_drain, "channels"),
+            Case("endpoint.shown", 1500, _shown, "channels"),
             Case("endpoint.exception", 1500, _exception, "channels"),
             Case("endpoint.unacknowledged", 1500, _unacknowledged, "channels")]

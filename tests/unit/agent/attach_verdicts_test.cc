@@ -107,6 +107,17 @@ TEST_F(AttachVerdictsTest, EachIsAnsweredOnce) {
   EXPECT_EQ(verdicts.counters().denied, 1u);
 }
 
+// A gateway that starts anew after the clock was set back begins with smaller ids.
+TEST_F(AttachVerdictsTest, AnotherGatewayWithSmallerIds_GetsVerdicts) {
+  const AttachVerdicts verdicts(loop, gateway, rules);
+  gateway.Tell({Attach(1000, 1000)});
+  gateway.Tell({Attach(10, 1000), Attach(11, 7)});
+  EXPECT_EQ(gateway.answers, (Answers{{1000, true}, {10, true}, {11, false}}));
+  EXPECT_EQ(gateway.asked.back(), 11u);
+  gateway.Tell({Attach(11, 7), Attach(12, 1000)});
+  EXPECT_EQ(gateway.answers.size(), 4u) << "each once";
+}
+
 TEST_F(AttachVerdictsTest, GatewayAway_IsAskedAgain) {
   const AttachVerdicts verdicts(loop, gateway, rules, Milliseconds(1));
   std::exchange(gateway.waiting, {})(Status(EIO, "away"));

@@ -69,9 +69,9 @@ void ForEachValue(Message& message, const std::string& path,
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
     const std::string at = path + "." + std::string(field.name());
-    // Only the controller uses the gateway selector.
+    // Only the controller uses these.
     if (field.name() == "gateways" || field.name() == "display_name" ||
-        field.name() == "fleet_cap") {
+        field.name() == "fleet_cap" || field.name() == "donated_bytes") {
       continue;
     }
     const bool had = !field.is_repeated() && reflection.HasField(message, &field);

@@ -69,6 +69,7 @@ const std::map<std::string, Known> kPool = {
 
 const std::map<std::string, Known> kTenant = {
     {"display_name", {Effect::kElsewhere, "for people: rocegwctl"}},
+    {"donated_bytes", {Effect::kElsewhere, "unit/donors: the controller divides it among donors"}},
     {"weight", {Effect::kSetting, "unit/worker Weights_DivideTenantsThenPools"}},
     {"allowed_peers", {Effect::kSetting, "unit/session_attach pools_test"}},
 };

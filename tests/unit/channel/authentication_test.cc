@@ -157,6 +157,91 @@ TEST_F(AuthenticationTest, OldOpenAfterTheChannelIsGone_OpensNothing) {
   EXPECT_EQ(pair.b().counters.channel_open_events.Read(), opened);
 }
 
+// An opening of another instance of a, as a gateway with the key makes it. `cookie`: of a retry.
+ChannelControl OpenOf(uint32_t instance, uint32_t cookie = 0) {
+  return {.kind = ControlKind::kOpen,
+          .channel = 0x1000 + instance,
+          .epoch = 0x77000000 + instance,
+          .peer_epoch = cookie,
+          .instance = 5000 + instance,
+          .window = 100,
+          .features = wire::kOptionPresent | wire::kOptionChannel | wire::kOptionSelectiveAck |
+                      wire::kOptionCcStatic,
+          .tagged = true,
+          .sequence = cookie == 0 ? 1u : 2u};
+}
+
+// The windows of an address are bounded: what was recorded before its window was dropped is old.
+TEST_F(AuthenticationTest, OldOpenWhoseWindowWasDropped_OpensNothing) {
+  const Qpn acceptor = pair.b().options.acceptor;
+  const auto receive = [&](const ChannelControl& open) {
+    return pair.b().Receive(Forged(open, acceptor, kFirst), pair.now);
+  };
+  constexpr auto kMost = static_cast<uint32_t>(channel::PeerSequences::kMostOfAddress);
+  for (uint32_t instance = 1; instance <= kMost; ++instance)
+    ASSERT_EQ(receive(OpenOf(instance)), DropReason::kNone);
+  // A further one must show that it is new.
+  pair.b().sent.clear();
+  const uint64_t opened = pair.b().counters.channel_open_events.Read();
+  ASSERT_EQ(receive(OpenOf(kMost + 1)), DropReason::kNone);
+  ASSERT_EQ(pair.b().sent.size(), 1u);
+  ASSERT_TRUE(pair.b().sent.back().Is(ControlKind::kRetry));
+  const ChannelControl retry = pair.b().sent.back().Control();
+  EXPECT_TRUE(retry.tagged) << "the opener believes no other";
+  EXPECT_EQ(retry.peer_epoch, OpenOf(kMost + 1).epoch);
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), opened);
+  ASSERT_EQ(receive(OpenOf(kMost + 1, retry.epoch)), DropReason::kNone);
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), opened + 1);
+  EXPECT_EQ(receive(OpenOf(kMost + 1, retry.epoch)), DropReason::k_channel_replayed);
+  // The window of the first instance made room. Its opening comes again, some time later.
+  pair.Advance(Seconds(70), [](const ChannelPacket&) { return true; });
+  pair.b().sent.clear();
+  const uint64_t before = pair.b().counters.channel_open_events.Read();
+  receive(OpenOf(1));
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), before);
+  ASSERT_EQ(pair.b().sent.size(), 1u);
+  EXPECT_TRUE(pair.b().sent.back().Is(ControlKind::kRetry));
+}
+
+// A peer whose window may have been dropped opens all the same, by its cookie.
+TEST_F(AuthenticationTest, NewInstanceOfAFullAddress_GetsItsChannel) {
+  for (uint32_t instance = 1; instance <= channel::PeerSequences::kMostOfAddress; ++instance)
+    pair.b().Receive(Forged(OpenOf(instance), pair.b().options.acceptor, kFirst), pair.now);
+  pair.b().sent.clear();
+  Channel* const channel = Open();
+  ASSERT_NE(channel, nullptr);
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+  EXPECT_TRUE(channel->authenticated());
+  EXPECT_EQ(pair.b().counters.channel_retry_events.Read(), 1u);
+}
+
+// Packets of a channel are not accepted again while it lives, however many others speak.
+TEST_F(AuthenticationTest, WindowOfALivingChannel_IsKept) {
+  Channel* channel = Reach();
+  pair.a().Hold(channel);
+  std::vector<ChannelPacket> to_b;
+  pair.Settle([&](const ChannelPacket& packet) {
+    if (packet.meta.source == pair.a().gid) to_b.push_back(packet);
+    return false;
+  });
+  ASSERT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  ASSERT_TRUE(OtherEnd()->confirmed());
+  const Qpn acceptor = pair.b().options.acceptor;
+  for (uint32_t instance = 1; instance <= 300; ++instance) {
+    pair.b().sent.clear();
+    pair.b().Receive(Forged(OpenOf(instance), acceptor, kFirst), pair.now);
+    if (pair.b().sent.empty() || !pair.b().sent.back().Is(ControlKind::kRetry)) continue;
+    const uint32_t cookie = pair.b().sent.back().Control().epoch;
+    pair.b().Receive(Forged(OpenOf(instance, cookie), acceptor, kFirst), pair.now);
+  }
+  ASSERT_FALSE(to_b.empty());
+  for (const ChannelPacket& packet : to_b)
+    if (packet.Is(wire::Operation::kChannelControl)) {
+      EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::k_channel_replayed);
+    }
+}
+
 TEST_F(AuthenticationTest, PeerWithoutKey_IsServedAndCounted) {
   pair.b().set.SetKeys({});
   Channel* channel = pair.Open();
@@ -322,7 +407,8 @@ ChannelControl Numbered(uint32_t instance, uint64_t sequence) {
 // A holder of the key may name any instance and worker, and a gateway that is only replaced sees
 // its peers restart without end.
 TEST(PeerSequences, ManyInstancesOfOneAddress_TakeNoSpaceOfOthers) {
-  channel::PeerSequences sequences;
+  const channel::ChannelTable none;
+  channel::PeerSequences sequences(none);
   const wire::Gid other = wire::Gid::FromV4(1);
   ASSERT_TRUE(sequences.Take(other, 0, Numbered(7, 5)));
   for (uint32_t i = 0; i < 70000; ++i)
@@ -334,7 +420,8 @@ TEST(PeerSequences, ManyInstancesOfOneAddress_TakeNoSpaceOfOthers) {
 }
 
 TEST(PeerSequences, LatestInstances_AreTakenOnce) {
-  channel::PeerSequences sequences;
+  const channel::ChannelTable none;
+  channel::PeerSequences sequences(none);
   const wire::Gid peer = wire::Gid::FromV4(1);
   for (uint32_t instance = 1; instance <= 100; ++instance) {
     for (uint16_t worker = 0; worker < 64; ++worker)
@@ -348,7 +435,8 @@ TEST(PeerSequences, LatestInstances_AreTakenOnce) {
 }
 
 TEST(PeerSequences, ManyAddresses_TheOneLeastUsedIsForgotten) {
-  channel::PeerSequences sequences;
+  const channel::ChannelTable none;
+  channel::PeerSequences sequences(none);
   const wire::Gid used = wire::Gid::FromV4(1);
   uint64_t sequence = 0;
   for (uint32_t i = 0; i < 2 * channel::PeerSequences::kMost; ++i) {

@@ -293,6 +293,24 @@ TEST_F(StagedCarrierTest, SessionGone_WhatWasSentIsSentAgain_AndNothingElseLeave
   EXPECT_TRUE(staged_.over());
 }
 
+// A program whose memory blocks its copier may outlive many channels.
+TEST_F(StagedCarrierTest, CarrierThatOutlivesItsChannel_IsCharged) {
+  StagedFrame& reading = Enter(1, 64, 0xAA);
+  const size_t bytes = session_.bytes;
+  staged_.OnChannelGone();
+  EXPECT_EQ(session_.bytes, bytes + StagedCarrier::kHeapOfCarrier);
+  staged_.OnReady(reading);
+  EXPECT_EQ(session_.bytes, 0u);
+}
+
+TEST_F(StagedCarrierTest, SessionOfACarrierWithoutChannel_GetsItsHeapBack) {
+  Enter(1, 64, 0xAA);
+  staged_.OnChannelGone();
+  staged_.OnSessionGone();
+  EXPECT_EQ(session_.bytes, 0u);
+  EXPECT_TRUE(staged_.over());
+}
+
 // Writes the state of a carrier and reads it into another one of the same channel and session.
 std::string HandedOver(StagedCarrier& from, StagedCarrier& to) {
   std::vector<uint8_t> bytes;

@@ -171,7 +171,9 @@ constexpr uint32_t kQueuePairs = 5;
 constexpr size_t kChannelLines = 2;  // channel at rest
 constexpr size_t kAwakeLines = 3;    // additional lines while awake
 constexpr size_t kQueuePairLines = 5;
-constexpr size_t kNativeLines = 11;  // queue pair towards a native peer
+constexpr size_t kNativeLines = 11;   // queue pair towards a native peer
+constexpr size_t kSenderLines = 10;   // that only sends WRITEs
+constexpr size_t kReceiverLines = 6;  // that only receives WRITEs
 
 // Size of the object as allocated by its factory.
 Kind QueuePairKind() {
@@ -232,6 +234,37 @@ TEST(TouchedLines, SteadyState_NativeQueuePair) {
   RecordProperty("native_queue_pair_lines", static_cast<int>(qp));
   EXPECT_GT(qp, 0u);
   EXPECT_LE(qp, kNativeLines);
+}
+
+// Counts the lines of native queue pairs that only WRITEs of the given side touch.
+size_t LinesOfWrite(int side, const char* what) {
+  const Kind qp_kind = QueuePairKind();
+  StateWorld world(kQueuePairs, 2);
+  world.UseNative();
+  world.Watch([](bool in) { inside = in; });
+  for (uint32_t i = 0; i < kQueuePairs; ++i) EXPECT_TRUE(world.Connect(i, 0));
+  for (int round = 0; round < 4; ++round) EXPECT_TRUE(world.Write(side, 1));
+  world.Rest(Milliseconds(20));
+  Touches touches;
+  touched = &touches;
+  watching = true;
+  EXPECT_TRUE(world.Write(side, 1));
+  world.Rest(Milliseconds(20));
+  watching = false;
+  const size_t lines = LinesOf(what, touches[qp_kind]);
+  EXPECT_GT(lines, 0u);
+  for (const auto& [kind, of_kind] : touches)
+    if (kind != qp_kind)
+      LinesOf(("blocks of " + std::to_string(kind.size) + " bytes").c_str(), of_kind);
+  return lines;
+}
+
+TEST(TouchedLines, WriteOverNativeQueuePair_LinesOfSender) {
+  EXPECT_LE(LinesOfWrite(0, "queue pair that sends a WRITE"), kSenderLines);
+}
+
+TEST(TouchedLines, WriteOverNativeQueuePair_LinesOfReceiver) {
+  EXPECT_LE(LinesOfWrite(1, "queue pair that receives a WRITE"), kReceiverLines);
 }
 
 TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {

@@ -218,6 +218,38 @@ TEST_F(RocegwctlTest, Get_EveryNoun_IsAsRecorded) {
             "gateways/host-a/mrs/3-w1\ngateways/host-a/mrs/3-w2\n");
 }
 
+TEST_F(RocegwctlTest, Endpoints_AreShownWithTheirOwnState) {
+  for (const char* const state : {"ready", "suspended", "draining", "exception", "error"}) {
+    source_.state.qps = {{.session = 3,
+                          .qpn = 0x77,
+                          .type = ROCEGW_QPT_ENDPOINT,
+                          .state = 3,
+                          .endpoint = session::EndpointRow{.state = state,
+                                                           .mode = "unordered",
+                                                           .suspends_on_failure = true,
+                                                           .requests = 3,
+                                                           .messages = 4,
+                                                           .failures = 5}}};
+    std::istringstream table(Ctl("get qps").out);
+    std::string line;
+    std::getline(table, line);
+    std::getline(table, line);
+    EXPECT_TRUE(line.starts_with("0x000077  ENDPOINT  " + std::string(state))) << line;
+    const auto json = nlohmann::json::parse(Ctl("get qps -o json").out);
+    EXPECT_EQ(json["qps"][0]["endpoint"], nlohmann::json({{"state", state},
+                                                          {"mode", "unordered"},
+                                                          {"suspendsOnFailure", true},
+                                                          {"requests", 3},
+                                                          {"messages", 4},
+                                                          {"failures", "5"}}));
+    const std::string described = Ctl("describe qp 0x000077").out;
+    EXPECT_NE(described.find(state), std::string::npos) << described;
+    EXPECT_NE(described.find("Mode:"), std::string::npos) << described;
+  }
+  const std::string wide = Ctl("get qps -o wide").out;
+  EXPECT_NE(wide.find("unordered"), std::string::npos) << wide;
+}
+
 TEST_F(RocegwctlTest, Describe_OfRowsThatAreNotThere_SaysSo) {
   const Outcome run = Ctl("describe qp 0x0412ab 0x000099");
   EXPECT_EQ(run.code, kNotFound);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -70,6 +71,11 @@ class Host {
     engine_->SetGateway(settings);
   }
 
+  void SetPoolOf(std::function<uint64_t(SessionId)> pool_of) {
+    pool_of_ = std::move(pool_of);
+    engine_->SetPoolOf(pool_of_);
+  }
+
   // Writes the state of the engine and reads it into a fresh one, which takes its place.
   void HandOver() {
     using hand_over::StateStream;
@@ -82,6 +88,7 @@ class Host {
     auto fresh = std::make_unique<CmEngine>(config_, random_);
     fresh->SetAddresses(addresses_);
     if (settings_.has_value()) fresh->SetGateway(*settings_);
+    if (pool_of_) fresh->SetPoolOf(pool_of_);
     StateStream in(bytes, now);
     fresh->HandOver(in, ignored);
     ASSERT_TRUE(in.ok()) << in.failure();
@@ -212,6 +219,7 @@ class Host {
   const CmConfig config_;
   std::vector<LocalAddress> addresses_;
   std::optional<GatewaySettings> settings_;
+  std::function<uint64_t(SessionId)> pool_of_;
   uint64_t last_handle_ = 0;
   std::unique_ptr<CmEngine> engine_;
 };

@@ -3,7 +3,6 @@
 #include "gateway/cm/path/discovery.h"
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include "tests/unit/cm/cm_host.h"
 
@@ -499,39 +498,6 @@ TEST_F(DiscoveryTest, Stranger_ThatAProgramAsksToo_IsNone) {
   EXPECT_EQ(small.discovery.KindOf(V4(101)), PeerKind::kAsking);
   small.discovery.AskStranger(small.gid, V4(102), small.now, small.actions);
   EXPECT_EQ(small.discovery.KindOf(V4(102)), PeerKind::kUnknown);
-}
-
-// Returns the CPU time of asking new addresses while the table of that size is full.
-int64_t TimeOfNewAddresses(size_t peers) {
-  DiscoveryConfig config = Enabled();
-  config.max_peers = peers;
-  Side side(V4(7), 7, config);
-  uint32_t next = 0x0B000000;
-  const auto ask = [&] {
-    side.Ask(wire::Gid::FromV4(next++));
-    for (int turn = 0; turn < 4; ++turn) side.Advance(Milliseconds(1) * 6);
-    side.actions = {};
-  };
-  while (side.discovery.size() < peers) {
-    side.Ask(wire::Gid::FromV4(next++));
-    side.actions = {};
-  }
-  for (int turn = 0; turn < 40; ++turn) side.Advance(Milliseconds(1));
-  side.actions = {};
-  const auto now = [] {
-    timespec at{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-    return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
-  };
-  const int64_t start = now();
-  for (int i = 0; i < 200; ++i) ask();
-  EXPECT_EQ(side.discovery.size(), peers);
-  return now() - start;
-}
-
-TEST(DiscoveryTime, FullTable_CostsANewAddressNothing) {
-  const int64_t few = TimeOfNewAddresses(16);
-  EXPECT_LT(TimeOfNewAddresses(4096), 20 * few);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 // what they agree on, and the path of the data.
 #include <gtest/gtest.h>
 
-#include <ctime>
-
 #include "tests/unit/cm/cm_host.h"
 
 namespace rocegw::cm {
@@ -131,41 +129,6 @@ TEST_F(GatewayPeerTest, ConnectsToSeveralPeers_EachWaitsForItsOwn) {
   EXPECT_EQ(client.StateOf(active), "REQ sent");
   for (int ms = 0; ms < 20; ++ms) client.Advance(Milliseconds(1));
   EXPECT_EQ(req_count(), 3u) << "those to the silent peer";
-}
-
-// Returns the CPU time of this thread for discovering 128 peers, while so many connections to
-// another peer exist.
-int64_t TimeToSettlePeers(uint32_t connections) {
-  Host host(V4(1), 1, Discovering());
-  host.Routed(V4(2), testing::kPort);
-  for (int ms = 0; ms < 25; ++ms) host.Advance(Milliseconds(1));
-  for (uint32_t i = 0; i < connections; ++i) {
-    const CmHandle id = host.Routed(V4(2), static_cast<uint16_t>(1 + i));
-    EXPECT_EQ(host.Do(id, cm::Connect{Host::Params(0x1000 + i)}), 0);
-  }
-  for (uint32_t i = 0; i < 128; ++i) {
-    const CmHandle id = host.Routed(V4(100 + i), testing::kPort);
-    EXPECT_EQ(host.Do(id, cm::Connect{Host::Params(0x100000 + i)}), 0);
-  }
-  host.actions.mads.clear();
-  const auto now = [] {
-    timespec at{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-    return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
-  };
-  const int64_t start = now();
-  for (int ms = 0; ms < 25; ++ms) host.Advance(Milliseconds(1));
-  const int64_t took = now() - start;
-  size_t requests = 0;
-  for (const SendMad& mad : host.actions.mads) requests += wire::IsVendorMad(mad.bytes) ? 0 : 1;
-  EXPECT_GE(requests, 128u);
-  return took;
-}
-
-TEST_F(GatewayPeerTest, SettledPeer_CostsNothingForConnectionsToOthers) {
-  const int64_t few = TimeToSettlePeers(100);
-  const int64_t many = TimeToSettlePeers(16000);
-  EXPECT_LT(many, 16 * few);
 }
 
 TEST_F(GatewayPeerTest, DestroyedWhileItWaits_SendsNothing) {

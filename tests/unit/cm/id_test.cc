@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids before they connect: addresses, ports, options, resolving, listening, limits, foreign owners.
 #include <gtest/gtest.h>
-#include <time.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <set>
 
@@ -282,26 +280,88 @@ TEST_F(IdTest, CommunicationIds_AreUnpredictableAndDistinct) {
   EXPECT_GT(*ids.rbegin() - *ids.begin(), 0x40000000u);
 }
 
-TEST_F(IdTest, EphemeralPorts_WhenAllAreTaken_AreSharedByActiveIdsOnly) {
+CmConfig WithEphemeralPorts(uint16_t count) {
   CmConfig config;
   config.first_ephemeral_port = 40000;
-  config.last_ephemeral_port = 40003;
-  Host small(V4(1), 1, config);
+  config.last_ephemeral_port = static_cast<uint16_t>(40000 + count - 1);
+  return config;
+}
+
+// Binds ids of the session to port 0 until that is refused, and returns their number.
+uint32_t BindAll(Host& of, SessionId owner, int* error) {
+  for (uint32_t bound = 0;; ++bound) {
+    const CmHandle id = of.Create(PortSpace::kTcp, QpType::kRc, owner);
+    *error = of.Do(id, Bind{AnyV4(0)}, owner);
+    if (*error != 0) return bound;
+  }
+}
+
+TEST_F(IdTest, EphemeralPorts_OfActiveIds_AreSharedWhenFewAreLeft) {
+  Host small(V4(1), 1, WithEphemeralPorts(4));
   for (int i = 0; i < 8; ++i) EXPECT_NE(small.Routed(V4(2), 7000).value, 0u);
   EXPECT_EQ(small.engine().port_count(), 4u);
-  EXPECT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), EADDRNOTAVAIL);
+  // Their ports are free for a listener.
+  const CmHandle listener = small.Create();
+  EXPECT_EQ(small.Do(listener, Bind{AnyV4(0)}), 0);
+  EXPECT_NE(small.Routed(V4(2), 7000).value, 0u);
+  EXPECT_EQ(small.Do(listener, Listen{4}), 0);
 }
 
 TEST_F(IdTest, EphemeralPorts_NearlyAllTaken_AreGivenOnceAsLongAsOneIsNear) {
-  CmConfig config;
-  config.first_ephemeral_port = 40000;
-  config.last_ephemeral_port = 40999;
-  Host small(V4(1), 1, config);
+  Host small(V4(1), 1, WithEphemeralPorts(1000));
   for (int i = 0; i < 1000; ++i) EXPECT_NE(small.Routed(V4(2), 7000).value, 0u);
   EXPECT_GT(small.engine().port_count(), 900u);
-  while (small.engine().port_count() != 1000)
-    ASSERT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), 0) << "one is free";
-  EXPECT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), EADDRNOTAVAIL);
+}
+
+TEST_F(IdTest, EphemeralPorts_OneSession_LeavesSomeToItsPoolAndToOthers) {
+  Host small(V4(1), 1, WithEphemeralPorts(1000));
+  small.SetPoolOf([](SessionId owner) { return owner.value < 20 ? 1 : owner.value; });
+  int error = 0;
+  const uint32_t of_first = BindAll(small, SessionId{10}, &error);
+  EXPECT_EQ(error, EADDRNOTAVAIL);
+  EXPECT_GT(of_first, 40u);
+  EXPECT_LT(of_first, 125u);
+  // An active id needs no share.
+  const CmHandle active = small.Create(PortSpace::kTcp, QpType::kRc, SessionId{10});
+  ResolveAddress resolve;
+  resolve.destination = At(V4(2), 7000);
+  EXPECT_EQ(small.Do(active, resolve, SessionId{10}), 0);
+  EXPECT_GT(BindAll(small, SessionId{11}, &error), 10u);
+  for (uint32_t pool = 20; pool < 30; ++pool)
+    EXPECT_GT(BindAll(small, SessionId{pool}, &error), 9u);
+  // Ports of a session that ends are free for others.
+  small.engine().DropOwner(SessionId{10}, small.now, small.actions);
+  EXPECT_GT(BindAll(small, SessionId{40}, &error), 20u);
+}
+
+TEST_F(IdTest, EphemeralPorts_BoundByNumberOrListenedOn_CountAsWell) {
+  Host small(V4(1), 1, WithEphemeralPorts(100));
+  int refused = 0;
+  for (uint16_t port = 40000; port < 40100; ++port)
+    refused += small.Do(small.Create(), Bind{AnyV4(port)}) == EADDRNOTAVAIL ? 1 : 0;
+  EXPECT_GT(refused, 80);
+  int error = 0;
+  EXPECT_GT(BindAll(small, kOtherProgram, &error), 2u);
+  EXPECT_EQ(small.Do(small.Create(), Listen{4}), EADDRNOTAVAIL);
+  // Other ports are not shared out.
+  EXPECT_EQ(small.Do(small.Create(), Bind{AnyV4(7000)}), 0);
+}
+
+TEST_F(IdTest, EphemeralPorts_SharedByReuse_CountOnceUntilTheLastIsGone) {
+  Host small(V4(1), 1, WithEphemeralPorts(8));
+  const auto bind = [&](uint16_t port) {
+    const CmHandle id = small.Create();
+    EXPECT_EQ(small.Do(id, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
+    return small.Do(id, Bind{AnyV4(port)}) == 0 ? id : CmHandle{};
+  };
+  const CmHandle first = bind(40001);
+  const CmHandle second = bind(40001);
+  ASSERT_NE(first, CmHandle{});
+  ASSERT_NE(second, CmHandle{});
+  ASSERT_EQ(small.Do(first, DestroyId{}), 0);
+  EXPECT_EQ(bind(40002), CmHandle{}) << "the other one holds the port";
+  ASSERT_EQ(small.Do(second, DestroyId{}), 0);
+  EXPECT_NE(bind(40002), CmHandle{});
 }
 
 TEST_F(IdTest, SamePort_HasABoundedNumberOfIdsOfASession) {
@@ -313,39 +373,6 @@ TEST_F(IdTest, SamePort_HasABoundedNumberOfIdsOfASession) {
   for (size_t i = 0; i < PortTable::kMostOfSession; ++i) ASSERT_EQ(bind(testing::kProgram), 0);
   EXPECT_EQ(bind(testing::kProgram), EADDRINUSE);
   EXPECT_EQ(bind(kOtherProgram), 0);
-}
-
-int64_t CpuTime() {
-  timespec at{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-  return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
-}
-
-// Returns the CPU time of what a program may do at any rate, while another one has so many ids.
-int64_t TimeBeside(uint32_t ids) {
-  Host host(V4(1), 1);
-  for (uint32_t i = 0; i < ids; ++i) {
-    const CmHandle id = host.Create();
-    EXPECT_EQ(host.Do(id, Bind{At(V4(1), static_cast<uint16_t>(1000 + i))}), 0);
-  }
-  int64_t best = INT64_MAX;
-  for (int round = 0; round < 5; ++round) {
-    const int64_t start = CpuTime();
-    for (uint32_t i = 0; i < 100; ++i) {
-      host.engine().DropOwner(SessionId{1000 + i}, host.now, host.actions);
-      const CmHandle id = host.Create(PortSpace::kTcp, QpType::kRc, kOtherProgram);
-      EXPECT_EQ(host.Do(id, Bind{AnyV4(999)}, kOtherProgram), 0);
-      EXPECT_EQ(host.Do(id, Listen{4}, kOtherProgram), 0);
-      host.engine().DropOwner(kOtherProgram, host.now, host.actions);
-    }
-    best = std::min(best, CpuTime() - start);
-  }
-  return best;
-}
-
-TEST(IdCost, IdsOfOthers_CostAProgramNothing) {
-  const int64_t few = TimeBeside(10);
-  EXPECT_LT(TimeBeside(16000), 10 * few + 1000000);
 }
 
 }  // namespace

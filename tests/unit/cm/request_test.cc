@@ -393,19 +393,66 @@ TEST_F(RequestTest, OtherUnknownMessages_AreDroppedSilently) {
   EXPECT_TRUE(server.actions.mads.empty());
 }
 
-TEST_F(RequestTest, StrangersInAFlood_AreAnsweredWithinARate) {
+TEST_F(RequestTest, StrangerInAFlood_IsAnsweredWithinARate_AndOthersBesideIt) {
   wire::CmDreq dreq;
   int limited = 0;
   for (uint32_t i = 0; i < 2000; ++i) {
     dreq.local_comm_id = i;
     if (server.Take(CmMad{1, 0, dreq}, kPeer) == DropReason::k_mad_rate) ++limited;
   }
-  EXPECT_EQ(server.actions.mads.size(), 512u);
-  EXPECT_EQ(limited, 2000 - 512);
+  EXPECT_EQ(server.actions.mads.size(), 128u);
+  EXPECT_EQ(limited, 2000 - 128);
+  EXPECT_EQ(server.Take(CmMad{1, 0, dreq}, V4(10)), DropReason::k_cm_unmatched);
   server.now = server.now + Milliseconds(100);
   server.actions.mads.clear();
   for (uint32_t i = 0; i < 2000; ++i) server.Take(CmMad{1, 0, dreq}, kPeer);
-  EXPECT_EQ(server.actions.mads.size(), 200u);
+  EXPECT_EQ(server.actions.mads.size(), 50u);
+}
+
+TEST_F(RequestTest, StrangersInAFlood_AreAnsweredWithinARate) {
+  wire::CmDreq dreq;
+  for (uint32_t i = 0; i < 2000; ++i) {
+    dreq.local_comm_id = i;
+    (void)server.Take(CmMad{1, 0, dreq}, V4(10 + i % 200));
+  }
+  EXPECT_EQ(server.actions.mads.size(), 512u);
+}
+
+// Returns a REQ as PeerRequest, of another peer.
+CmMad RequestFrom(const wire::Gid& peer, uint32_t comm_id, uint16_t port = kPort) {
+  CmMad mad = PeerRequest(comm_id, 0x500 + comm_id);
+  Body(mad).local_ca_guid = peer.bytes[15];
+  Body(mad).primary.local_gid = peer;
+  Body(mad).service_id = wire::IpServiceId(0x0106, port);
+  SetHeader(mad, [&](wire::IpCmHeader& header) { header.source = peer; });
+  return mad;
+}
+
+TEST_F(RequestTest, Backlog_OneSourceFillsIt_AndOthersStillGetAPlace) {
+  server.Listening(kPort, 8);
+  for (uint32_t i = 1; i <= 8; ++i)
+    ASSERT_EQ(server.Take(RequestFrom(V4(9), i), V4(9)), DropReason::kNone) << i;
+  EXPECT_EQ(server.Take(RequestFrom(V4(9), 9), V4(9)), DropReason::k_cm_backlog);
+  for (uint32_t i = 1; i <= 4; ++i)
+    EXPECT_EQ(server.Take(RequestFrom(V4(10), i), V4(10)), DropReason::kNone) << i;
+  EXPECT_EQ(server.Take(RequestFrom(V4(10), 5), V4(10)), DropReason::k_cm_backlog);
+  EXPECT_EQ(server.Take(RequestFrom(V4(11), 1), V4(11)), DropReason::kNone);
+  // Twice the backlog in all, however many sources there are.
+  uint32_t taken = 13;
+  for (uint8_t peer = 12; peer < 100; ++peer)
+    taken += server.Take(RequestFrom(V4(peer), 1), V4(peer)) == DropReason::kNone ? 1 : 0;
+  EXPECT_EQ(taken, 16u);
+}
+
+TEST_F(RequestTest, EarlyRequests_OfOneSource_MakeRoomForThoseOfAnother) {
+  constexpr uint16_t kLate = kPort + 1;
+  for (uint32_t i = 1; i <= 1000; ++i) (void)server.Take(RequestFrom(V4(9), i), V4(9));
+  server.actions.mads.clear();
+  ASSERT_EQ(server.Take(RequestFrom(V4(10), 1, kLate), V4(10)), DropReason::kNone);
+  server.Listening(kLate);
+  const auto event = server.NextEvent();
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->info.destination_gid, V4(10));
 }
 
 TEST_F(RequestTest, ForeignClasses_AreToldApart) {
@@ -422,9 +469,9 @@ TEST_F(RequestTest, ForeignClasses_AreToldApart) {
             DropReason::k_mad_malformed);
 }
 
-TEST_F(RequestTest, ConnectionLimit_IsSilent) {
+TEST_F(RequestTest, LimitOfIds_IsSilent) {
   CmConfig config;
-  config.max_connections_per_owner = 3;
+  config.max_ids_per_owner = 4;
   Host small(V4(2), 3, config);
   small.Listening(kPort);
   for (uint32_t i = 1; i <= 3; ++i)
@@ -432,6 +479,7 @@ TEST_F(RequestTest, ConnectionLimit_IsSilent) {
   EXPECT_EQ(small.Take(PeerRequest(4, 0x504), kPeer), DropReason::k_cm_backlog);
   EXPECT_TRUE(small.actions.mads.empty());
   EXPECT_EQ(small.engine().id_count(), 4u);
+  EXPECT_EQ(small.engine().connection_count(), 3u);
 }
 
 TEST_F(RequestTest, HugeAckTimeout_DoesNotHoldTheQpnForHours) {

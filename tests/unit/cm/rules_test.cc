@@ -53,6 +53,13 @@ TEST(CmTime, Schedule_HoldsForeignNumbersWithinBounds) {
   EXPECT_EQ(huge.give_up.ns, Seconds(300).ns);
 }
 
+TEST(CmTime, Schedule_WithoutAnInterval_StillMovesOn) {
+  ResendSchedule schedule{Duration{0}, Duration{0}, TimePoint{Seconds(9).ns}};
+  const TimePoint now{Seconds(1).ns};
+  EXPECT_GT(schedule.Next(now), now);
+  EXPECT_GT(schedule.Next(now), now);
+}
+
 TEST(PathRules, Mtu_IsTheNetdevsMinusTheLongestHeaders) {
   EXPECT_EQ(PathMtuCode(1500), 3);
   EXPECT_EQ(PathMtuCode(4191), 4);

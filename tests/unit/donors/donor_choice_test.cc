@@ -142,6 +142,36 @@ TEST_F(DonorChoiceTest, DonorsThatDoNotServeAreLeftOut) {
   EXPECT_EQ(sums.donated_bytes, 6 * kGiB);
 }
 
+TEST_F(DonorChoiceTest, DonorsWithoutApprovalAreLeftOut) {
+  AddThree();
+  types::v1::Donor donor = DonorWith("a", "d", 8 * kGiB);
+  donor.mutable_spec()->set_approved(false);
+  AddDonor(donor);
+  EXPECT_TRUE(IsToDrain(fleet_.view, donor));
+  EXPECT_EQ(Find({.tenant = "tenants/default", .bytes = 3 * kGiB}), (Names{"b", "c"}));
+  const DonorSums sums = SumsOf(fleet_.view);
+  EXPECT_EQ(sums.unapproved, 1u);
+  EXPECT_EQ(sums.serving, 2u);
+  EXPECT_EQ(sums.donated_bytes, 6 * kGiB);
+}
+
+TEST_F(DonorChoiceTest, AShareOfTheTenantsLimitBoundsWhatIsFree) {
+  AddThree();
+  types::v1::Tenant tenant = rocegw::testing::TenantWith("red");
+  tenant.mutable_spec()->set_donated_bytes(2 * kGiB);
+  for (const char* gateway : {"a", "b"}) {
+    types::v1::DonorShare& share = *tenant.mutable_status()->add_donor_shares();
+    share.set_donor("gateways/" + std::string(gateway) + "/donors/d");
+    share.set_bytes(kGiB);
+  }
+  fleet_.Put(tenant);
+  fleet_.Put(tenant, model::Part::kStatus);
+  EXPECT_EQ(Find({.tenant = "tenants/red", .bytes = 2 * kGiB}).size(), 2u) << "c has no share";
+  EXPECT_TRUE(Find({.tenant = "tenants/red", .bytes = 2 * kGiB + 1}).empty());
+  EXPECT_NE(problem_.find("limit over all donors is 2048 MiB"), std::string::npos) << problem_;
+  EXPECT_EQ(Find({.tenant = "tenants/blue", .bytes = 8 * kGiB}).size(), 3u);
+}
+
 TEST_F(DonorChoiceTest, AGatewayThatDrainsTakesItsDonorsAlong) {
   AddThree();
   types::v1::Gateway draining = ConnectedGateway("a", "10.0.0.1");

@@ -10,10 +10,12 @@ namespace rocegw::testing {
 
 inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 
+// Returns a donor that is approved and serves.
 inline types::v1::Donor DonorWith(const std::string& gateway, const std::string& id,
                                   uint64_t donated, uint64_t leased = 0) {
   types::v1::Donor donor;
   donor.set_name("gateways/" + gateway + "/donors/" + id);
+  donor.mutable_spec()->set_approved(true);
   types::v1::DonorState& state = *donor.mutable_status();
   state.set_health(types::v1::DonorState::SERVING);
   state.set_port(7475);

@@ -115,6 +115,37 @@ TEST_F(DonorReportsTest, ANewDonorIsNamed_AKnownOneGetsItsSpec) {
   EXPECT_EQ(reports_.reports(), 2u);
 }
 
+TEST_F(DonorReportsTest, ADonorWithoutApprovalDrains) {
+  types::v1::Donor donor = DonorWith("a", "d", 0);
+  donor.mutable_meta()->set_generation(1);
+  donor.mutable_spec()->set_approved(false);
+  Put(donor, false);
+  (void)Take(Report("a", {"d"}));
+  EXPECT_TRUE(answer_.donors(0).draining());
+}
+
+TEST_F(DonorReportsTest, OrdersIncludeSharesOfLimits_ReportsSayWhichAreFollowed) {
+  types::v1::Tenant tenant = rocegw::testing::TenantWith("red");
+  tenant.mutable_spec()->set_donated_bytes(4 * kGiB);
+  types::v1::DonorShare& share = *tenant.mutable_status()->add_donor_shares();
+  share.set_donor("gateways/a/donors/d");
+  share.set_bytes(kGiB);
+  Put(tenant, true);
+  types::v1::Donor donor = DonorWith("a", "d", 0);
+  donor.mutable_meta()->set_generation(1);
+  Put(donor, false);
+  auto report = Report("a", {"d"});
+  (void)Take(report);
+  ASSERT_EQ(answer_.donors(0).quotas_size(), 1);
+  EXPECT_EQ(answer_.donors(0).quotas(0).tenant(), "tenants/red");
+  EXPECT_EQ(answer_.donors(0).quotas(0).bytes(), kGiB);
+  const int64_t revision = answer_.donors(0).shares_revision();
+  EXPECT_GT(revision, 0);
+  report.mutable_donors(0)->set_followed_shares(revision);
+  (void)Take(report);
+  EXPECT_EQ(Stored("gateways/a/donors/d").followed_shares(), revision);
+}
+
 TEST_F(DonorReportsTest, AnAgentReportsOnlyDonorsOfItsHost) {
   Put(DonorWith("b", "d", 0), false);
   auto report = Report("a", {"d"});

@@ -88,7 +88,7 @@ class DonorsServiceTest : public ::testing::Test {
   DonorReports reports_{*follower_, statuses_, "self"};
   SearchCounts searches_;
   DonorsService service_{backend_, searches_};
-  HostDonorsService host_service_{backend_, reports_, searches_};
+  HostDonorsService host_service_{backend_, reports_, searches_, {}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<admin::v1::Donors::Stub> donors_;
   std::unique_ptr<fleet::v1::DonorService::Stub> host_donors_;
@@ -154,6 +154,62 @@ TEST_F(DonorsServiceTest, DrainAndUndrainChangeTheSpecOnce) {
   drain.set_name("gateways/a/donors/none");
   EXPECT_EQ(donors_->DrainDonor(Context().get(), drain, &donor).error_code(),
             grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(DonorsServiceTest, ApprovalIsGivenAndTakenBack) {
+  types::v1::Donor donor = DonorWith("a", "d", 0);
+  donor.mutable_spec()->set_approved(false);
+  ASSERT_TRUE(Create(donor).ok());
+  admin::v1::ApproveDonorRequest approve;
+  approve.set_name("gateways/a/donors/d");
+  ASSERT_TRUE(donors_->ApproveDonor(Context().get(), approve, &donor).ok());
+  EXPECT_TRUE(donor.spec().approved());
+  EXPECT_EQ(donor.meta().generation(), 2);
+  admin::v1::RevokeDonorRequest revoke;
+  revoke.set_name(approve.name());
+  ASSERT_TRUE(donors_->RevokeDonor(Context().get(), revoke, &donor).ok());
+  EXPECT_FALSE(donor.spec().approved());
+  EXPECT_EQ(donor.meta().generation(), 3);
+  approve.set_name("gateways/a/donors/none");
+  EXPECT_EQ(donors_->ApproveDonor(Context().get(), approve, &donor).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST(DonorRights, OperatorsHandleDonorsButDoNotApproveThem) {
+  for (const char* const permission :
+       {"donors.get", "donors.list", "donors.create", "donors.update", "donors.delete",
+        "donors.drain", "donors.find"}) {
+    EXPECT_TRUE(model::RoleHas(types::v1::OPERATOR, permission)) << permission;
+  }
+  EXPECT_FALSE(model::RoleHas(types::v1::OPERATOR, "donors.approve"));
+  EXPECT_TRUE(model::RoleHas(types::v1::ADMIN, "donors.approve"));
+  // An update cannot approve either.
+  model::Caller caller{.principal = "users/o", .grants = {{types::v1::OPERATOR, ""}}};
+  types::v1::Donor before;
+  types::v1::Donor after;
+  after.mutable_spec()->set_approved(true);
+  EXPECT_TRUE(api::CheckFieldRights(caller, before, after).has_value());
+  after.mutable_spec()->set_approved(false);
+  after.mutable_spec()->set_tenant_bytes(1);
+  EXPECT_FALSE(api::CheckFieldRights(caller, before, after).has_value());
+}
+
+TEST_F(DonorsServiceTest, ABoundedNumberOfTenantsHasALimitOverAllDonors) {
+  for (int i = 0; i < 256; ++i) {
+    types::v1::Tenant tenant = rocegw::testing::TenantWith("t" + std::to_string(i));
+    tenant.mutable_spec()->set_donated_bytes(1);
+    Write(tenant);
+  }
+  types::v1::Tenant more = rocegw::testing::TenantWith("more");
+  const auto violations = [&] {
+    return follower_->Read(
+        [&](const sync::Fleet& fleet) { return api::RelationsOf(fleet, more).violations.size(); });
+  };
+  EXPECT_EQ(violations(), 0u);
+  more.mutable_spec()->set_donated_bytes(1);
+  EXPECT_EQ(violations(), 1u);
+  more.set_name("tenants/t0");
+  EXPECT_EQ(violations(), 0u) << "it has a limit already";
 }
 
 TEST_F(DonorsServiceTest, FindsRoomOrSaysWhatIsThere) {

@@ -26,6 +26,7 @@ TEST(Announcement, SurvivesItsText) {
   said.tenants = {{"default", 3}, {"red", 2}};
   said.draining = true;
   said.generation = 7;
+  said.shares = 91;
   said.version = "1.2";
   const auto read = ReadAnnouncement(ToText(said));
   ASSERT_TRUE(read);
@@ -38,6 +39,7 @@ TEST(Announcement, SurvivesItsText) {
   EXPECT_EQ(read->tenants, said.tenants);
   EXPECT_TRUE(read->draining);
   EXPECT_EQ(read->generation, 7);
+  EXPECT_EQ(read->shares, 91);
   EXPECT_EQ(read->version, "1.2");
 }
 
@@ -72,6 +74,7 @@ TEST(Announcement, RefusesOtherTexts) {
 TEST(Announcement, OrdersAndQuestionsSurviveTheirText) {
   DonorOrders orders;
   orders.generation = 3;
+  orders.shares = 92;
   orders.draining = true;
   orders.quotas = {{"red", 0}, {"blue", 5}};
   EXPECT_EQ(ReadOrders(ToText(orders)), orders);

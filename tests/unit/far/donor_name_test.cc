@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/session/donor_name.h"
+#include "gateway/far/session/naming/donor_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Donors of the fleet for a session: which of an answer are new, and an agent that does not answer.
-#include "gateway/far/session/fleet_donors.h"
+#include "gateway/far/session/naming/fleet_donors.h"
 
 #include <gtest/gtest.h>
 

@@ -33,6 +33,17 @@ TEST(MergeQueue, PartThatWasPassedOverIsMergedOnceTheGapIsFilled) {
   EXPECT_EQ(plan->parts.size(), 3u);
 }
 
+TEST(MergeQueue, PartsOfADeviceThatIsGoneAreStaged) {
+  MergeQueue queue({});
+  queue.Push(At(0, 4096, false));
+  queue.Push(At(4096, 4096, true));
+  queue.StageAll();
+  const auto plan = queue.Take(nullptr);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->staged_bytes(), 8192u);
+  EXPECT_EQ(plan->segments(), 1u);
+}
+
 TEST(MergeQueue, OthersStayInTheirOrder) {
   MergeQueue queue({});
   for (const uint64_t page : {1, 10, 2, 20}) queue.Push(At(page * 4096));

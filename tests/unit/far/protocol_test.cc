@@ -23,6 +23,29 @@ TEST(FarProtocol, WordsOfTheConnectionSurviveTheWire) {
   EXPECT_EQ(DecodeRefusal(refusal.data(), refusal.size())->error, EDQUOT);
 }
 
+TEST(FarProtocol, ProofsSurviveTheWire_EarlierVersionsHaveNone) {
+  const SessionProof proof{7, 0xfedcba9876543210};
+  const auto hello = Encode(Hello{"a", proof});
+  EXPECT_EQ(DecodeHello(hello.data(), hello.size())->continues, proof);
+  const auto welcome = Encode(Welcome{15, 1, proof, true});
+  EXPECT_EQ(DecodeWelcome(welcome.data(), welcome.size())->proof, proof);
+  EXPECT_TRUE(DecodeWelcome(welcome.data(), welcome.size())->continued);
+  // Words of earlier versions, with the padding of the connection manager and without.
+  std::array<uint8_t, 196> padded{};
+  std::copy_n(hello.begin(), 40, padded.begin());
+  for (const size_t size : {size_t{40}, size_t{56}, padded.size()}) {
+    ASSERT_TRUE(DecodeHello(padded.data(), size)) << size;
+    EXPECT_EQ(DecodeHello(padded.data(), size)->continues, SessionProof{}) << size;
+  }
+  padded.fill(0);
+  std::copy_n(welcome.begin(), 20, padded.begin());
+  for (const size_t size : {size_t{20}, padded.size()}) {
+    ASSERT_TRUE(DecodeWelcome(padded.data(), size)) << size;
+    EXPECT_EQ(DecodeWelcome(padded.data(), size)->proof, SessionProof{}) << size;
+    EXPECT_FALSE(DecodeWelcome(padded.data(), size)->continued) << size;
+  }
+}
+
 TEST(FarProtocol, MessageSurvivesTheWire) {
   Message message;
   message.type = MessageType::kLeased;
@@ -58,7 +81,7 @@ TEST(FarProtocol, PrivateDataMayBePadded) {
 
 TEST(FarProtocol, RefusesWhatIsNotItsOwn) {
   auto hello = Encode(Hello{"a"});
-  EXPECT_FALSE(DecodeHello(hello.data(), hello.size() - 1));
+  EXPECT_FALSE(DecodeHello(hello.data(), 39));
   hello[0] ^= 1;  // another protocol
   EXPECT_FALSE(DecodeHello(hello.data(), hello.size()));
   auto message = Encode(Message{});

@@ -29,6 +29,11 @@ for unit in "$units"/*.service; do
     echo "$name: systemd complains: $said"
     failed=1
   fi
+  # Five failed starts in ten seconds end a unit for good otherwise.
+  if ! grep -qx 'StartLimitIntervalSec=0' "$unit"; then
+    echo "$name: does not start again for ever"
+    failed=1
+  fi
   exposure=$(systemd-analyze security --offline=true --root="$root" --no-pager "$name.service" |
     sed -n 's/.*Overall exposure level for .*: \([0-9]*\)\.\([0-9]\).*/\1\2/p')
   if [ -z "$exposure" ] || [ "$((10#$exposure))" -gt "${most[$name]}" ]; then

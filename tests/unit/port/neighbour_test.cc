@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace {
 constexpr MacAddress kOurMac{0x02, 0, 0, 0, 0, 0x01};
 constexpr MacAddress kPeerMac{0x02, 0, 0, 0, 0, 0x02};
 constexpr MacAddress kOtherMac{0x02, 0, 0, 0, 0, 0x03};
+constexpr PoolTag kPool{1};
+constexpr PoolTag kOtherPool{2};
 
 wire::Gid V4(uint8_t host) { return wire::Gid::FromV4(0x0A090000U | host); }
 
@@ -139,7 +142,16 @@ class OwnNeighboursTest : public ::testing::Test {
     const size_t length = table_.TakeFrame(frame);
     return {frame.begin(), frame.begin() + static_cast<ptrdiff_t>(length)};
   }
-  Reach Resolve(const wire::Gid& destination) { return table_.ResolveAt(now_, destination, mac_); }
+  // A request for our address in the name of `sender`.
+  void AskForUs(const wire::Gid& sender) {
+    const wire::Gid us = sender.IsV4() ? V4(1) : V6(1);
+    table_.HandleFrameAt(now_, Written([&](uint8_t* out) {
+                           return WriteNeighbourRequest(sender, kPeerMac, us, out);
+                         }));
+  }
+  Reach Resolve(const wire::Gid& destination) {
+    return table_.ResolveAt(now_, destination, kPool, mac_);
+  }
   void Answer(const wire::Gid& who, const MacAddress& mac) {
     const wire::Gid us = who.IsV4() ? V4(1) : V6(1);
     table_.HandleFrameAt(now_, Written([&](uint8_t* out) {
@@ -173,9 +185,9 @@ TEST_F(OwnNeighboursTest, Resolve_AsksAndLearns) {
     ASSERT_TRUE(asked);
     EXPECT_TRUE(asked->is_request);
     EXPECT_EQ(asked->target, peer);
-    const uint64_t version = table_.version();
+    const uint64_t news = table_.news();
     Answer(peer, kPeerMac);
-    EXPECT_GT(table_.version(), version);
+    EXPECT_GT(table_.news(), news);
     EXPECT_EQ(Resolve(peer), Reach::kNeighbour);
     EXPECT_EQ(mac_, kPeerMac);
   }
@@ -278,7 +290,7 @@ TEST_F(OwnNeighboursTest, Tick_MakesQueuesAskAgain) {
 
 TEST_F(OwnNeighboursTest, Flood_IsBounded) {
   for (uint32_t i = 0; i < 20000; ++i) {
-    (void)table_.ResolveAt(now_, wire::Gid::FromV4(0x0A090000U | i % 256), mac_);
+    (void)Resolve(wire::Gid::FromV4(0x0A090000U | i % 256));
     wire::Gid peer = V6(0);
     peer.bytes[12] = static_cast<uint8_t>(i >> 8);
     peer.bytes[13] = static_cast<uint8_t>(i);
@@ -291,16 +303,86 @@ TEST_F(OwnNeighboursTest, Flood_IsBounded) {
   EXPECT_LE(frames, 64U);
 }
 
+wire::Gid OnLinkV6(uint32_t number) {
+  wire::Gid gid = V6(0);
+  gid.bytes[11] = static_cast<uint8_t>(number >> 16);
+  gid.bytes[12] = static_cast<uint8_t>(number >> 8);
+  gid.bytes[13] = static_cast<uint8_t>(number);
+  return gid;
+}
+
+// Requests in forged names, from our prefixes and from others.
+TEST_F(OwnNeighboursTest, RequestsOfStrangers_NeitherFillTheTableNorChangeAnswers) {
+  (void)Resolve(V4(2));
+  (void)Next();
+  Answer(V4(2), kPeerMac);
+  const uint64_t version = table_.version();
+  const uint64_t news = table_.news();
+  for (uint32_t i = 0; i < 5000; ++i) {
+    AskForUs(wire::Gid::FromV4(0x01000000U + i));
+    AskForUs(OnLinkV6(i));
+    while (!Next().empty()) {
+    }
+  }
+  EXPECT_EQ(table_.version(), version) << "no queue looks anew";
+  EXPECT_EQ(table_.news(), news);
+  EXPECT_EQ(Resolve(V4(2)), Reach::kNeighbour);
+  EXPECT_EQ(Resolve(V4(3)), Reach::kUnknown);
+  const auto asked = ParseNeighbourMessage(Next());
+  ASSERT_TRUE(asked) << "a new peer is asked for";
+  EXPECT_EQ(asked->target, V4(3));
+  Answer(V4(3), kPeerMac);
+  EXPECT_EQ(Resolve(V4(3)), Reach::kNeighbour);
+}
+
+TEST_F(OwnNeighboursTest, RequestsOfStrangers_LeaveRoomForOwnRequests) {
+  for (uint32_t i = 0; i < 200; ++i) AskForUs(OnLinkV6(i));
+  EXPECT_EQ(Resolve(V4(3)), Reach::kUnknown);
+  size_t answers = 0;
+  std::optional<NeighbourMessage> last;
+  while (auto message = ParseNeighbourMessage(Next())) {
+    answers += message->is_request ? 0U : 1U;
+    last = message;
+  }
+  EXPECT_EQ(answers, 32U);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->target, V4(3));
+}
+
+TEST_F(OwnNeighboursTest, Request_OfAnAskerElsewhereIsAnsweredButNotStored) {
+  AskForUs(wire::Gid::FromV4(0x01020304));
+  EXPECT_FALSE(Next().empty());
+  EXPECT_EQ(Resolve(wire::Gid::FromV4(0x01020304)), Reach::kUnknown) << "it is behind the router";
+}
+
+TEST_F(OwnNeighboursTest, AddressScanOfAPool_IsSlowAndLeavesOthersTheirs) {
+  (void)Resolve(V4(2));
+  (void)Next();
+  Answer(V4(2), kPeerMac);
+  size_t asked = 0;
+  for (uint32_t i = 0; i < 8192; ++i) {
+    EXPECT_EQ(table_.ResolveAt(now_, OnLinkV6(i), kOtherPool, mac_), Reach::kUnknown);
+    while (!Next().empty()) ++asked;
+  }
+  EXPECT_LE(asked, 64U);
+  EXPECT_EQ(Resolve(V4(2)), Reach::kNeighbour);
+  EXPECT_EQ(Resolve(V4(3)), Reach::kUnknown);
+  EXPECT_FALSE(Next().empty()) << "another pool's peer is asked for at once";
+  now_ = now_ + Milliseconds(1100);
+  EXPECT_EQ(table_.ResolveAt(now_, V4(4), kOtherPool, mac_), Reach::kUnknown);
+  EXPECT_FALSE(Next().empty()) << "a second later the pool may ask for others";
+}
+
 TEST(NeighbourCache_Resolve, AnswersFromMemoryUntilTheVersionMoves) {
   OwnNeighbours table(kOurMac, Network());
   NeighbourCache cache(table);
   MacAddress mac{};
-  EXPECT_EQ(cache.Resolve(V4(77), mac), Reach::kNeighbour);
+  EXPECT_EQ(cache.Resolve(V4(77), kPool, mac), Reach::kNeighbour);
   EXPECT_EQ(mac, kOtherMac);
-  EXPECT_EQ(cache.Resolve(V4(2), mac), Reach::kUnknown);
+  EXPECT_EQ(cache.Resolve(V4(2), kPool, mac), Reach::kUnknown);
   table.HandleFrame(Written(
       [](uint8_t* out) { return WriteNeighbourAnswer(V4(2), kPeerMac, V4(1), kOurMac, out); }));
-  EXPECT_EQ(cache.Resolve(V4(2), mac), Reach::kNeighbour);
+  EXPECT_EQ(cache.Resolve(V4(2), kPool, mac), Reach::kNeighbour);
   EXPECT_EQ(mac, kPeerMac);
   EXPECT_TRUE(cache.IsOwn(V4(1)));
   EXPECT_FALSE(cache.IsOwn(V4(2)));

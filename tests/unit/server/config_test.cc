@@ -46,6 +46,7 @@ kubernetes:
   join_config_map: rocegw/rocegw-join
   service_account_dir: /token
 prometheus: {url: "https://p.example/x", ca_file: /pca, token_file: /ptoken}
+donors: {approved_gateways: [host-a, "*"]}
 certificates: {node_lifetime: 90s, server_lifetime: 30d}
 keep_history: 15m
 seal_interval: 5s
@@ -73,6 +74,7 @@ seal_interval: 5s
   EXPECT_EQ(config.node_lifetime, seconds(90));
   EXPECT_EQ(config.server_lifetime, hours(24 * 30));
   EXPECT_EQ(config.prometheus, (PrometheusConfig{"https://p.example/x", "/pca", "/ptoken"}));
+  EXPECT_EQ(config.donors.approved_gateways, (Lines{"host-a", "*"}));
   EXPECT_EQ(config.keep_history, seconds(900));
   EXPECT_EQ(config.seal_interval, seconds(5));
 }
@@ -104,6 +106,7 @@ TEST(ControllerConfig, EachMistake_IsNamedWithItsLine) {
       "prometheus: {token_file: /t}",
       "prometheus: {url: \"http://p:9090\", token_file: /t}",
       "prometheus: {url: \"http://p:9090\", ca_file: /c}",
+      "donors: {approved_gateways: [NO]}",
       "keep_history: 1s",
       "unknown: 1",
       "- list",

@@ -154,6 +154,30 @@ TEST_F(StateServiceTest, ListSrqs_CarriesEveryField) {
             "size: 1024 max_sge: 2 limit: 16 held: 900 qps: 5 taken: 123456 limit_events: 3");
 }
 
+TEST_F(StateServiceTest, AnEndpoint_HasItsStateAndCounts) {
+  source_.state.qps.push_back({.qpn = 0x77,
+                               .type = ROCEGW_QPT_ENDPOINT,
+                               .state = 3,
+                               .endpoint = session::EndpointRow{.state = "exception",
+                                                                .mode = "unordered",
+                                                                .suspends_on_failure = true,
+                                                                .requests = 3,
+                                                                .messages = 4,
+                                                                .failures = 5}});
+  gateway::v1::ListQpsRequest request;
+  request.set_qpn(0x77);
+  gateway::v1::ListQpsResponse qps;
+  ASSERT_TRUE(stub_->ListQps(Soon().get(), request, &qps).ok());
+  ASSERT_EQ(qps.qps_size(), 1);
+  EXPECT_EQ(qps.qps(0).type(), types::v1::ENDPOINT);
+  EXPECT_EQ(qps.qps(0).endpoint().ShortDebugString(),
+            "state: \"exception\" mode: \"unordered\" suspends_on_failure: true requests: 3 "
+            "messages: 4 failures: 5");
+  request.set_qpn(0x12);
+  ASSERT_TRUE(stub_->ListQps(Soon().get(), request, &qps).ok());
+  EXPECT_FALSE(qps.qps(0).has_endpoint());
+}
+
 TEST_F(StateServiceTest, ListQpsOfOneNumber_HasNoOther) {
   gateway::v1::ListQpsRequest request;
   request.set_qpn(0x12);

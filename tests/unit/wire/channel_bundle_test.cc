@@ -91,8 +91,11 @@ TEST(ChannelBundle, PeekedDestination_IsThatOfTheDecodedFrame) {
   BundleEntry entry;
   entry.body = body;
   EXPECT_EQ(PeekDestination(entry), frame.destination);
+  EXPECT_EQ(PeekKind(entry), frame.kind);
   entry.body = entry.body.first(10);
   EXPECT_EQ(PeekDestination(entry), kInvalidQpn);
+  entry.body = {};
+  EXPECT_EQ(PeekKind(entry), FrameKind::kVoid);
 }
 
 TEST(ChannelBundle, OnlyFramesAndAcknowledgements_MayBeEntries) {

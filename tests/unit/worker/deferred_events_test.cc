@@ -3,9 +3,7 @@
 #include "gateway/worker/objects/deferred_events.h"
 
 #include <gtest/gtest.h>
-#include <time.h>
 
-#include <algorithm>
 #include <deque>
 
 #include "tests/support/qp/ring_end.h"
@@ -82,35 +80,6 @@ TEST_F(DeferredEventsTest, RandomTimes_AgreeWithAModel) {
     ASSERT_EQ(deferred_.next(), next);
     ASSERT_GT(next, TimePoint{now}) << "nothing is late";
   }
-}
-
-// Returns the CPU time of 1000 iterations of a worker with so many deferred events.
-int64_t TimeOfIterations(size_t queues) {
-  RingEnd end{RingOptions{}};
-  std::deque<verbs::CompletionQueue> all;
-  DeferredEvents deferred;
-  for (size_t i = 0; i < queues; ++i) {
-    verbs::CompletionQueue& cq = all.emplace_back(end.Cq());
-    cq.due = TimePoint{1000000 + static_cast<int64_t>(i)};
-    deferred.Add(cq);
-  }
-  const auto now = [] {
-    timespec at{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-    return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
-  };
-  const int64_t start = now();
-  for (int64_t i = 0; i < 1000; ++i) {
-    EXPECT_EQ(deferred.TakeDue(TimePoint{i}), nullptr);
-    EXPECT_EQ(deferred.next(), TimePoint{1000000});
-  }
-  return now() - start;
-}
-
-TEST(DeferredEventsTime, ManyQueues_CostAnIterationNothing) {
-  TimeOfIterations(10);
-  const int64_t few = TimeOfIterations(10);
-  EXPECT_LT(TimeOfIterations(20000), 20 * few + 1000000);
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ Status SwapToLoop(SwapArguments& arguments, int signals, const process::ServiceM
   const std::string& directory = arguments.files.directory;
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return ErrnoStatus(directory);
   RemoteFiles files;
-  if (Status status = files.Start(arguments.files); !status.ok()) return status;
+  if (Status status = files.Start(arguments.files, signals); !status.ok()) return status;
   Status status;
   {
     const std::string path = directory + "/swap";
@@ -111,7 +111,7 @@ Status SwapToLoop(SwapArguments& arguments, int signals, const process::ServiceM
 }
 
 Status SwapToNbd(SwapArguments& arguments, int signals, const process::ServiceManager& manager) {
-  auto session = OpenSession(arguments.files);
+  auto session = OpenSession(arguments.files, signals);
   if (!session.ok()) return session.status();
   SessionPage page(*session.value());
   Status status = page.Start(arguments.files.metrics);
@@ -158,7 +158,7 @@ int Swap(SwapArguments arguments) {
     status = nbd ? SwapToNbd(arguments, signals->get(), manager)
                  : SwapToLoop(arguments, signals->get(), manager);
   }
-  if (status.ok()) return process::kOk;
+  if (status.ok() || status.error() == ECANCELED) return process::kOk;
   spdlog::error(status.text());
   return status.error() == EINVAL ? process::kUsage : process::kEnvironment;
 }

@@ -180,6 +180,9 @@ struct rocegw_memory_statistics {
   uint64_t leases_returned;  /* of replicas that moved away from draining donors */
   uint64_t slabs_shared_domain; /* now: with two replicas in one failure domain */
   uint64_t donor_faults;        /* donors lost because they said what no question had asked for */
+  uint64_t device_losses;       /* times that the device (the gateway of this host) ended in use */
+  uint64_t device_stall_ns;     /* how long requests waited because of that */
+  uint64_t donors_suspended;    /* now: donors where the session is to continue by another device */
 };
 void rocegw_memory_get_statistics(struct rocegw_memory_session* session,
                                   struct rocegw_memory_statistics* statistics,

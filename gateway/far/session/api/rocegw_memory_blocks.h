@@ -4,7 +4,9 @@
  * when all blocks are taken, the value that was not used for longest is evicted, and a value whose
  * donors are all lost is forgotten. The shape fits the key-value caches of inference servers: keys
  * are hashes, blocks are 16 KiB to 2 MiB, requests of a layer are started together and complete in
- * any order. The index is in this process; a pool is not shared with others.
+ * any order. There are two kinds: a pool of this process alone, in the space of its session
+ * (rocegw_memory_blocks_open), and a pool that the processes of many hosts share, whose index is in
+ * the memory of its donors (rocegw_memory_blocks_join).
  *
  * All calls may be made by any thread, except where a call says otherwise. Errors are negative
  * errno values. docs/user/remote_memory.md#block-pool explains it.
@@ -18,9 +20,10 @@
 extern "C" {
 #endif
 
-enum { ROCEGW_MEMORY_MOST_KEY_BYTES = 64 };
+enum { ROCEGW_MEMORY_MOST_KEY_BYTES = 64, ROCEGW_MEMORY_MOST_BLOCK_BYTES = 16 << 20 };
 
-struct rocegw_memory_session; /* rocegw_memory.h */
+struct rocegw_memory_session; /* rocegw_memory.h, as the next one */
+struct rocegw_memory_donor;
 struct rocegw_memory_blocks;
 
 /* Makes a pool of [offset, offset + size) of the session's space, which nothing else may use. The
@@ -28,6 +31,50 @@ struct rocegw_memory_blocks;
  * one of them is not so, or not within the space. */
 int rocegw_memory_blocks_open(struct rocegw_memory_session* session, uint64_t offset, uint64_t size,
                               uint64_t block_bytes, struct rocegw_memory_blocks** blocks);
+
+/* How a process reaches the donors of a shared pool. */
+enum rocegw_memory_blocks_path {
+  /* Endpoints (rocegwdv.h) where both devices have them, which needs no connection; otherwise a
+   * queue pair. */
+  ROCEGW_MEMORY_BLOCKS_ANY_PATH = 0,
+  ROCEGW_MEMORY_BLOCKS_ENDPOINTS = 1,
+  ROCEGW_MEMORY_BLOCKS_QUEUE_PAIRS = 2,
+};
+
+/* Start with ROCEGW_MEMORY_BLOCKS_DEFAULTS. Grows at its end. */
+struct rocegw_memory_blocks_options {
+  const struct rocegw_memory_donor* donors; /* that run rocegw-memory blocks; port NULL: 7479 */
+  size_t donor_count;
+  const void* secret;  /* of the pool: whoever has it is a member */
+  size_t secret_bytes; /* 16 to 64 */
+  uint32_t replicas;   /* donors that get each value, 1 to 4 */
+  /* Requests under way; each takes a block and 8 KiB of registered memory of this process. */
+  uint32_t most_requests;
+  uint32_t path;       /* enum rocegw_memory_blocks_path */
+  uint32_t timeout_ms; /* after which a donor that completes nothing is lost, until it answers */
+  uint32_t connect_timeout_ms;
+};
+
+#define ROCEGW_MEMORY_BLOCKS_DEFAULTS \
+  { .replicas = 1, .most_requests = 64, .timeout_ms = 2000, .connect_timeout_ms = 5000, }
+
+/* Joins a shared pool. A value that one process has put is found by all others. At least one donor
+ * has to answer; the others are tried again in the background. `why` (may be NULL) gets a line that
+ * explains a failure. EINVAL: an option, or donors with blocks of different sizes. EACCES: a donor
+ * has another secret. EOPNOTSUPP: there are no endpoints. ENODEV, EHOSTUNREACH, ECONNREFUSED,
+ * ETIMEDOUT: no donor could be reached.
+ *
+ * The calls below differ for a shared pool: values are copied; rocegw_memory_blocks_has and _remove
+ * ask the donors and wait, so not from a callback; a put can fail with EBUSY, when other processes
+ * changed the same part of the index each time, and gets then see the older value. A value is
+ * found at the donors that are live: after a donor was cut off from some processes and came back,
+ * an older value of a key can be found there. Use hashes of the content as keys. */
+int rocegw_memory_blocks_join(const struct rocegw_memory_blocks_options* options,
+                              size_t options_size, struct rocegw_memory_blocks** blocks, char* why,
+                              size_t why_size);
+
+/* Most bytes of a value. */
+uint64_t rocegw_memory_blocks_block_bytes(const struct rocegw_memory_blocks* blocks);
 
 /* Waits for all requests. Before the session is closed; no other thread may use the pool; not from
  * a callback. */
@@ -64,13 +111,17 @@ int rocegw_memory_blocks_remove(struct rocegw_memory_blocks* blocks, const void*
 
 /* Grows at its end. Counts since the pool was opened, but for those that say "now". */
 struct rocegw_memory_blocks_statistics {
-  uint64_t blocks;       /* of the pool */
-  uint64_t values;       /* now */
+  uint64_t blocks;       /* of the pool; of a shared one, at all live donors */
+  uint64_t values;       /* now; 0 for a shared pool, whose donors count them */
   uint64_t hits, misses; /* gets that found a value, that did not */
   uint64_t puts;         /* that were complete */
   uint64_t evictions;    /* values that made room for others */
   uint64_t lost;         /* values that were forgotten because their donors are lost */
   uint64_t in_flight;    /* requests, now */
+  /* Of shared pools. */
+  uint64_t donors_up;          /* now */
+  uint64_t donors_by_endpoint; /* of them, now */
+  uint64_t donors_lost;        /* times that a donor was given up */
 };
 void rocegw_memory_blocks_get_statistics(struct rocegw_memory_blocks* blocks,
                                          struct rocegw_memory_blocks_statistics* statistics,

@@ -9,7 +9,8 @@
  * (O_DIRECT, io_uring) stay resident meanwhile. Without privilege (CAP_SYS_PTRACE,
  * vm.unprivileged_userfaultfd or /dev/userfaultfd) it works as well, but system calls fail with
  * EFAULT when they meet a page that is not resident: touch it before. A page whose donors are all
- * lost raises SIGBUS. After fork, the child does not have the window.
+ * lost raises SIGBUS. After fork, the child does not have the window. The buffers of requests of
+ * rocegw_memory.h must not be in a window.
  *
  * Errors are negative errno values. docs/user/remote_memory.md#window explains it.
  */
@@ -33,6 +34,41 @@ int rocegw_memory_map_open(struct rocegw_memory_session* session, uint64_t offse
                            uint64_t resident_bytes, struct rocegw_memory_map** window, char* why,
                            size_t why_size);
 
+/* Thread that reads a page that is touched. */
+enum rocegw_memory_map_faults {
+  /* A thread of the window, which serves system calls as well. */
+  ROCEGW_MEMORY_MAP_HANDLER_THREAD = 0,
+  /* The thread that touches the page, in a handler of SIGBUS: faster, because no other thread has
+   * to run. Needs Linux 6.8. System calls fail with EFAULT when they meet a page that is not
+   * resident, whatever the privilege. */
+  ROCEGW_MEMORY_MAP_FAULTING_THREAD = 1,
+};
+
+/* Grows at its end. */
+struct rocegw_memory_map_options {
+  uint64_t resident_bytes; /* at least 1 MiB */
+  uint32_t faults;         /* enum rocegw_memory_map_faults */
+};
+
+/* As rocegw_memory_map_open. For ROCEGW_MEMORY_MAP_FAULTING_THREAD:
+ *
+ * - The library handles SIGBUS from the first such window on, and hands on what is of no window, or
+ *   of a lost page, to the handler that the program had then. A program that sets a handler later
+ *   calls rocegw_memory_map_handle_fault from it.
+ * - Threads that touch the window must not block SIGBUS, and have 16 KiB of stack left.
+ * - The handler takes locks and memory of malloc: calls of malloc, of libibverbs or of this library
+ *   must not touch the window, so it must not be the heap, nor a buffer of their requests.
+ *
+ * EMFILE: there are 64 such windows. ENOSYS: also when the kernel cannot move pages. */
+int rocegw_memory_map_open_with(struct rocegw_memory_session* session, uint64_t offset,
+                                uint64_t size, const struct rocegw_memory_map_options* options,
+                                size_t options_size, struct rocegw_memory_map** window, char* why,
+                                size_t why_size);
+
+/* For handlers of SIGBUS with SA_SIGINFO, which pass on what they get. 1: the fault was one of a
+ * window and is handled, return from the handler. 0: it was another one. */
+int rocegw_memory_map_handle_fault(const void* siginfo, const void* context);
+
 /* Address of the first byte. Valid until the window is closed. */
 void* rocegw_memory_map_address(struct rocegw_memory_map* window);
 
@@ -53,6 +89,7 @@ struct rocegw_memory_map_statistics {
   uint64_t written_back, evicted;
   uint64_t lost;                /* that raise SIGBUS */
   uint64_t write_back_failures; /* pages stayed resident because no donor took them */
+  uint64_t reactivated; /* touched again when they were next to be evicted: nothing was read */
 };
 void rocegw_memory_map_get_statistics(struct rocegw_memory_map* window,
                                       struct rocegw_memory_map_statistics* statistics,

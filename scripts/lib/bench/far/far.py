@@ -6,6 +6,7 @@
   admission  windows of bytes in flight (figure 8)
   polling    adaptive, busy, event, event batch, hybrid (figures 2 and 9): requests per second, the poller's CPU time
   donors     1 to 8 donors
+  window     faults of 4 KiB that the window's thread handles, and the faulting thread, beside a READ of 4 KiB (aim: 3 times)
 
 Variants of an experiment take turns in each round, in an order that rotates; the tables show medians. Every byte that is read
 is checked. The gate: merging alone, and with chaining, is not slower than single requests in any pattern: in requests per
@@ -26,9 +27,11 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from verbs_cases.far.load_cases import far_donors, run_load  # noqa: E402
+from verbs_cases.far.map_cases import run_window  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 CONFIDENCE = 0.99
+LONGEST_FAULT = 3  # times a READ of 4 KiB: an aim
 FEWEST_ROUNDS = 8  # for the interval: smallest and largest of 8 ratios enclose the median with 99.2 %
 BATCHING = {"single": 0, "merge": 1, "doorbell": 2, "hybrid": 3}
 POLLING = {"adaptive": 0, "busy": 1, "event": 2, "event batch": 3, "hybrid": 4}
@@ -131,7 +134,22 @@ def donor_counts(host, donors, arguments, results):
     results["donors"] = reports
 
 
-EXPERIMENTS = (batching, admission, polling, donor_counts)
+def window(host, donors, arguments, results):
+    reports = {"window's thread": [], "faulting thread": []}
+    for number in range(arguments.rounds):
+        for name in sorted(reports, reverse=number % 2 == 1):
+            options = ["--faulting-thread"] if name == "faulting thread" else []
+            reports[name].append(run_window(host, donors[:2], "--size", 32 * MIB, "--resident", 4 * MIB, "--steps", 2000, *options))
+    table("window: faults of random pages", reports, {
+        "fault p50 us": (lambda r: r["fault_p50_us"], 1), "fault p99 us": (lambda r: r["fault_p99_us"], 1),
+        "READ p50 us": (lambda r: r["read_p50_us"], 1), "fault / READ": (lambda r: r["fault_p50_us"] / r["read_p50_us"], 2),
+        "scan MiB/s": (lambda r: r["scan_mib_per_s"], 1)})
+    results["window"] = reports
+    return [f"{name}: a fault takes more than {LONGEST_FAULT} times a READ" for name, rows in reports.items()
+            if statistics.median(row["fault_p50_us"] / row["read_p50_us"] for row in rows) > LONGEST_FAULT]
+
+
+EXPERIMENTS = (batching, admission, polling, donor_counts, window)
 
 
 def main():

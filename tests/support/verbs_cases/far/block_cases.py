@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the block pool in remote memory: examples/layer_cache on the left, donors on the right."""
+"""Cases of the block pool of a session: examples/layer_cache on the left, donors on the right."""
 
 from ..case import Case, expect
 from .load_cases import MIB, far_donors, load_report

@@ -85,6 +85,23 @@ def _floods(pair):
     return ", ".join(notes)
 
 
+def _costly(pair):
+    """Sessions that lease and return large memory in a loop do not hold up a session that leases little."""
+    with far_donors(pair.right, 1, mebibytes=4096) as donors:
+        with _stranger(pair.left, "messages", donors[0].host.address4, donors[0].port, 64 * MIB) as job:
+            job.expect("^floods", 30)
+            time.sleep(1)
+            granted = donors[0].metrics()["rocegw_memory_leases_granted_total"]
+            began = time.monotonic()
+            # 16 leases, one answer after the other.
+            run_load(pair.right, donors, "--size", 16 * MIB, "--slab", MIB, "--requests", 200)
+            took = time.monotonic() - began
+            more = donors[0].metrics()["rocegw_memory_leases_granted_total"] - granted
+            expect(more > 16, f"the flood has stopped: {more} leases")
+            expect(took < 10, f"the session took {took:.1f} s beside {more:.0f} leases of the flood")
+    return f"{took:.1f} s beside {more:.0f} large leases"
+
+
 def _cross(pair):
     with far_donors(pair.right, 1) as donors:
         said = _said(pair.left, "cross", donors[0].host.address4, donors[0].port)
@@ -188,7 +205,7 @@ def _gateway_restarted(pair):
 
 def far_hostile_cases():
     return [Case("far.hostile.sessions", 4200, _sessions), Case("far.hostile.sizes", 4200, _sizes),
-            Case("far.hostile.floods", 4200, _floods), Case("far.hostile.cross", 4200, _cross),
+            Case("far.hostile.floods", 4200, _floods), Case("far.hostile.costly", 4200, _costly), Case("far.hostile.cross", 4200, _cross),
             Case("far.hostile.talking_donor", 4200, _talking_donor), Case("far.hostile.slow_donor", 4200, _slow_donor),
             Case("far.hostile.restored_twice", 4200, _restored_twice), Case("far.hostile.restored_under_load", 4200, _restored_under_load),
             Case("far.hostile.gateway_restarted", 4200, _gateway_restarted)]

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gateway/session/attach/held_attaches.h"
@@ -33,7 +35,14 @@ class HeldList : public ::testing::Test {
     attach.pool_id = pool_id;
     attach.peer.comm = "program";
     attach.greeted = greeted;
-    return held.Add(attach, now);
+    return held.Add(std::move(attach), now);
+  }
+  uint64_t AddTo(const std::string& pool, uid_t uid) {
+    HeldAttach attach;
+    attach.pool = pool;
+    attach.peer.uid = uid;
+    attach.greeted = true;
+    return held.Add(std::move(attach), kBegin);
   }
   void Ask(uint64_t after, Duration wait, TimePoint now = kBegin) {
     told.reset();
@@ -94,6 +103,20 @@ TEST_F(HeldList, WhoDoesNotGreet_IsNotToldOf) {
   EXPECT_EQ(held.TakeExpired(kBegin + Seconds(5)).size(), 1u);
 }
 
+// The daemon before this one began with larger ids, since the wall clock was ahead.
+TEST_F(HeldList, WhoKnowsIdsOfAnEarlierDaemon_IsToldOfAll) {
+  Add(kBegin);
+  Ask(5000, Seconds(10));
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->size(), 1u);
+  held.Take(1000);
+  Ask(5000, Seconds(10));
+  EXPECT_FALSE(told.has_value());
+  Add(kBegin);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->at(0).id, 1001u);
+}
+
 TEST_F(HeldList, WhoWaitsInVain_IsToldOfNothing) {
   Ask(0, Seconds(3));
   held.TellExpired(kBegin + Seconds(2));
@@ -109,18 +132,56 @@ TEST_F(HeldList, WhoWaitsInVain_IsToldOfNothing) {
   EXPECT_TRUE(told.has_value()) << "and from now on";
 }
 
-TEST_F(HeldList, TooMany_AreRefusedByPoolAndAtAll) {
-  for (size_t i = 0; i < HeldAttaches::kMostOfPool; ++i) EXPECT_NE(Add(kBegin), 0u);
-  EXPECT_EQ(Add(kBegin), 0u);
-  for (size_t i = held.size(); i < HeldAttaches::kMost; ++i)
-    EXPECT_NE(Add(kBegin, 2 + i / HeldAttaches::kMostOfPool), 0u);
-  EXPECT_EQ(Add(kBegin, 99), 0u);
+TEST_F(HeldList, WithinTheBound_NoneMakesRoom) {
+  for (size_t i = 0; i < HeldAttaches::kMost; ++i) Add(kBegin);
+  EXPECT_EQ(held.Excess(), 0u);
+}
+
+TEST_F(HeldList, PoolsOfOneTenant_LeaveRoomToOtherTenants) {
+  const uint64_t victim = AddTo("tenants/v/pools/p", 1000);
+  for (size_t i = 1; i < HeldAttaches::kMost; ++i)
+    AddTo("tenants/t/pools/p" + std::to_string(i), 1000);
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t late = AddTo("tenants/w/pools/p", 1000);
+    const uint64_t excess = held.Excess();
+    ASSERT_NE(excess, 0u);
+    ASSERT_NE(excess, victim);
+    ASSERT_NE(excess, late);
+    ASSERT_EQ(held.Find(excess)->pool.find("tenants/t/"), 0u);
+    ASSERT_TRUE(held.Take(excess).has_value());
+    ASSERT_TRUE(held.Take(late).has_value());
+    AddTo("tenants/t/pools/p0", 1000);
+  }
+}
+
+TEST_F(HeldList, OnePool_LeavesRoomToOthersOfItsTenant) {
+  const uint64_t victim = AddTo("tenants/t/pools/v", 1000);
+  for (size_t i = 0; i < HeldAttaches::kMost; ++i) AddTo(kAskedPool, 1000);
+  EXPECT_NE(held.Excess(), victim);
+  EXPECT_EQ(held.Find(held.Excess())->pool, kAskedPool);
+}
+
+TEST_F(HeldList, OneUser_LeavesRoomToOthersOfThePool) {
+  const uint64_t victim = AddTo(kAskedPool, 1000);
+  const uint64_t oldest = AddTo(kAskedPool, 1001);
+  for (size_t i = 1; i < HeldAttaches::kMost; ++i) AddTo(kAskedPool, 1001);
+  EXPECT_NE(held.Excess(), victim);
+  EXPECT_EQ(held.Excess(), oldest);
+}
+
+TEST_F(HeldList, AttachThatHasNotGreeted_MakesRoomFirst) {
+  for (size_t i = 0; i < HeldAttaches::kMost; ++i) Add(kBegin);
+  const uint64_t silent = Add(kBegin, 1, false);
+  EXPECT_EQ(held.Excess(), silent);
+}
+
+TEST_F(HeldList, TooManyCalls_TheOldestIsAnswered) {
   std::vector<int> answered(HeldAttaches::kMostWaiters + 1);
   for (int& count : answered) {
     held.Tell(
         UINT64_MAX, kBegin + Seconds(9), [&count](const Rows&) { ++count; }, kBegin);
   }
-  EXPECT_EQ(answered.front(), 1) << "the one who has waited longest makes room";
+  EXPECT_EQ(answered.front(), 1);
   EXPECT_EQ(answered.back(), 0);
 }
 
@@ -355,6 +416,17 @@ TEST_F(Gate, Denied_ErrnoCounterAndEventNameThePool) {
   EXPECT_NE(LastEvent().find("refused: uid 7 may not"), std::string::npos);
   auto other = Knock("tenants/t/pools/open");
   EXPECT_EQ(Greeting(*other), 0) << "another pool asks nobody";
+}
+
+TEST_F(Gate, TooManyOfOneUser_TheOneThatHasNotGreetedIsRefused) {
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (size_t i = 0; i <= HeldAttaches::kMost; ++i) clients.push_back(Knock());
+  EXPECT_EQ(Greeting(*clients.front()), -1);
+  EXPECT_EQ(Greeting(*clients.back()), EACCES);
+  EXPECT_TRUE(clients.back()->closed());
+  EXPECT_EQ(Held().size(), HeldAttaches::kMost);
+  EXPECT_EQ(Refused(), 1u);
+  EXPECT_EQ(Outcomes(), (tenant::AttachCounts{0, 0, 1}));
 }
 
 TEST_F(Gate, NobodyAnswers_DeniedWhenItsTimeIsOver) {

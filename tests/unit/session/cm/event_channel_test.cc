@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -190,39 +189,6 @@ TEST_F(Channel, MoveWaiting_BringsOthersAlong_InTheOrderOfAll) {
   client = std::move(pair->client);
   for (const int64_t value : {2000, 3001, 2003, 3005, 2006, 3007}) EXPECT_EQ(Read(), value);
   EXPECT_EQ(Read(), -1);
-}
-
-int64_t CpuTime() {
-  timespec at{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-  return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
-}
-
-// A program may let thousands of records of an object wait, and move another one to and fro.
-TEST_F(Channel, RecordsOfOthers_CostAnObjectNothing) {
-  auto pair = MakeEventPair();
-  EventChannel other(loop, backlog, std::move(pair->ours));
-  const auto fill = [](EventChannel& one) {
-    uint32_t value = 7;
-    while (one.waiting() == 0) one.Send(9, {reinterpret_cast<uint8_t*>(&value), sizeof value});
-  };
-  fill(*channel);
-  fill(other);
-  const auto time_of_moves = [&] {
-    const int64_t start = CpuTime();
-    for (int i = 0; i < 300; ++i) {
-      Send(2, 8, true);
-      channel->MoveWaiting(other, 2, NoneOther);
-      (void)channel->Forget(2);
-      other.MoveWaiting(*channel, 2, NoneOther);
-      (void)other.Forget(2);
-    }
-    return CpuTime() - start;
-  };
-  time_of_moves();
-  const int64_t few = time_of_moves();
-  for (uint32_t i = 0; i < 50000; ++i) Send(1, i);
-  EXPECT_LT(time_of_moves(), 10 * few + 1000000);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/session/fleet_donors.h"
+#include "gateway/far/session/naming/fleet_donors.h"
 
 #include <algorithm>
 #include <string>
@@ -11,12 +11,13 @@ namespace rocegw::far {
 
 StatusOr<std::vector<Settings::Donor>> FindFleetDonors(const Settings& settings, uint64_t bytes,
                                                        uint32_t replicas,
-                                                       std::chrono::seconds longest) {
+                                                       std::chrono::seconds longest,
+                                                       int cancel_fd) {
   DonorQuestion question;
   question.tenant = settings.tenant;
   question.bytes = bytes;
   question.replicas = replicas;
-  const auto found = AskAgent(settings.donors_dir, question, longest);
+  const auto found = AskAgent(settings.donors_dir, question, longest, cancel_fd);
   if (!found.ok()) return found.status();
   std::vector<Settings::Donor> donors;
   for (const NamedDonor& donor : found.value()) {

@@ -43,6 +43,56 @@ TEST(ResidentPages, TheFirstThatArrivedAreEvicted) {
   EXPECT_EQ(pages.TakeVictims(9), (std::vector<uint64_t>{9, 12}));
 }
 
+TEST(ResidentPages, InactivePagesAreEvictedUnlessTheyAreUsedAgain) {
+  ResidentPages pages(16);
+  for (const uint64_t page : {9u, 3u, 12u}) Arrive(pages, page, pages.Fetch(page));
+  pages.Dirtied(3);
+  for (const uint64_t page : pages.TakeVictims(2)) pages.Deactivated(page, 7 + page);
+  EXPECT_EQ(pages.inactive(), 2u);
+  EXPECT_EQ(pages.used(), 3u);
+  EXPECT_EQ(pages.state(3), State::kInactiveDirty);
+  EXPECT_EQ(pages.state(9), State::kInactiveClean);
+  EXPECT_EQ(pages.place(3), 10u);
+  pages.Reactivated(9, false);
+  EXPECT_EQ(pages.TakeInactive(9), (std::vector<uint64_t>{3}));
+  pages.Evicting(3);
+  pages.Evicted(3);
+  EXPECT_EQ(pages.inactive(), 0u);
+  EXPECT_EQ(pages.used(), 2u);
+  EXPECT_EQ(pages.TakeVictims(1), (std::vector<uint64_t>{12}));
+}
+
+TEST(ResidentPages, APageThatIsUsedAgainAndAgainIsNeverEvicted) {
+  ResidentPages pages(1000);
+  uint32_t places = 0;
+  Arrive(pages, 0, pages.Fetch(0));
+  for (uint64_t page = 2; page < 1000; page += 2) {
+    if (pages.used() >= 32) {
+      for (const uint64_t victim : pages.TakeInactive(4)) pages.Evicted(victim);
+      for (const uint64_t victim : pages.TakeVictims(8)) pages.Deactivated(victim, places++);
+    }
+    Arrive(pages, page, pages.Fetch(page));
+    if (pages.IsInactive(0)) pages.Reactivated(0, false);
+    ASSERT_NE(pages.state(0), State::kAbsent);
+  }
+}
+
+TEST(ResidentPages, InactivePagesAreWrittenBackAndDiscarded) {
+  ResidentPages pages(16);
+  for (const uint64_t page : {3u, 9u}) Arrive(pages, page, pages.Fetch(page));
+  pages.Dirtied(3);
+  for (const uint64_t page : pages.TakeVictims(2)) pages.Deactivated(page, 0);
+  EXPECT_EQ(pages.NextDirty(0, 9), (std::vector<uint64_t>{3}));
+  pages.Cleaned(3);
+  EXPECT_EQ(pages.state(3), State::kInactiveClean);
+  pages.Dirtied(3);
+  EXPECT_EQ(pages.state(3), State::kInactiveDirty);
+  pages.Discarded(3);
+  EXPECT_EQ(pages.inactive(), 1u);
+  EXPECT_EQ(pages.used(), 1u);
+  EXPECT_EQ(pages.TakeInactive(9), (std::vector<uint64_t>{9}));
+}
+
 TEST(ResidentPages, PagesThatAreReadAreNoVictims) {
   ResidentPages pages(16);
   pages.Fetch(5);

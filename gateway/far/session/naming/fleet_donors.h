@@ -15,7 +15,8 @@ namespace rocegw::far {
 // `longest`. Errors are those of AskAgent.
 StatusOr<std::vector<Settings::Donor>> FindFleetDonors(const Settings& settings, uint64_t bytes,
                                                        uint32_t replicas,
-                                                       std::chrono::seconds longest);
+                                                       std::chrono::seconds longest,
+                                                       int cancel_fd = -1);
 
 // Returns those of `found` that `known` has not, at most so many.
 std::vector<Settings::Donor> NewDonors(const std::vector<Settings::Donor>& known,
