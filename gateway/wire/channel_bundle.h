@@ -46,13 +46,14 @@ size_t AppendToBundle(uint8_t* bundle, size_t length, std::span<const uint8_t> d
 // Removes the first entry from the checked content of a bundle. Returns false if none is left.
 bool TakeEntry(std::span<const uint8_t>& content, BundleEntry& entry);
 
-// Returns the queue pair that a frame names, before the frame is checked: a hint of what to
-// prefetch. kInvalidQpn: the entry is too short. An acknowledgement names any number.
-inline Qpn PeekDestination(const BundleEntry& entry) {
+// Returns the queue pair that a frame names (`body`: the bytes behind its BTH), before the frame is
+// checked: a hint of what to prefetch, or of whose it is. kInvalidQpn: the frame is too short. An
+// acknowledgement names any number.
+inline Qpn PeekDestination(std::span<const uint8_t> body) {
   constexpr size_t kAt = 8;  // as EncodeFrame
-  if (entry.body.size() < kAt + 3) return kInvalidQpn;
-  return Qpn{static_cast<uint32_t>(entry.body[kAt]) << 16 |
-             static_cast<uint32_t>(entry.body[kAt + 1]) << 8 | entry.body[kAt + 2]};
+  if (body.size() < kAt + 3) return kInvalidQpn;
+  return Qpn{static_cast<uint32_t>(body[kAt]) << 16 | static_cast<uint32_t>(body[kAt + 1]) << 8 |
+             body[kAt + 2]};
 }
 
 // Writes the entry as a datagram of its own, with the BTH fields of the bundle and space for an

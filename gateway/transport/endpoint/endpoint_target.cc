@@ -58,6 +58,12 @@ uint32_t EndpointTarget::under_way() const {
   return static_cast<uint32_t>(count);
 }
 
+size_t EndpointTarget::records_bytes() const {
+  size_t replies = replies_.capacity();
+  for (const Blocked& one : blocked_) replies += one.replies.capacity();
+  return in_flight_.size() * kHeapOfRecord + replies * sizeof(Reply) + answers_.heap_bytes();
+}
+
 void EndpointTarget::Flush() {
   for (auto& [key, record] : in_flight_) record.has_receive = false;
   spare_.clear();
@@ -238,7 +244,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   if (!single) {
     auto found = in_flight_.find(key);
     if (found == in_flight_.end()) {
-      if (refuse || !MakeRoom(qp, carrier, outbox.now())) {
+      if (refuse || !outbox.MayRecord(qp) || !MakeRoom(qp, carrier, outbox.now())) {
         RefuseForNow(qp, carrier, frame);
         return DropReason::k_rnr_wait;
       }

@@ -29,6 +29,7 @@ struct alignas(64) QpSlot {
   WorkerSession* session = nullptr;  // nullptr while the queue pair waits in a pool's reserve
   int64_t bytes_left = 0;            // rest of its quantum; negative: sent in advance
   TimePoint armed = kNever;          // time of its earliest timer
+  uint32_t records = 0;              // heap of its records that its pool pays for (record_heap.h)
 };
 
 class QpTable {

@@ -90,9 +90,9 @@ TEST(ChannelBundle, PeekedDestination_IsThatOfTheDecodedFrame) {
   body.resize(EncodeFrame(frame, body.data()));
   BundleEntry entry;
   entry.body = body;
-  EXPECT_EQ(PeekDestination(entry), frame.destination);
+  EXPECT_EQ(PeekDestination(entry.body), frame.destination);
   entry.body = entry.body.first(10);
-  EXPECT_EQ(PeekDestination(entry), kInvalidQpn);
+  EXPECT_EQ(PeekDestination(entry.body), kInvalidQpn);
 }
 
 TEST(ChannelBundle, OnlyFramesAndAcknowledgements_MayBeEntries) {
