@@ -41,7 +41,9 @@ std::string AttachServer::Unsettled() const {
   if (gate_.size() != 0) return "an attach waits for the agent's verdict";
   for (const auto& [id, connection] : connections_) {
     const char* reason = connection->session->Unsettled();
-    if (reason == nullptr && connection->socket.has_backlog()) reason = "does not read its answers";
+    const ProgramMessages& messages = connection->messages;
+    if (reason == nullptr && messages.HasRequest()) reason = "has requests in its ring";
+    if (reason == nullptr && messages.socket().has_backlog()) reason = "does not read its answers";
     if (reason != nullptr) return connection->session->peer().comm + " " + reason;
   }
   return "";
@@ -62,7 +64,7 @@ void AttachServer::OfferSessions(OfferedFds& fds) const {
   for (const auto& [id, connection] : connections_) {
     const std::string name = std::to_string(id);
     const Peer& peer = connection->session->peer();
-    fds.push_back({FdKind::kClientSocket, name, connection->socket.fd()});
+    fds.push_back({FdKind::kClientSocket, name, connection->messages.socket().fd()});
     if (peer.process.valid()) fds.push_back({FdKind::kClientProcess, name, peer.process.get()});
     connection->session->Offer(fds);
   }
