@@ -65,7 +65,7 @@ void LeaseLedger::Established(uint64_t session) {
 std::vector<uint64_t> LeaseLedger::RemoveSession(uint64_t session) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return {};
-  const std::vector<uint64_t> ended(found->second.leases.begin(), found->second.leases.end());
+  std::vector<uint64_t> ended(found->second.leases.begin(), found->second.leases.end());
   for (const uint64_t lease : ended) Erase(leases_.find(lease));
   Decrease(sessions_by_tenant_, found->second.tenant);
   Decrease(sessions_by_host_, found->second.host);
