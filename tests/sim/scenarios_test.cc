@@ -79,7 +79,13 @@ TEST(Fleet, ThousandHosts_AllAreServed) {
   std::printf("%s", Text(report).c_str());
   EXPECT_TRUE(report.failure.empty()) << report.failure;
   EXPECT_EQ(report.Value("flows done"), 1024);
-  EXPECT_LT(report.Value("memory of a host"), 400);
+  // The sanitizer's allocator rounds up more.
+#ifdef __SANITIZE_ADDRESS__
+  constexpr double kMostMemory = 500;
+#else
+  constexpr double kMostMemory = 400;
+#endif
+  EXPECT_LT(report.Value("memory of a host"), kMostMemory);
 }
 
 TEST(Report, Jain_IsOneForEqualsAndLessForOthers) {
