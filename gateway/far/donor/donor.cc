@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -25,7 +24,6 @@ namespace rocegw::far {
 namespace {
 
 constexpr int kTickMilliseconds = 500;
-constexpr int kBacklog = 64;
 // Messages, in both directions, of all sessions and of as many that have ended.
 constexpr int kCompletionEntries = 16384;
 constexpr size_t kMostEnded = 256;
@@ -38,18 +36,6 @@ constexpr auto kLongestFlush = std::chrono::seconds(2);
 
 LeaseLedger::Seconds Now() {
   return std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch()).count();
-}
-
-// Address that a connection request comes from.
-std::string HostOf(rdma_cm_id* id) {
-  const sockaddr* const peer = rdma_get_peer_addr(id);
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* address =
-      peer->sa_family == AF_INET6
-          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(peer)->sin6_addr)
-          : &reinterpret_cast<const sockaddr_in*>(peer)->sin_addr;
-  inet_ntop(peer->sa_family, address, text.data(), text.size());
-  return text.data();
 }
 
 }  // namespace
@@ -92,35 +78,10 @@ Donor::~Donor() {
     if (device.cq != nullptr) ibv_destroy_cq(device.cq);
     if (device.channel != nullptr) ibv_destroy_comp_channel(device.channel);
   }
-  if (listener_ != nullptr) rdma_destroy_id(listener_);
-  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
-}
-
-Status Donor::Listen(const std::string& host, const std::string& port) {
-  channel_ = rdma_create_event_channel();
-  if (channel_ == nullptr)
-    return ErrnoStatus("no RDMA connection manager (started under rocegw-run?)");
-  fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
-  if (rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_TCP) != 0) {
-    return ErrnoStatus("no RDMA identifier");
-  }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int error =
-      getaddrinfo(host.empty() ? "0.0.0.0" : host.c_str(), port.c_str(), &hints, &found);
-  if (error != 0) return {EINVAL, host + ":" + port + ": " + gai_strerror(error)};
-  const bool bound = rdma_bind_addr(listener_, found->ai_addr) == 0;
-  freeaddrinfo(found);
-  if (!bound) return ErrnoStatus("cannot bind to " + host + ":" + port);
-  if (rdma_listen(listener_, kBacklog) != 0)
-    return ErrnoStatus("cannot listen at " + host + ":" + port);
-  return OkStatus();
 }
 
 std::string Donor::address() const {
-  const sockaddr* const bound = rdma_get_local_addr(listener_);
+  const sockaddr* const bound = rdma_get_local_addr(listener_.id());
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (bound->sa_family == AF_INET6) {
     const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(bound)->sin6_addr;
@@ -143,7 +104,7 @@ Status Donor::Run() {
   bool more = false;  // the last round has left work
   for (;;) {
     last_round_ = Now();
-    std::vector<pollfd> ready{{stop_fd_.get(), POLLIN, 0}, {channel_->fd, POLLIN, 0}};
+    std::vector<pollfd> ready{{stop_fd_.get(), POLLIN, 0}, {listener_.channel()->fd, POLLIN, 0}};
     for (const auto& [context, device] : devices_) ready.push_back({device.channel->fd, POLLIN, 0});
     if (poll(ready.data(), ready.size(), more ? 0 : kTickMilliseconds) < 0 && errno != EINTR) {
       return ErrnoStatus("poll");
@@ -190,7 +151,7 @@ StatusOr<Donor::Device*> Donor::DeviceOf(ibv_context* context) {
 bool Donor::OnEvents() {
   for (int taken = 0; taken < kEventsInRound; taken++) {
     rdma_cm_event* event = nullptr;
-    if (rdma_get_cm_event(channel_, &event) != 0) return false;
+    if (rdma_get_cm_event(listener_.channel(), &event) != 0) return false;
     rdma_cm_id* id = event->id;
     const rdma_cm_event_type type = event->event;
     std::array<uint8_t, sizeof(HelloBytes)> hello{};
@@ -201,7 +162,7 @@ bool Donor::OnEvents() {
     rdma_ack_cm_event(event);
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
       OnRequest(id, hello.data(), bytes);
-    } else if (id == listener_) {
+    } else if (id == listener_.id()) {
       listener_gone_ = listener_gone_ || type == RDMA_CM_EVENT_DEVICE_REMOVAL;
     } else if (type == RDMA_CM_EVENT_ESTABLISHED) {
       const std::lock_guard lock(mutex_);
@@ -231,7 +192,7 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
     Continue(*known, std::move(connection), id);
     return;
   }
-  const std::string host = HostOf(id);
+  const std::string host = PeerAddress(id);
   const uint64_t number = ++last_session_;
   Welcome welcome;
   welcome.proof.session = number;

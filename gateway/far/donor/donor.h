@@ -25,6 +25,7 @@
 #include "gateway/far/donor/fair_turns.h"
 #include "gateway/far/donor/lease_ledger.h"
 #include "gateway/far/link/connection.h"
+#include "gateway/far/link/listener.h"
 
 namespace rocegw::far {
 
@@ -52,10 +53,12 @@ class Donor {
   Donor& operator=(const Donor&) = delete;
 
   // Listens at the address. `host` empty: all addresses of RDMA devices.
-  Status Listen(const std::string& host, const std::string& port);
+  Status Listen(const std::string& host, const std::string& port) {
+    return listener_.Open(host, port);
+  }
   // Numeric address that it listens at, after Listen; empty: all.
   std::string address() const;
-  uint16_t port() const { return ntohs(rdma_get_src_port(listener_)); }
+  uint16_t port() const { return ntohs(rdma_get_src_port(listener_.id())); }
   // Serves until Stop, or until the gateway or device that it listens at is gone (ENODEV).
   Status Run();
   // Whether Run has begun a round within the last half minute.
@@ -118,8 +121,7 @@ class Donor {
   LeaseLedger ledger_;
   DonorCounts counts_;
   UniqueFd stop_fd_;
-  rdma_event_channel* channel_ = nullptr;
-  rdma_cm_id* listener_ = nullptr;
+  Listener listener_;
   std::map<ibv_context*, Device> devices_;
   std::map<uint64_t, Session> sessions_;
   FairTurns turns_;  // sessions with messages

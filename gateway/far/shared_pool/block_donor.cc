@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/shared_pool/block_donor.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -24,7 +20,6 @@ namespace rocegw::far {
 namespace {
 
 constexpr int kTickMilliseconds = 500;
-constexpr int kBacklog = 64;
 constexpr int kEventsInRound = 16;
 constexpr int64_t kLongestSilence = 30;  // Run hangs, if it is longer
 constexpr auto kLongestOpening = std::chrono::seconds(5);
@@ -46,17 +41,6 @@ Key RandomKey() {
   while (getrandom(&key, sizeof key, 0) != sizeof key) {
   }
   return key;
-}
-
-std::string HostOf(rdma_cm_id* id) {
-  const sockaddr* const peer = rdma_get_peer_addr(id);
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* address =
-      peer->sa_family == AF_INET6
-          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(peer)->sin6_addr)
-          : &reinterpret_cast<const sockaddr_in*>(peer)->sin_addr;
-  inet_ntop(peer->sa_family, address, text.data(), text.size());
-  return text.data();
 }
 
 }  // namespace
@@ -111,8 +95,6 @@ BlockDonor::BlockDonor(const Settings& settings)
 BlockDonor::~BlockDonor() {
   sessions_.clear();
   devices_.clear();
-  if (listener_ != nullptr) rdma_destroy_id(listener_);
-  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
   if (memory_ != nullptr) munmap(memory_, shape_.bytes());
 }
 
@@ -130,28 +112,7 @@ Status BlockDonor::MapMemory() {
 
 Status BlockDonor::Listen(const std::string& host, const std::string& port) {
   if (Status status = MapMemory(); !status.ok()) return status;
-  channel_ = rdma_create_event_channel();
-  if (channel_ == nullptr) {
-    return ErrnoStatus("no RDMA connection manager (started under rocegw-run?)");
-  }
-  fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
-  if (rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_TCP) != 0) {
-    return ErrnoStatus("no RDMA identifier");
-  }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int error =
-      getaddrinfo(host.empty() ? "0.0.0.0" : host.c_str(), port.c_str(), &hints, &found);
-  if (error != 0) return {EINVAL, host + ":" + port + ": " + gai_strerror(error)};
-  const bool bound = rdma_bind_addr(listener_, found->ai_addr) == 0;
-  freeaddrinfo(found);
-  if (!bound) return ErrnoStatus("cannot bind to " + host + ":" + port);
-  if (rdma_listen(listener_, kBacklog) != 0) {
-    return ErrnoStatus("cannot listen at " + host + ":" + port);
-  }
-  return OkStatus();
+  return listener_.Open(host, port);
 }
 
 void BlockDonor::Stop() {
@@ -162,7 +123,8 @@ void BlockDonor::Stop() {
 Status BlockDonor::Run() {
   for (;;) {
     last_round_ = Now();
-    std::array<pollfd, 2> ready{{{stop_fd_.get(), POLLIN, 0}, {channel_->fd, POLLIN, 0}}};
+    std::array<pollfd, 2> ready{
+        {{stop_fd_.get(), POLLIN, 0}, {listener_.channel()->fd, POLLIN, 0}}};
     if (poll(ready.data(), ready.size(), kTickMilliseconds) < 0 && errno != EINTR) {
       return ErrnoStatus("poll");
     }
@@ -207,7 +169,7 @@ StatusOr<BlockDonor::Device*> BlockDonor::DeviceOf(ibv_context* context) {
 void BlockDonor::OnEvents() {
   for (int taken = 0; taken < kEventsInRound; taken++) {
     rdma_cm_event* event = nullptr;
-    if (rdma_get_cm_event(channel_, &event) != 0) return;
+    if (rdma_get_cm_event(listener_.channel(), &event) != 0) return;
     rdma_cm_id* const id = event->id;
     const rdma_cm_event_type type = event->event;
     const auto* const data = static_cast<const uint8_t*>(event->param.conn.private_data);
@@ -219,7 +181,7 @@ void BlockDonor::OnEvents() {
     const auto number = reinterpret_cast<uintptr_t>(id->context);
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
       OnRequest(id, said);
-    } else if (id == listener_) {
+    } else if (id == listener_.id()) {
       listener_gone_ = listener_gone_ || type == RDMA_CM_EVENT_DEVICE_REMOVAL;
     } else if (const auto session = sessions_.find(number); session != sessions_.end()) {
       if (type == RDMA_CM_EVENT_ESTABLISHED) {
@@ -241,7 +203,7 @@ void BlockDonor::Refuse(rdma_cm_id* id, int error) {
 
 void BlockDonor::OnRequest(rdma_cm_id* id, std::span<const uint8_t> said) {
   auto connection = std::make_unique<Connection>(id);  // destroys the identifier
-  const std::string host = HostOf(id);
+  const std::string host = PeerAddress(id);
   if (const auto ask = DecodeAsk(said)) {
     const ChallengeBytes answer =
         Encode(Challenge{challenger_.Make(ask->process, host, static_cast<uint64_t>(Now()))});

@@ -19,6 +19,7 @@
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/far/link/connection.h"
+#include "gateway/far/link/listener.h"
 #include "gateway/far/pool/join_messages.h"
 
 namespace rocegw::far {
@@ -85,8 +86,7 @@ class BlockDonor {
   const Challenger challenger_;
   uint8_t* memory_ = nullptr;
   UniqueFd stop_fd_;
-  rdma_event_channel* channel_ = nullptr;
-  rdma_cm_id* listener_ = nullptr;
+  Listener listener_;
   std::map<ibv_context*, std::unique_ptr<Device>> devices_;
   std::map<uint64_t, Session> sessions_;
   uint64_t last_session_ = 0;

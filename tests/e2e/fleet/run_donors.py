@@ -144,6 +144,8 @@ class Donors:
         for offset in range(0, FILE_BYTES, MIB):
             direct_write(f"{self.path}/file", offset, self.data[offset:offset + MIB])
         self.content_is_right()
+        # The session begins with as many donors as it needs, and joins the others afterwards.
+        eventually("four donors of the session", lambda: self.mount_metrics()["rocegw_memory_session_donors"] == 4)
         metrics = self.mount_metrics()
         check(metrics["rocegw_memory_session_donors"] == 4 and metrics["rocegw_memory_session_shared_domain_slabs"] == 0,
               f"the session: {metrics}")

@@ -2,23 +2,20 @@
 #include "gateway/far/program/blocks.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <thread>
 #include <vector>
 
 #include "gateway/base/errno_status.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/far/program/wait_for_stop.h"
+#include "gateway/far/program/serve_donor.h"
 #include "gateway/far/shared_pool/block_donor.h"
 #include "gateway/far/shared_pool/block_donor_metrics.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/http/metric_families.h"
-#include "gateway/process/readiness.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
 
@@ -68,32 +65,17 @@ int ServeBlocks(const BlocksArguments& arguments) {
     return status.error() == EINVAL ? process::kUsage : process::kEnvironment;
   }
   const BlockDonorMetrics metrics(donor, process::NowNanoseconds());
-  process::Readiness readiness;
-  process::MetricsServer server(metrics, readiness);
-  if (!arguments.metrics.empty()) {
-    if (const Status status = server.Start(arguments.metrics); !status.ok()) {
-      spdlog::error(status.text());
-      return process::kEnvironment;
-    }
-  }
-  std::thread stopper([&donor, fd = signals->get()] {
-    WaitForStop(fd);
-    donor.Stop();
-  });
-  readiness.SetReady();
-  const std::string summary = "serves " + std::to_string(donor.counts().blocks) + " blocks of " +
-                              std::to_string(arguments.block_bytes) + " bytes at port " +
-                              arguments.port;
-  spdlog::info("{}", summary);
-  manager.Ready(summary);
-  const Status ended = donor.Run();
-  if (!ended.ok()) {
-    spdlog::error(ended.text());
-    kill(getpid(), SIGTERM);
-  }
-  manager.Stopping("ending the pool");
-  stopper.join();
-  return ended.ok() ? process::kOk : process::kInternal;
+  const DonorService service{.metrics = &metrics,
+                             .metrics_address = arguments.metrics,
+                             .announce = {},
+                             .summary = "serves " + std::to_string(donor.counts().blocks) +
+                                        " blocks of " + std::to_string(arguments.block_bytes) +
+                                        " bytes at port " + arguments.port,
+                             .run = [&donor] { return donor.Run(); },
+                             .stop = [&donor] { donor.Stop(); },
+                             .withdraw = {},
+                             .stopping = "ending the pool"};
+  return ServeDonor(manager, signals->get(), service);
 }
 
 }  // namespace rocegw::far

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/far/program/donate.h"
 
-#include <signal.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <memory>
-#include <thread>
+#include <string>
 
 #include "gateway/far/donor/donor.h"
 #include "gateway/far/donor/donor_metrics.h"
 #include "gateway/far/fleet/announcer.h"
-#include "gateway/far/program/wait_for_stop.h"
+#include "gateway/far/program/serve_donor.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/http/metric_families.h"
-#include "gateway/process/readiness.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
 
@@ -64,41 +59,20 @@ int Donate(const DonateArguments& arguments) {
     return process::kEnvironment;
   }
   const DonorMetrics metrics(donor, process::NowNanoseconds());
-  process::Readiness readiness;
-  process::MetricsServer server(metrics, readiness);
-  if (!arguments.metrics.empty()) {
-    if (const Status status = server.Start(arguments.metrics); !status.ok()) {
-      spdlog::error(status.text());
-      return process::kEnvironment;
-    }
-  }
   Announcer announcer;
+  DonorService service{.metrics = &metrics, .metrics_address = arguments.metrics};
   if (!arguments.announce.empty()) {
-    const Status status =
-        announcer.Start(arguments.announce, arguments.name, CallsOf(donor, arguments));
-    if (!status.ok()) {
-      spdlog::error(status.text());
-      return status.error() == EINVAL ? process::kUsage : process::kEnvironment;
-    }
+    service.announce = [&] {
+      return announcer.Start(arguments.announce, arguments.name, CallsOf(donor, arguments));
+    };
   }
-  std::thread stopper([&donor, fd = signals->get()] {
-    WaitForStop(fd);
-    donor.Stop();
-  });
-  readiness.SetReady();
-  const std::string summary = "donates " + std::to_string(arguments.limits.donated_bytes) +
-                              " bytes at port " + arguments.port;
-  spdlog::info("{}", summary);
-  manager.Ready(summary);
-  const Status ended = donor.Run();
-  if (!ended.ok()) {
-    spdlog::error(ended.text());
-    kill(getpid(), SIGTERM);
-  }
-  announcer.Stop();
-  manager.Stopping("ending leases");
-  stopper.join();
-  return ended.ok() ? process::kOk : process::kInternal;
+  service.summary = "donates " + std::to_string(arguments.limits.donated_bytes) +
+                    " bytes at port " + arguments.port;
+  service.run = [&donor] { return donor.Run(); };
+  service.stop = [&donor] { donor.Stop(); };
+  service.withdraw = [&announcer] { announcer.Stop(); };
+  service.stopping = "ending leases";
+  return ServeDonor(manager, signals->get(), service);
 }
 
 }  // namespace rocegw::far
