@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gateway/far/link/protocol.h"
-#include "gateway/far/program/blocks.h"
-#include "gateway/far/program/donate.h"
+#include "gateway/far/program/donors/blocks.h"
+#include "gateway/far/program/donors/donate.h"
 #include "gateway/far/program/mount.h"
 #include "gateway/far/program/status.h"
 #include "gateway/far/program/swap/swap.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/program/blocks.h"
+#include "gateway/far/program/donors/blocks.h"
 
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
@@ -11,7 +11,7 @@
 
 #include "gateway/base/errno_status.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/far/program/serve_donor.h"
+#include "gateway/far/program/donors/serve_donor.h"
 #include "gateway/far/shared_pool/block_donor.h"
 #include "gateway/far/shared_pool/block_donor_metrics.h"
 #include "gateway/process/exit_code.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/program/donate.h"
+#include "gateway/far/program/donors/donate.h"
 
 #include <spdlog/spdlog.h>
 
@@ -8,7 +8,7 @@
 #include "gateway/far/donor/donor.h"
 #include "gateway/far/donor/donor_metrics.h"
 #include "gateway/far/fleet/announcer.h"
-#include "gateway/far/program/serve_donor.h"
+#include "gateway/far/program/donors/serve_donor.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/http/metric_families.h"
 #include "gateway/process/sd_notify.h"

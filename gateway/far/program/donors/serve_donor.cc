@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/far/program/serve_donor.h"
+#include "gateway/far/program/donors/serve_donor.h"
 
 #include <signal.h>
 #include <spdlog/spdlog.h>

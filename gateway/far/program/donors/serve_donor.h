@@ -16,11 +16,11 @@ struct DonorService {
   const process::MetricsSource* metrics = nullptr;
   std::string metrics_address;       // "ADDRESS:PORT"; empty: no page
   std::function<Status()> announce;  // once there is the page; may be empty. EINVAL: bad arguments
-  std::string summary;               // what it offers, for log and service manager
+  std::string summary;               // for log and service manager
   std::function<Status()> run;       // until `stop`
   std::function<void()> stop;        // any thread
   std::function<void()> withdraw;    // after `run`; may be empty
-  std::string stopping;              // what it does then, for the service manager
+  std::string stopping;              // for the service manager
 };
 
 // Returns the exit status. `signals`: descriptor of the blocked signals.
