@@ -66,6 +66,16 @@ TEST(HandOver, AtRandomMoments_ChangesNothing) {
       static_cast<unsigned long long>(sum.retransmitted));
 }
 
+// Worlds in which replies that waited for window, or the times of searches, once changed the trace.
+TEST(HandOver, WithBlockedReplies_ChangesNothing) {
+  for (const uint64_t seed : {949'481'586u, 2'444'604'036u, 1'122'888'690u}) {
+    const OracleResult result =
+        RunOracle(seed, Sabotage::kNone, OracleChannels::kBySeed, OracleHandOvers::kRandom);
+    EXPECT_EQ(result.failure, "");
+    EXPECT_EQ(result.trace_hash, RunOracle(seed).trace_hash) << seed;
+  }
+}
+
 TEST(HandOver, OfWholeWorkers_AtRandomMoments_CompletesEveryRequestOnce) {
   const bool one = std::getenv("ROCEGW_TEST_SEED") != nullptr;
   const uint64_t base = one ? Variable("ROCEGW_TEST_SEED", 0) : std::random_device()();

@@ -101,9 +101,6 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   auto& [receives, channels, in_flight, places, spare, replies, blocked, answers, serial, idle_at,
          idle_search_at, old_search_at, drains, reports, drained_by] = *this;
   (void)channels;  // handed over by the endpoint
-  // A search may happen at once.
-  (void)idle_search_at;
-  (void)old_search_at;
   if (state.reading()) {
     places.clear();
     blocked.clear();
@@ -133,14 +130,28 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
     std::erase_if(spare, [&queue = receives](uint32_t number) { return !queue.IsOpen(number); });
   // All memory operations are done.
   if (!state.reading() && state.ok()) DropSilentReplies();
-  if (!state.reading()) UnblockAll();
-  state.Ring(replies, kMostRepliesRead, [&](Reply& reply) {
+  // Older versions know no replies that wait for window, and search for idle messages at once.
+  if (!state.reading() && record.version() < 3) UnblockAll();
+  const auto reply_of = [&](Reply& reply) {
     auto& [carrier, to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot,
            has_receive] = reply;
     flow::HandOver(state, names, carrier);
     state(to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot, has_receive);
     state.Require(carrier != nullptr, "reply has no channel");
-  });
+  };
+  state.Ring(replies, kMostRepliesRead, reply_of);
+  if (record.version() >= 3) {
+    state.Vector(blocked, kMostBlocked, [&](Blocked& one) {
+      auto& [carrier, blocked_replies] = one;
+      flow::HandOver(state, names, carrier);
+      state.Ring(blocked_replies, kMostRepliesRead, [&, &of = carrier](Reply& reply) {
+        reply_of(reply);
+        state.Require(reply.carrier == of, "blocked reply has another channel");
+      });
+      state.Require(!blocked_replies.empty(), "channel has no blocked reply");
+    });
+    state(idle_search_at, old_search_at);
+  }
   answers.HandOver(state, names);
   state(serial);
   // While the endpoint drains, the time of its end stands in place of that of idle messages, which

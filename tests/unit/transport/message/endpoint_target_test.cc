@@ -111,6 +111,26 @@ TEST(EndpointTarget, PeerThatTakesNoReplies_IsBounded_AndOthersAreAnswered) {
   EXPECT_EQ(end.Deliver(wrong, data), DropReason::k_wrong_qkey) << "taken again";
 }
 
+// The gateway that takes over answers in the same order as the one that it replaces.
+TEST(EndpointTarget, HandedOver_RepliesThatWaitForWindow_StayBeforeNewerOnes) {
+  EndpointHost end;
+  end.carrier.open = false;
+  wire::ChannelFrame wrong = end.Request(FrameKind::kWrite, 1, 0x100, 16);
+  wrong.receive = EndpointHost::kKey + 1;
+  const auto data = ScriptedPeer::Bytes(16);
+  EXPECT_EQ(end.Deliver(wrong, data), DropReason::k_wrong_qkey);
+  EXPECT_TRUE(end.Out().empty()) << "no window";
+  wrong.message = 2;
+  EXPECT_EQ(end.Deliver(wrong, data), DropReason::k_wrong_qkey);
+  end.host().HandOver();
+  end.carrier.open = true;
+  end.host().qp().OnTurn(end.carrier);
+  const auto out = end.Out();
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[0].frame.message, 1u);
+  EXPECT_EQ(out[1].frame.message, 2u);
+}
+
 TEST(EndpointTarget, RepliesWithoutAPump_AreBounded) {
   EndpointHost end;
   wire::ChannelFrame wrong = end.Request(FrameKind::kWrite, 0, 0x100, 16);
