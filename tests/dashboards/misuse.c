@@ -3,8 +3,7 @@
 // Usage: misuse overrun GID_INDEX   more completions than its completion queue has room for
 //        misuse vanish GID_INDEX    writes from registered memory that it has unmapped
 //        misuse nobody GID_INDEX    connects queue pairs to addresses of its network that nobody
-//        has misuse scribble            writes nonsense over the memory that it shares with the
-//        gateway
+//        has misuse scribble GID_INDEX  writes nonsense over memory that it shares with the gateway
 // Exit status 0: it has done so, whatever became of it.
 #include <infiniband/verbs.h>
 #include <stdint.h>
@@ -12,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { kLength = 4096, kRequests = 64, kNobodies = 16, kFirstNobody = 100 };
 
@@ -88,6 +88,20 @@ static void Scribble(void) {
   fclose(maps);
 }
 
+// Writes to every eventfd of the process, among them those that wake the workers. The library does
+// not wake a worker for queues that look full, and a worker that sleeps does not look at them.
+static void WakeWorkers(void) {
+  enum { kMostDescriptors = 1024 };
+  const uint64_t one = 1;
+  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+    char path[64];
+    char target[64] = "";
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (readlink(path, target, sizeof target - 1) > 0 && strstr(target, "[eventfd]") != NULL)
+      Check(write(fd, &one, sizeof one) == sizeof one, "eventfd");
+  }
+}
+
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const int gid_index = argc > 2 ? atoi(argv[2]) : 0;
@@ -123,6 +137,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "vanish") == 0) munmap(source, kLength);
   if (strcmp(argv[1], "scribble") == 0) Scribble();
   for (int i = 0; i < (overrun ? kRequests : 1); ++i) ibv_post_send(from, &request, &bad);
+  if (strcmp(argv[1], "scribble") == 0) WakeWorkers();
   puts("done");
   fflush(stdout);
   // Until it is killed: what becomes of it is seen from outside.
