@@ -238,8 +238,7 @@ def gateway_pair_in(lab, binaries, mode):
     inside = mode in (IN_PROCESS, RUN_IN_POLL)
     pair = gateway_pair(lab, binaries, "udp" if inside else mode, name=mode.replace("_", ""))
     for host in pair if inside else ():
-        options = ["--run-in-poll"] if mode == RUN_IN_POLL else []
-        host.launcher = [host.program("rocegw-run"), "--in-process", "--address", host.address4, *options, "--"]
+        host.bring_gateways_along(run_in_poll=mode == RUN_IN_POLL)
     for host in pair:
         run(["sysctl", "-q", "-w", "net.ipv4.tcp_congestion_control=reno"], namespace=host.namespace)
     return pair

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Requests of a storage initiator in the pattern of NVMe over Fabrics: a command of 64 bytes, a block of 4 KiB by RDMA WRITE or
-READ, a response of 16 bytes. Over the gateways (memory of the programs moved, and left where it is) in alternating rounds with the
-same requests over kernel TCP. Both ends poll, as SPDK's do; on two processors they compete with the gateways. Needs root."""
+READ, a response of 16 bytes. Over daemons (memory of the programs moved, and left where it is) and over gateways inside of the
+programs, whose polling threads do the gateways' work, in alternating rounds with the same requests over kernel TCP. Both ends poll,
+as SPDK's do; on two processors they compete with the daemons. Needs root."""
 
 import argparse
 import json
@@ -20,21 +21,20 @@ from netlab.lab import Lab  # noqa: E402
 
 FIGURES = re.compile(r"^requests (\d+) per_second (\d+) mean_us ([\d.]+) p50_us (\d+) p99_us (\d+) abandoned (\d+) wrong (\d+)",
                      re.MULTILINE)
-# Name, environment of the programs (None: kernel TCP).
-WAYS = {"gateways, moved": "ROCEGW_REMAP=always", "gateways, not moved": "ROCEGW_REMAP=never", "kernel TCP": None}
+TCP = "kernel TCP"
+INSIDE = "inside, run in poll"
+# Environment of the programs by way.
+WAYS = {"daemons, moved": ["env", "ROCEGW_REMAP=always"], "daemons, not moved": ["env", "ROCEGW_REMAP=never"], INSIDE: [], TCP: []}
 LOADS = [("read", 0), ("write", 100)]
 
 
 def measure(pair, program, way, depth, writes, milliseconds):
     """(requests per second, p50, p99 in microseconds)"""
-    environment = WAYS[way]
-    words = [program] if environment is None else ["env", environment, program]
-    options = ["--port", str(pair[1].fresh_port()), "--depth", str(depth)]
-    if environment is None:
-        options.append("--tcp")
+    words = [*WAYS[way], program]
+    options = ["--port", str(pair[1].fresh_port()), "--depth", str(depth), *(["--tcp"] if way == TCP else [])]
 
     def start(host):
-        return host.start_plain if environment is None else host.start
+        return host.start_plain if way == TCP else host.start
     target = start(pair[1])([*words, "target", pair[1].address4, *options])
     try:
         target.expect("^listening", 30)
@@ -66,13 +66,16 @@ def main():
         pair = gateway_pair(lab, binaries)
         for host in pair:
             host.start_gateway()
+        alone = gateway_pair(lab, binaries, name="inside")
+        for host in alone:
+            host.bring_gateways_along(run_in_poll=True)
         for depth in arguments.depth or (1, 32, 128):
             for load, writes in LOADS:
                 results = {way: [] for way in WAYS}
                 for _ in range(arguments.rounds):
                     for way, found in results.items():
-                        found.append(measure(pair, program, way, depth, writes, arguments.milliseconds))
-                tcp = statistics.median(rate for rate, _, _ in results["kernel TCP"])
+                        found.append(measure(alone if way == INSIDE else pair, program, way, depth, writes, arguments.milliseconds))
+                tcp = statistics.median(rate for rate, _, _ in results[TCP])
                 for way, found in results.items():
                     rates = [rate for rate, _, _ in found]
                     row = {"load": load, "depth": depth, "way": way, "per_second": statistics.median(rates), "least": min(rates),

@@ -130,6 +130,12 @@ class GatewayHost(Host):
         return LocalJob([*self.launcher, *command], title=f"{self.name}: {' '.join(command)}", namespace=self.namespace,
                         user=user, environment={"ROCEGW_SOCKET": self.attach_socket})
 
+    def bring_gateways_along(self, run_in_poll):
+        """From now on each verbs program has its gateway inside, which needs the daemon's address; run_in_poll: the gateway's work is
+        done on the threads that poll."""
+        options = ["--run-in-poll"] if run_in_poll else []
+        self.launcher = [self.program("rocegw-run"), "--in-process", "--address", self.address4, *options, "--"]
+
     def start_plain(self, command):
         if isinstance(command, str):
             command = ["sh", "-c", command]
