@@ -59,7 +59,7 @@ class Endpoint final : public EndpointQueuePair {
     return SameConnection(qp_, frame) && initiator_.Wants(qp_, carrier, frame);
   }
   bool OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) override {
-    // The length of a reply's FrameRef is not a payload length (EndpointTarget::ReplyOf).
+    // The length of a reply's FrameRef is not a payload length (EndpointReplies::ReplyOf).
     if (!qp_.bounded || !SameConnection(qp_, frame) ||
         FrameKindOf(frame) == wire::FrameKind::kReply)
       return false;

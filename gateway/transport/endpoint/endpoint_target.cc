@@ -40,22 +40,14 @@ void EndpointTarget::Reset() {
   in_flight_.clear();
   places_.clear();
   spare_.clear();
-  replies_.clear();
-  blocked_.clear();
+  replies_.Reset();
   answers_.Reset();
   idle_at_ = drained_by_ = kNever;
   drains_ = reports_ = false;
 }
 
 uint32_t EndpointTarget::under_way() const {
-  size_t count = in_flight_.size() + answers_.size();
-  const auto count_of = [&](const GrowingRing<Reply>& replies) {
-    for (size_t i = 0; i < replies.size(); ++i)
-      if (!wire::Aeth{replies[i].syndrome, 0}.is_rnr()) ++count;
-  };
-  count_of(replies_);
-  for (const Blocked& one : blocked_) count_of(one.replies);
-  return static_cast<uint32_t>(count);
+  return static_cast<uint32_t>(in_flight_.size() + answers_.size() + replies_.begun());
 }
 
 void EndpointTarget::Flush() {
@@ -81,14 +73,7 @@ void EndpointTarget::EndDrain(QpContext& qp) {
   in_flight_.clear();
   places_.clear();
   answers_.ForgetAll();
-  UnblockAll();
-  for (size_t left = replies_.size(); left != 0; --left) {
-    Reply reply = replies_.front();
-    replies_.pop_front();
-    if (reply.carrier != nullptr) channels_.Leave(*reply.carrier);
-    reply.carrier = nullptr;
-    if (!qp.IsDone(reply.ticket)) replies_.push_back(reply);
-  }
+  replies_.Silence(qp);
 }
 
 TimePoint EndpointTarget::IdleAt(const QpContext& qp, const Record& record) const {
@@ -205,7 +190,7 @@ void EndpointTarget::Evict(QpContext& qp, const wire::Gid& peer) {
     const auto found = in_flight_.find(key);
     Record& record = found->second;
     GiveBack(qp, record);
-    if (MayAnswer(*key.carrier)) {
+    if (replies_.HasRoomFor(*key.carrier)) {
       RefuseForNow(qp, *key.carrier,
                    {.kind = record.message.kind,
                     .destination = record.for_group ? qp.rare.group : qp.config.qpn,
@@ -220,7 +205,7 @@ void EndpointTarget::Evict(QpContext& qp, const wire::Gid& peer) {
 DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                    const ChannelFrame& frame, std::span<const uint8_t> payload,
                                    bool refuse) {
-  if (WantsReply(frame) && !MayAnswer(carrier)) return DropReason::k_replies_full;
+  if (WantsReply(frame) && !replies_.HasRoomFor(carrier)) return DropReason::k_replies_full;
   const bool for_group = IsForGroup(qp, frame);
   if (frame.receive != (for_group ? qp.rare.group_key : qp.attributes.qkey)) {
     Answer(qp, carrier, frame, SyndromeOf(NakCode::kRemoteAccess), {});
@@ -434,171 +419,47 @@ void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const Channel
   // A message whose bytes are being placed needs a record until then, because memory may fault.
   if (silent && (syndrome != wire::kSyndromeAck || qp.IsDone(record.ticket))) return;
   if (!silent) channels_.Use(carrier);
-  Reply reply{.carrier = silent ? nullptr : &carrier,
-              .to = frame.source,
-              .for_group = IsForGroup(qp, frame),
-              .syndrome = syndrome,
-              .attempt = frame.attempt,
-              .message = frame.message,
-              .ticket = record.serial != 0 ? record.ticket : qp.tickets_done,
-              .serial = record.serial,
-              .has_receive = record.has_receive};
+  EndpointReplies::Reply reply{.carrier = silent ? nullptr : &carrier,
+                               .to = frame.source,
+                               .for_group = IsForGroup(qp, frame),
+                               .syndrome = syndrome,
+                               .attempt = frame.attempt,
+                               .message = frame.message,
+                               .ticket = record.serial != 0 ? record.ticket : qp.tickets_done,
+                               .serial = record.serial,
+                               .has_receive = record.has_receive};
   if (reply.has_receive) reply.ring_slot = receives_.CompletionSlot(qp, record.message.receive);
-  replies_.push_back(reply);
+  replies_.Add(reply);
 }
 
 void EndpointTarget::RefuseForNow(QpContext& qp, flow::Carrier& carrier,
                                   const ChannelFrame& frame) {
   if (!WantsReply(frame)) return;
   qp.worker->counters.rnr_tx_packets.Add();
-  Answer(qp, carrier, frame, wire::kSyndromeRnr | kRefusalTimer, {});
-  ++replies_.back().attempt;
-}
-
-// Rebuilds a reply: its FrameRef holds all its fields.
-ChannelFrame EndpointTarget::ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group) {
-  return {.kind = FrameKind::kReply,
-          .flags = wire::kFrameRelaxed,
-          .destination = Qpn{frame.offset & 0xFFFFFF},
-          .source = frame.length != 0 ? group : number,
-          .syndrome = static_cast<uint8_t>(frame.offset >> 24),
-          .attempt = frame.extra,
-          .message = frame.message};
+  ChannelFrame refused = frame;
+  ++refused.attempt;
+  Answer(qp, carrier, refused, wire::kSyndromeRnr | kRefusalTimer, {});
 }
 
 PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
   const PumpResult answers = answers_.Pump(qp, outbox, now, budget);
   for (const EndpointAnswers::Failed& failed : answers_.TakeFailed()) {
     qp.worker->counters.nak_error_tx_packets.Add();
-    replies_.push_back({.carrier = failed.carrier,
-                        .to = failed.to,
-                        .for_group = failed.as != qp.config.qpn,
-                        .syndrome = SyndromeOf(NakCode::kRemoteAccess),
-                        .message = failed.message,
-                        .ticket = qp.tickets_done});
+    replies_.Add({.carrier = failed.carrier,
+                  .to = failed.to,
+                  .for_group = failed.as != qp.config.qpn,
+                  .syndrome = SyndromeOf(NakCode::kRemoteAccess),
+                  .message = failed.message,
+                  .ticket = qp.tickets_done});
   }
-  return Busier(answers, PumpReplies(qp, outbox, now, budget));
-}
-
-bool EndpointTarget::MayReply(QpContext& qp, flow::Carrier& carrier, TimePoint now,
-                              const PumpBudget& budget) {
-  return budget.last ? carrier.MaySendLast(now) : channels_.MaySend(qp, carrier, 0, now);
-}
-
-bool EndpointTarget::SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now) {
-  port::TxPacket* packet = outbox.NewFrame(qp, *reply.carrier, 0);
-  if (packet == nullptr) return false;
-  flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
-  ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
-  ref.length = reply.for_group ? 1 : 0;
-  const Psn psn = channels_.OnSent(qp, *reply.carrier, ref, 0, now);
-  ChannelFrame frame = ReplyOf(ref, qp.config.qpn, qp.rare.group);
-  BuildFrame(qp, reply.carrier->address(), frame, psn, 0, *packet);
-  outbox.SendFrame(qp, *reply.carrier, packet);
-  qp.worker->counters.ack_tx_packets.Add();
-  channels_.Leave(*reply.carrier);
-  return true;
-}
-
-PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now,
-                                       PumpBudget& budget) {
-  if (!blocked_.empty() && !PumpBlocked(qp, outbox, now, budget)) return PumpResult::kMore;
-  bool waits = false;
-  for (size_t left = replies_.size(); left != 0; --left) {
-    const Reply reply = replies_.front();
-    if (!qp.IsDone(reply.ticket)) {
-      waits = true;
-      replies_.pop_front();
-      replies_.push_back(reply);
-      continue;
-    }
-    if (reply.carrier != nullptr) {
-      if (!budget.left()) return PumpResult::kMore;
-      if (!MayReply(qp, *reply.carrier, now, budget)) {
-        // Replies to other gateways need not wait for this channel.
-        Block(reply);
-      } else if (SendReply(qp, outbox, reply, now)) {
-        budget.Take(0);
-      } else {
-        return PumpResult::kMore;
-      }
-    }
-    replies_.pop_front();
-  }
-  return waits || !blocked_.empty() ? PumpResult::kBlocked : PumpResult::kIdle;
-}
-
-// A channel without window costs one look, however many replies wait for it.
-bool EndpointTarget::PumpBlocked(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
-  for (size_t i = 0; i < blocked_.size();) {
-    Blocked& one = blocked_[i];
-    while (!one.replies.empty()) {
-      if (!budget.left()) {
-        // The other channels come first next time.
-        std::swap(one, blocked_.back());
-        return false;
-      }
-      if (!MayReply(qp, *one.carrier, now, budget)) break;
-      if (!SendReply(qp, outbox, one.replies.front(), now)) return false;
-      one.replies.pop_front();
-      budget.Take(0);
-    }
-    if (!one.replies.empty()) {
-      ++i;
-      continue;
-    }
-    std::swap(one, blocked_.back());
-    blocked_.pop_back();
-  }
-  return true;
-}
-
-void EndpointTarget::Block(const Reply& reply) {
-  auto of = std::find_if(blocked_.begin(), blocked_.end(),
-                         [&](const Blocked& one) { return one.carrier == reply.carrier; });
-  if (of == blocked_.end()) of = blocked_.insert(of, Blocked{.carrier = reply.carrier});
-  of->replies.push_back(reply);
-}
-
-bool EndpointTarget::MayAnswer(const flow::Carrier& carrier) const {
-  if (replies_.size() >= kMostReplies) return false;
-  if (blocked_.empty()) return true;
-  // A channel has at most as many places as are free: alone it stops at half of them.
-  size_t all = 0;
-  size_t own = 0;
-  for (const Blocked& one : blocked_) {
-    all += one.replies.size();
-    if (one.carrier == &carrier) own = one.replies.size();
-  }
-  return own == 0 || own < kMostBlocked - std::min(all, kMostBlocked);
-}
-
-void EndpointTarget::UnblockAll() {
-  for (Blocked& one : blocked_)
-    for (; !one.replies.empty(); one.replies.pop_front()) replies_.push_back(one.replies.front());
-  blocked_.clear();
-}
-
-void EndpointTarget::DropSilentReplies() {
-  for (size_t left = replies_.size(); left != 0; --left) {
-    const Reply reply = replies_.front();
-    replies_.pop_front();
-    if (reply.carrier != nullptr) replies_.push_back(reply);
-  }
+  return Busier(answers, replies_.Pump(qp, outbox, now, budget));
 }
 
 flow::Resend EndpointTarget::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                                    const flow::FrameRef& frame, Psn psn) {
   if (FrameKindOf(frame) != FrameKind::kReply)
     return answers_.Again(qp, outbox, carrier, frame, psn);
-  port::TxPacket* packet = outbox.NewPacket(qp);
-  if (packet == nullptr) return flow::Resend::kPortFull;
-  ChannelFrame reply = ReplyOf(frame, qp.config.qpn, qp.rare.group);
-  BuildFrame(qp, carrier.address(), reply, psn, 0, *packet);
-  outbox.Send(qp, packet);
-  qp.worker->counters.retransmit_packets.Add();
-  ++qp.retransmits;
-  return flow::Resend::kDone;
+  return replies_.Again(qp, outbox, carrier, frame, psn);
 }
 
 void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
@@ -613,12 +474,10 @@ void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
     if (receive) record.message.receive_status = WcStatus::kLocalProtection;
     return;
   }
-  for (size_t i = 0; i < replies_.size(); ++i) {
-    Reply& reply = replies_[i];
-    if (reply.serial != tag.request || reply.syndrome != wire::kSyndromeAck) continue;
+  replies_.OnMemoryFault(tag.request, [&](EndpointReplies::Reply& reply) {
     reply.syndrome = nak;
     if (reply.has_receive) receives_.FailOne(reply.ring_slot, WcStatus::kLocalProtection);
-  }
+  });
 }
 
 void EndpointTarget::OnCarrierLost(QpContext& qp, const flow::Carrier& carrier) {
@@ -628,12 +487,7 @@ void EndpointTarget::OnCarrierLost(QpContext& qp, const flow::Carrier& carrier) 
     if (gone) GiveBack(qp, at->second);
     at = gone ? Erase(at) : std::next(at);
   }
-  for (size_t left = replies_.size(); left != 0; --left) {
-    const Reply reply = replies_.front();
-    replies_.pop_front();
-    if (reply.carrier != &carrier) replies_.push_back(reply);
-  }
-  std::erase_if(blocked_, [&](const Blocked& one) { return one.carrier == &carrier; });
+  replies_.OnCarrierLost(carrier);
 }
 
 }  // namespace rocegw::transport

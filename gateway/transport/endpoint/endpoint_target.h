@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gateway/base/containers/growing_ring.h"
 #include "gateway/transport/endpoint/endpoint_answers.h"
+#include "gateway/transport/endpoint/endpoint_replies.h"
 #include "gateway/transport/endpoint/message_name.h"
 #include "gateway/transport/endpoint/peer_counts.h"
 #include "gateway/transport/message/incoming_message.h"
@@ -33,12 +33,6 @@ class EndpointTarget {
   // Number of messages of the peer gateway that has most of them that lose their places at once to
   // a gateway that has fewer by more than twice as many.
   static constexpr size_t kEvicted = 16;
-  // Limit of replies that have not been tried to send; some wait for memory.
-  static constexpr size_t kMostReplies = 16384;
-  // Limit of replies that wait for window, shared among the channels that have none. A channel has
-  // at most as many as are free, but always one: half if no other channel waits. A message whose
-  // reply would not fit is dropped: its sender takes no replies.
-  static constexpr size_t kMostBlocked = 16384;
   static constexpr Duration kOld = Seconds(10);
   // Idle time after which a message loses its receive to a message that has none, or in any case
   // if the receive is of a shared receive queue.
@@ -57,7 +51,7 @@ class EndpointTarget {
 
   // `receives` and `channels` must outlive this object.
   EndpointTarget(ReceiveQueue& receives, PeerChannels& channels)
-      : receives_(receives), channels_(channels), answers_(channels) {}
+      : receives_(receives), channels_(channels), replies_(channels), answers_(channels) {}
 
   void Reset();
   metrics::DropReason OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
@@ -67,12 +61,10 @@ class EndpointTarget {
   // Called in the error state, before the receive queue is flushed: no message has a receive any
   // more. Their records stay, since a group refuses the rest of their frames.
   void Flush();
-  // Drops the records of messages that want no reply, once their bytes are placed.
-  void DropSilentReplies();
-  // Puts replies that wait for window behind the others.
-  void UnblockAll();
   // Sends the replies only, not READ responses and atomic results.
-  PumpResult PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  PumpResult PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
+    return replies_.Pump(qp, outbox, now, budget);
+  }
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);
   void OnMemoryFault(QpContext& qp, const AccessTag& tag);
@@ -98,8 +90,6 @@ class EndpointTarget {
   void ListBegun(std::vector<MessageName>& begun) const;
   // Copies to the tombstone what the initiators may still ask for again.
   void Leave(EndpointTombstone& tombstone) const { answers_.Leave(tombstone); }
-  // Rebuilds the reply that `frame` describes, of the endpoint `number` in the group `group`.
-  static wire::ChannelFrame ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group);
 
   size_t in_flight() const { return in_flight_.size(); }
   // Returns the number of messages that have begun and are not answered, and of answers that may
@@ -142,25 +132,6 @@ class EndpointTarget {
     bool for_group = false;
     TimePoint touched;
   };
-  struct Reply {
-    flow::Carrier* carrier = nullptr;  // nullptr: none is sent, the sender wants none
-    Qpn to;
-    // The message was addressed to the group, so the reply comes from the group.
-    bool for_group = false;
-    uint8_t syndrome = 0;
-    uint8_t attempt = 0;
-    uint32_t message = 0;
-    uint32_t ticket = 0;
-    uint32_t serial = 0;
-    uint32_t ring_slot = 0;  // slot of the receive that completes with the reply, if `has_receive`
-    bool has_receive = false;
-  };
-
-  // Replies whose channel has no window.
-  struct Blocked {
-    flow::Carrier* carrier = nullptr;
-    GrowingRing<Reply> replies;
-  };
 
   // Opens the next receive of the queue for the record. Returns false if there is none.
   bool TakeReceive(QpContext& qp, Outbox& outbox, Record& record);
@@ -175,8 +146,6 @@ class EndpointTarget {
   static bool MaySearch(TimePoint& next, TimePoint now);
   using Records = std::unordered_map<Key, Record, KeyHash>;
   Records::iterator Erase(Records::iterator at);
-  // Returns false if too many replies wait.
-  bool MayAnswer(const flow::Carrier& carrier) const;
   void Take(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
             std::span<const uint8_t> payload);
   void TakeSend(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
@@ -189,13 +158,6 @@ class EndpointTarget {
               const wire::ChannelFrame& frame);
   void Answer(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame,
               uint8_t syndrome, const Record& record);
-  bool MayReply(QpContext& qp, flow::Carrier& carrier, TimePoint now, const PumpBudget& budget);
-  // Sends a reply that may leave. Returns false if the port is full.
-  bool SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now);
-  // Sends replies whose channels have window again. Returns false if the budget or the port ended
-  // that.
-  bool PumpBlocked(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
-  void Block(const Reply& reply);
   void RefuseForNow(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame);
   metrics::DropReason TakeRead(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                const wire::ChannelFrame& frame, bool refuse);
@@ -207,8 +169,7 @@ class EndpointTarget {
   // Open receives that belong to no message. Those of a shared receive queue wait here for memory
   // operations only: other queue pairs need them.
   std::vector<uint32_t> spare_;
-  GrowingRing<Reply> replies_;
-  std::vector<Blocked> blocked_;
+  EndpointReplies replies_;
   EndpointAnswers answers_;
   uint32_t serial_ = 0;
   // Time to look for idle messages: those of a shared receive queue lose their receives, since

@@ -96,15 +96,40 @@ void EndpointAnswers::HandOver(StateStream& state, flow::CarrierNames& names) {
   state(look_at);
 }
 
+void EndpointReplies::HandOver(StateStream& state, flow::CarrierNames& names, uint16_t version) {
+  auto& [channels, replies, blocked] = *this;
+  (void)channels;  // handed over by the endpoint
+  if (state.reading()) blocked.clear();
+  // All memory operations are done.
+  if (!state.reading() && state.ok()) DropSilent();
+  // Older versions know no replies that wait for window.
+  if (!state.reading() && version < 3) UnblockAll();
+  const auto reply_of = [&](Reply& reply) {
+    auto& [carrier, to, for_group, syndrome, attempt, message, ticket, serial, ring_slot,
+           has_receive] = reply;
+    flow::HandOver(state, names, carrier);
+    state(to, for_group, syndrome, attempt, message, ticket, serial, ring_slot, has_receive);
+    state.Require(carrier != nullptr, "reply has no channel");
+  };
+  state.Ring(replies, kMostRepliesRead, reply_of);
+  if (version < 3) return;
+  state.Vector(blocked, kMostBlocked, [&](Blocked& one) {
+    auto& [carrier, of_channel] = one;
+    flow::HandOver(state, names, carrier);
+    state.Ring(of_channel, kMostRepliesRead, [&, &expected = carrier](Reply& reply) {
+      reply_of(reply);
+      state.Require(reply.carrier == expected, "blocked reply has another channel");
+    });
+    state.Require(!of_channel.empty(), "channel has no blocked reply");
+  });
+}
+
 void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   const StateRecord record(state, StateKind::kEndpointTarget);
-  auto& [receives, channels, in_flight, places, spare, replies, blocked, answers, serial, idle_at,
+  auto& [receives, channels, in_flight, places, spare, replies, answers, serial, idle_at,
          idle_search_at, old_search_at, drains, reports, drained_by] = *this;
   (void)channels;  // handed over by the endpoint
-  if (state.reading()) {
-    places.clear();
-    blocked.clear();
-  }
+  if (state.reading()) places.clear();
   HandOverMap(
       state, in_flight, kMostRead, [&, &queue = receives, &places = places](Key& key, Record& one) {
         auto& [carrier, source, number] = key;
@@ -128,30 +153,9 @@ void EndpointTarget::HandOver(StateStream& state, flow::CarrierNames& names) {
   });
   if (state.reading() && record.version() < 2)
     std::erase_if(spare, [&queue = receives](uint32_t number) { return !queue.IsOpen(number); });
-  // All memory operations are done.
-  if (!state.reading() && state.ok()) DropSilentReplies();
-  // Older versions know no replies that wait for window, and search for idle messages at once.
-  if (!state.reading() && record.version() < 3) UnblockAll();
-  const auto reply_of = [&](Reply& reply) {
-    auto& [carrier, to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot,
-           has_receive] = reply;
-    flow::HandOver(state, names, carrier);
-    state(to, for_group, syndrome, attempt, message, ticket, reply_serial, ring_slot, has_receive);
-    state.Require(carrier != nullptr, "reply has no channel");
-  };
-  state.Ring(replies, kMostRepliesRead, reply_of);
-  if (record.version() >= 3) {
-    state.Vector(blocked, kMostBlocked, [&](Blocked& one) {
-      auto& [carrier, blocked_replies] = one;
-      flow::HandOver(state, names, carrier);
-      state.Ring(blocked_replies, kMostRepliesRead, [&, &of = carrier](Reply& reply) {
-        reply_of(reply);
-        state.Require(reply.carrier == of, "blocked reply has another channel");
-      });
-      state.Require(!blocked_replies.empty(), "channel has no blocked reply");
-    });
-    state(idle_search_at, old_search_at);
-  }
+  replies.HandOver(state, names, record.version());
+  // Older versions search for idle messages at once.
+  if (record.version() >= 3) state(idle_search_at, old_search_at);
   answers.HandOver(state, names);
   state(serial);
   // While the endpoint drains, the time of its end stands in place of that of idle messages, which

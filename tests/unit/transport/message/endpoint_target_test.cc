@@ -99,7 +99,7 @@ TEST(EndpointTarget, PeerThatTakesNoReplies_IsBounded_AndOthersAreAnswered) {
       EXPECT_TRUE(end.Out().empty());
     }
   }
-  constexpr size_t kShare = transport::EndpointTarget::kMostBlocked / 2;
+  constexpr size_t kShare = transport::EndpointReplies::kMostBlocked / 2;
   EXPECT_GE(taken, kShare);
   EXPECT_LE(taken, kShare + 64);
   EXPECT_EQ(DeliverBy(end, other, wrong, data), DropReason::k_wrong_qkey);
@@ -136,7 +136,7 @@ TEST(EndpointTarget, RepliesWithoutAPump_AreBounded) {
   wire::ChannelFrame wrong = end.Request(FrameKind::kWrite, 0, 0x100, 16);
   wrong.receive = EndpointHost::kKey + 1;
   const auto data = ScriptedPeer::Bytes(16);
-  for (uint32_t i = 0; i < transport::EndpointTarget::kMostReplies; ++i)
+  for (uint32_t i = 0; i < transport::EndpointReplies::kMost; ++i)
     ASSERT_EQ(end.Deliver(wrong, data), DropReason::k_wrong_qkey);
   EXPECT_EQ(end.Deliver(wrong, data), DropReason::k_replies_full);
 }
