@@ -312,6 +312,16 @@ class Proof:
         self.end("refused")
         return f"{time.monotonic() - began:.0f} s; canary {self.intact_so_far()}"
 
+    def retried(self, name, node):
+        """Returns whether the controller took a retry of the node; False: it answered NOT_NOW."""
+        try:
+            self.migrate("retry", name, "--node", node)
+        except LabError as error:
+            if "NOT_NOW" not in str(error):
+                raise
+            return False
+        return True
+
     def killed(self):
         """A host loses power in the middle: its daemons, agent and gateway are killed. It comes back, and a person decides."""
         host, agent = self.hosts[2], self.agents[2]
@@ -331,7 +341,8 @@ class Proof:
         agent.start()
         eventually("all agents are connected",
                    lambda: self.controller.ctl("get", "gateways", "-o", "json").count('"connected": true') == len(self.hosts))
-        self.migrate("retry", "killed", "--node", host.name)
+        # The migration takes note of the agent's return a moment after the controller.
+        eventually("the node can be reached again", lambda: self.retried("killed", host.name))
         self.migrate("resume", "killed")
         seen = self.await_state("killed", "COMPLETED", "ROLLED_BACK", "FAILED", "PAUSED")
         print(self.migrate("status", "killed"), flush=True)
