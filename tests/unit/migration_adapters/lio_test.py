@@ -75,8 +75,9 @@ class Target(unittest.TestCase):
         os.mkdir(path, mode)
         parent, name = os.path.basename(os.path.dirname(path)), os.path.basename(path)
         if name == "tpgt_1":
-            for folder in ("attrib", "np", "acls", "lun"):
+            for folder in ("attrib", "param", "np", "acls", "lun"):
                 os.mkdir(os.path.join(path, folder))
+            self.write("Yes", path, "param", "ImmediateData")
             for attribute, value in ATTRIBUTES.items():
                 self.write(value, path, "attrib", attribute)
             self.write("0", path, "enable")
@@ -92,7 +93,7 @@ class Target(unittest.TestCase):
     def rmdir(self, path):
         """configfs refuses to remove what has links, or folders that somebody made."""
         made = [name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)) and not os.path.islink(os.path.join(path, name))
-                and name not in ("attrib", "np", "acls", "lun")]
+                and name not in ("attrib", "param", "np", "acls", "lun")]
         links = [name for name in os.listdir(path) if os.path.islink(os.path.join(path, name))]
         inside = [name for folder in ("np", "acls", "lun") for name in (os.listdir(os.path.join(path, folder)) if os.path.isdir(os.path.join(path, folder)) else [])]
         if made or links or inside:
@@ -128,6 +129,7 @@ class Target(unittest.TestCase):
         self.assertTrue(self.target.is_complete(RNIC))
         self.assertEqual(self.read(new, "np", "192.0.2.1:3260", "iser"), "1")
         self.assertEqual(self.read(self.old, "np", "192.0.2.1:3260", "iser"), "0", "the old one is left alone")
+        self.assertEqual([self.read(group, "param", "ImmediateData") for group in (new, self.old)], ["No", "Yes"])
         # As the old one, but for who gets in.
         self.assertEqual({name: self.read(new, "attrib", name) for name in ATTRIBUTES},
                          {"authentication": "0", "generate_node_acls": "0", "default_cmdsn_depth": "16", "t10_pi": "0"})

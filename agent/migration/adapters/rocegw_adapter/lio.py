@@ -106,6 +106,9 @@ class LioTarget:
         for name in initiators:
             make(group, "acls", name)
             configfs.link(os.path.join(group, "lun", self.unit), make(group, "acls", name, self.unit), LINK)
+        # libiscsi announces immediate data over iSER and does not send them, for which the kernel ends the connection.
+        if path["transport"] != "tcp" and read(group, "param", "ImmediateData") != "No":
+            configfs.write("No", group, "param", "ImmediateData")
         portal = make(group, "np", self._portal(path))
         if path["transport"] != "tcp" and read(portal, "iser") != "1":
             configfs.write("1", portal, "iser")
