@@ -98,7 +98,7 @@ class Storage:
     def plan(self, lab, controller):
         inventory, plan = lab.path("inventory.json"), lab.path("plan.json")
         with open(inventory, "w", encoding="utf-8") as file:
-            file.write(controller.ctl("migrate", "inventory", "files", "--", self.program))
+            file.write(controller.ctl("migrate", "inventory", "files", "-o", "json", "--", self.program))
         controller.ctl("migrate", "plan", inventory, "--to", "gateway", "--waves", "canary=1,100%", "--soak", "1s", "--name", "files",
                        "-f", plan)
         return plan

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocegwctl migrate inventory and adapter-test: calls of a site's adapter on this host.
+// rocegwctl migrate inventory and adapter-test: calls of an adapter on this host, of rocegw's own
+// or of the site's.
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "controlplane/cli/exit_code.h"
+#include "controlplane/cli/migrate/inventory_view.h"
 #include "controlplane/cli/migrate/migrate_commands.h"
+#include "controlplane/cli/views/table.h"
 #include "controlplane/migration/adapter_process/conformance.h"
 
 namespace rocegw::cli {
@@ -12,21 +17,50 @@ namespace {
 
 struct AdapterOptions {
   std::string cluster;
+  std::string adapter;  // name of an installed one
+  std::string folder = "/usr/libexec/rocegw/adapters";
   std::vector<std::string> words;
   std::string change_node;
   std::string to = "gateway";
 };
 
-int ShowInventory(const AdapterOptions& options) {
+// Programs of the folder, which are the adapters that are installed.
+std::vector<std::string> Installed(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (entry.is_regular_file(error)) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+// Finds the program of `options` and its arguments. Returns what is wrong; "": nothing.
+std::string FindProgram(AdapterOptions& options) {
+  if (options.adapter.empty() == options.words.empty())
+    return "name an installed adapter with --adapter, or a program after --";
+  if (options.adapter.empty()) return "";
+  const std::vector<std::string> installed = Installed(options.folder);
+  if (std::ranges::find(installed, options.adapter) == installed.end()) {
+    return "there is no adapter " + options.adapter + " in " + options.folder +
+           "; there: " + Joined(installed, ", ");
+  }
+  options.words = {options.folder + "/" + options.adapter};
+  return "";
+}
+
+int ShowInventory(const Program& program, AdapterOptions& options) {
+  if (const std::string problem = FindProgram(options); !problem.empty()) return FailUsage(problem);
   const migration::Adapter adapter(options.words);
   std::string problem;
   const migration::Inventory inventory = adapter.ReadInventory(options.cluster, problem);
   if (!problem.empty()) return Fail({kFailed, options.words[0] + ": " + problem, {}});
-  std::cout << migration::InventoryJson(inventory);
+  std::cout << (program.is_table() ? InventoryText(inventory, StatusLimit(program), program.wide())
+                                   : migration::InventoryJson(inventory));
   return kOk;
 }
 
-int TestAdapter(const Program& program, const AdapterOptions& options) {
+int TestAdapter(const Program& program, AdapterOptions& options) {
+  if (const std::string problem = FindProgram(options); !problem.empty()) return FailUsage(problem);
   migration::ConformanceOptions chosen{.cluster = options.cluster,
                                        .change_node = options.change_node};
   chosen.to = *migration::FromWord<migration::Transport>(options.to);
@@ -53,8 +87,14 @@ int TestAdapter(const Program& program, const AdapterOptions& options) {
 
 void AddProgram(CLI::App* command, const std::shared_ptr<AdapterOptions>& options) {
   command->add_option("CLUSTER", options->cluster, "name of the cluster")->required();
-  command->add_option("PROGRAM", options->words, "the adapter and its arguments, after --")
-      ->required();
+  command->add_option("PROGRAM", options->words, "an adapter and its arguments, after --");
+  command
+      ->add_option("--adapter", options->adapter,
+                   "an installed adapter: ceph, generic, iser, nvmeof")
+      ->type_name("NAME");
+  command->add_option("--adapters", options->folder, "folder of installed adapters")
+      ->type_name("DIR")
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -62,8 +102,10 @@ void AddProgram(CLI::App* command, const std::shared_ptr<AdapterOptions>& option
 void AddAdapterCommands(CLI::App& migrate, Program& program) {
   const auto options = std::make_shared<AdapterOptions>();
   AddProgram(program.Add(migrate, "inventory", "ask an adapter what the cluster consists of",
-                         "  rocegwctl migrate inventory c1 -- ./adapter.py > cluster.json",
-                         [options] { return ShowInventory(*options); }),
+                         "  rocegwctl migrate inventory c1 --adapter ceph\n"
+                         "  rocegwctl migrate inventory c1 --adapter ceph -o json > cluster.json\n"
+                         "  rocegwctl migrate inventory c1 -o json -- ./adapter.py > cluster.json",
+                         [&program, options] { return ShowInventory(program, *options); }),
              options);
   CLI::App* const test =
       program.Add(migrate, "adapter-test", "check that an adapter keeps to the protocol",

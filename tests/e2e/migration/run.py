@@ -126,8 +126,8 @@ class Tour:
         raise LabError(f"not refused: {words}")
 
     def make_plan(self, name, *more):
-        inventory = run([os.path.join(self.binaries, "rocegwctl"), "migrate", "inventory", "echo", "--",
-                         os.path.join(self.adapters, "generic")])
+        inventory = run([os.path.join(self.binaries, "rocegwctl"), "migrate", "inventory", "echo", "-o", "json",
+                         "--adapter", "generic", "--adapters", self.adapters])
         inventory_file, plan = self.lab.path(f"{name}.inventory.json"), self.lab.path(f"{name}.plan.json")
         with open(inventory_file, "w", encoding="utf-8") as file:
             file.write(inventory)

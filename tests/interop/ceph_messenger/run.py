@@ -129,7 +129,8 @@ class Proof:
         """Makes a plan from what the adapter says, and starts it."""
         inventory, plan = self.lab.path(f"{name}.inventory.json"), self.lab.path(f"{name}.plan.json")
         with open(inventory, "w", encoding="utf-8") as file:
-            file.write(run([os.path.join(self.binaries, "rocegwctl"), "migrate", "inventory", "ceph", "--", os.path.join(self.adapters, "ceph")]))
+            file.write(run([os.path.join(self.binaries, "rocegwctl"), "migrate", "inventory", "ceph", "-o", "json", "--",
+                            os.path.join(self.adapters, "ceph")]))
         self.migrate("plan", inventory, "--to", "gateway", "--flag-day", "--waves", "all=100%", "--soak", "2s", "--name", name,
                      "--step-deadline", "90s", "-f", plan)
         began = time.monotonic()

@@ -140,7 +140,8 @@ class Cluster:
     def plan(self, name):
         inventory, plan = self.lab.path("inventory.json"), self.lab.path("plan.json")
         with open(inventory, "w", encoding="utf-8") as file:
-            file.write(run([os.path.join(self.binaries, "rocegwctl"), "migrate", "inventory", "kv", "--", os.path.join(self.adapters, "generic")]))
+            file.write(run([os.path.join(self.binaries, "rocegwctl"), "migrate", "inventory", "kv", "-o", "json", "--",
+                            os.path.join(self.adapters, "generic")]))
         self.migrate("plan", inventory, "--to", "gateway", "--waves", "canary=1,100%", "--per-domain", "rack", "--max-unavailable", "2",
                      "--soak", "1s", "--auto-approve", "--name", name, "-f", plan)
         return plan

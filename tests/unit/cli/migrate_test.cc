@@ -104,6 +104,22 @@ TEST_F(MigrateTest, DiffNamesWhatChanged) {
             3U);
 }
 
+TEST_F(MigrateTest, InventoryOfAnInstalledAdapter_AsTableAndAsFileForPlan) {
+  std::filesystem::create_directory(File("adapters"));
+  const std::string program = File("adapters/files");
+  std::ofstream(program) << "#!/bin/sh\ntr -d '\\n' < '" << File("cluster.json") << "'\necho\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  ExpectGolden("migrate_inventory.txt", "inventory c1 --adapters adapters --adapter files", 0);
+  const std::string file = ReadAll(File("cluster.json"));
+  EXPECT_EQ(Ctl("inventory c1 --adapters adapters --adapter files -o json").out, file);
+  EXPECT_EQ(Ctl("inventory c1 -o json -- '" + program + "'").out, file);
+  EXPECT_EQ(Ctl("inventory c1 --adapters adapters --adapter ../files").code, 2);
+  EXPECT_EQ(Ctl("inventory c1 --adapters adapters --adapter ceph").out,
+            "rocegwctl: there is no adapter ceph in adapters; there: files\n");
+  EXPECT_EQ(Ctl("inventory c1").code, 2);
+  EXPECT_EQ(Ctl("inventory c1 --adapter files -- '" + program + "'").code, 2);
+}
+
 TEST_F(MigrateTest, SimulateShowsWhereAFailureEndsAndTheWaysOut) {
   Plan();
   ExpectGolden("migrate_simulate.txt", "simulate plan.json", 0);
