@@ -34,6 +34,12 @@ class DurationHistogram {
     sum_ns_ += duration.ns;
   }
 
+  void Add(const DurationHistogram& other) {
+    for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+    count_ += other.count_;
+    sum_ns_ += other.sum_ns_;
+  }
+
   // Counts per bucket, not cumulative.
   const std::array<uint64_t, kBounds.size()>& counts() const { return counts_; }
   uint64_t count() const { return count_; }

@@ -134,6 +134,7 @@ class SessionServer {  // NOLINT(clang-analyzer-optin.performance.Padding)
   std::vector<Qpn> Acceptors() const;
   void UseChannels();
   void HandOverChannels(hand_over::StateStream& state);
+  void HandOverPoolCounts(hand_over::StateStream& state);
   void SetMember(const wire::Gid& peer, bool member);
   // Closes the reserve of the pool with that name if its uid differs.
   void CloseReserveOf(const std::string& name, const std::string& new_uid);

@@ -151,6 +151,41 @@ uint64_t Pool::refused(size_t limit) const {
   return refused_[limit];
 }
 
+PoolCounts Pool::counts() const {
+  PoolCounts counts{.peers_refused = peers_refused_,
+                    .identities_refused = identities_refused_,
+                    .bounds_refused = bounds_refused_,
+                    .attaches = attaches_,
+                    .sent_bytes = share_.sent_bytes.load(),
+                    .sent_packets = share_.sent_packets.load(),
+                    .set_up = set_up_,
+                    .operations = share_.operations.Read()};
+  for (size_t limit = 0; limit < kLimits; ++limit) counts.refused[limit] = refused(limit);
+  return counts;
+}
+
+void Pool::AddCounts(const PoolCounts& counts) {
+  for (size_t limit = 0; limit < kLimits; ++limit) {
+    if (limit == IndexOf(Rate::kBytes)) {
+      share_.held_back_by_bytes += counts.refused[limit];
+    } else if (limit == IndexOf(Rate::kPackets)) {
+      share_.held_back_by_packets += counts.refused[limit];
+    } else if (limit == IndexOf(Resource::kChannels)) {
+      share_.channels_refused += counts.refused[limit];
+    } else {
+      refused_[limit] += counts.refused[limit];
+    }
+  }
+  peers_refused_ += counts.peers_refused;
+  identities_refused_ += counts.identities_refused;
+  bounds_refused_ += counts.bounds_refused;
+  for (size_t i = 0; i < attaches_.size(); ++i) attaches_[i] += counts.attaches[i];
+  share_.sent_bytes += counts.sent_bytes;
+  share_.sent_packets += counts.sent_packets;
+  set_up_.Add(counts.set_up);
+  share_.operations.Add(counts.operations);
+}
+
 uint64_t Pool::Peak(Resource resource) const {
   uint64_t least = kUnlimited;
   for (const QuotaNode* node = &quota_; node != nullptr; node = node->parent())

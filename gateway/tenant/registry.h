@@ -56,6 +56,19 @@ struct Refusal {
   std::string text;            // line for display, names pool and limit
 };
 
+// What a pool counts from its creation on.
+struct PoolCounts {
+  std::array<uint64_t, kLimits> refused{};  // by LimitName: refused or delayed
+  uint64_t peers_refused = 0;
+  uint64_t identities_refused = 0;
+  uint64_t bounds_refused = 0;
+  AttachCounts attaches{};
+  uint64_t sent_bytes = 0;  // headers included
+  uint64_t sent_packets = 0;
+  metrics::DurationHistogram set_up;
+  metrics::DurationHistogram operations;
+};
+
 class Pool {
  public:
   Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant);
@@ -112,6 +125,10 @@ class Pool {
   // Counts a program that asked for more than any program may have.
   void CountBoundRefused() { ++bounds_refused_; }
   uint64_t bounds_refused() const { return bounds_refused_; }
+
+  PoolCounts counts() const;
+  // Adds what this pool counted in the gateway that this one replaces.
+  void AddCounts(const PoolCounts& counts);
 
   // Time from the creation of each connected queue pair of the pool until it could send.
   metrics::DurationHistogram& set_up() { return set_up_; }

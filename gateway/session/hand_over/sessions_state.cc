@@ -231,6 +231,7 @@ void SessionServer::HandOverSessions(StateStream& state) {
   attach_.HandOver(state, record.version());
   if (record.version() >= 2 && state.ok()) attach_.HandOverShared(state);
   if (record.version() >= 3 && state.ok()) services_.xrc.HandOver(state);
+  if (record.version() >= 4 && state.ok()) HandOverPoolCounts(state);
   if (!state.reading() || !state.ok()) return;
   std::vector<Qpn> used;
   attach_.ForEach([&](const ClientSession& session) {

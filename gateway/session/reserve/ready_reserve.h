@@ -58,6 +58,11 @@ class ReadyReserve final : public shm::ChunkSource,
 
   void CountHit() { ++hits_; }
   void CountMiss() { ++misses_; }
+  // Adds what the pool's reserve counted in the gateway that this one replaces.
+  void AddCounts(uint64_t hits, uint64_t misses) {
+    hits_ += hits;
+    misses_ += misses;
+  }
   uint64_t hits() const { return hits_; }
   uint64_t misses() const { return misses_; }
   uint32_t wanted() const { return wanted_; }
