@@ -9,6 +9,7 @@
 
 #include "gateway/transport/queues/receive_queue.h"
 #include "gateway/transport/queues/send_queue.h"
+#include "tests/support/session/worker_host.h"
 #include "tests/unit/session/cm_pair.h"
 
 namespace rocegw::testing {
@@ -52,6 +53,57 @@ TEST_F(HeapCharge, ObjectsOfEachKind_TakeNoMoreThanIsCharged) {
     program.ResolveAddr(program.CreateId(), cm_pair::Address(cm_pair::kSecond, 7000));
     return client.error() == 0;
   });
+}
+
+// Queue pairs of a reserve, with real workers.
+class ReserveHeap : public ::testing::Test {
+ protected:
+  static constexpr char kPool[] = "tenants/t/pools/p";
+  static constexpr uint32_t kReady = 512;
+
+  ReserveHeap() {
+    settings.name = kPool;
+    settings.uid = "one";
+    settings.trusted = true;
+  }
+  void Keep(uint32_t ready_qps) {
+    settings.ready_qps = ready_qps;
+    host.SetPool(settings);
+    const auto reserve = host.server->reserves().Of(*pools().FindPool(kPool));
+    while (reserve->ready() != ready_qps || host.server->reserves().refill_due()) host.Turn();
+    host.Settle();
+  }
+  tenant::Registry& pools() { return host.server->services().pools; }
+  uint64_t Charged() { return pools().gateway().used(Resource::kHeapBytes); }
+
+  tenant::PoolSettings settings;
+  WorkerHost host{2, {}, false};
+};
+
+TEST_F(ReserveHeap, ReadyQueuePairs_TakeNoMoreThanTheirPoolIsCharged) {
+  Keep(1);
+  const size_t allocated = AllocatedBytes();
+  const uint64_t charged = Charged();
+  Keep(kReady);
+  const size_t more = AllocatedBytes() - allocated;
+  EXPECT_GT(more, size_t{kReady} * 4096);
+  EXPECT_LE(more, Charged() - charged) << more / (kReady - 1) << " bytes each";
+}
+
+// A queue pair of the reserve keeps its memory for more requests than the program asked for.
+TEST_F(ReserveHeap, ProgramThatTookSmallQueuePairs_IsChargedForLargeOnes) {
+  const size_t allocated = AllocatedBytes();
+  const uint64_t charged = Charged();
+  Keep(kReady);
+  auto program = host.Begin(kPool);
+  for (uint32_t i = 0; i < kReady / 2; ++i) {
+    program.client->CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 1);
+    ASSERT_EQ(program.client->error(), 0);
+  }
+  const auto reserve = host.server->reserves().Of(*pools().FindPool(kPool));
+  ASSERT_EQ(reserve->hits(), kReady / 2);
+  Keep(kReady);
+  EXPECT_LE(AllocatedBytes() - allocated, Charged() - charged);
 }
 
 TEST(QueueHeap, SendQueue_TakesNoMoreThanItSays) {
