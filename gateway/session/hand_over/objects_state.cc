@@ -335,8 +335,10 @@ class ObjectsInTransit {
     target->openers.push_back({session_.id(), handle, qp.cookie});
   }
   void One(Mr& object) {
-    auto& [context, pd, key, address, length, iova, access, charged, region, kept, windows] =
-        object;
+    auto& [context, pd, key, address, length, iova, access, charged, region, kept, windows,
+           revoked] = object;
+    // All workers of the successor have each region.
+    (void)revoked;
     Use(objects_.contexts, context);
     Use(objects_.pds, pd);
     Use(objects_.regions, region, true);
