@@ -79,14 +79,16 @@ void ConfigTarget::SetTenant(const tenant::TenantSettings& settings) {
 
 void ConfigTarget::RemoveTenant(const std::string& name) { sessions_.RemoveTenant(name); }
 
-// Shared memory of a worker cannot be swapped out, so a reserve beyond the available memory is
-// refused.
+// Memory of a worker cannot be swapped out, so a reserve beyond the available memory is refused.
 std::optional<apply::Wrong> ConfigTarget::CheckReserve(const tenant::PoolSettings& settings) {
-  const uint64_t wanted = tenant::ReserveBytes(settings.ready_qps);
+  constexpr uint64_t kHeap = session::ReadyReserve::kHeapOfQp + session::ReadyReserve::kHeapOfCmId;
+  const uint64_t wanted =
+      tenant::ReserveBytes(settings.ready_qps) + uint64_t{settings.ready_qps} * kHeap;
   uint64_t has = 0;
   session::Services& services = sessions_.services();
   if (const tenant::Pool* const pool = services.pools.FindPool(settings.name)) {
-    if (const auto reserve = sessions_.reserves().Of(*pool)) has = reserve->bytes();
+    if (const auto reserve = sessions_.reserves().Of(*pool))
+      has = reserve->bytes() + reserve->heap();
   }
   const uint64_t available = AvailableMemory();
   if (wanted <= has || wanted - has <= available / 2) return std::nullopt;

@@ -39,7 +39,7 @@ gateway::v1::DiagnoseResponse ExamineHostAlone(const Facts& facts, const std::st
           .Fail(why,
                 "nothing works here without it; what follows is this host as rocegwctl sees it",
                 HowToStart("rocegwd") + "; " + HowToReadLog("rocegwd"));
-  for (const UdpPortHolder& holder : facts.host.udp_port) {
+  for (const PortHolder& holder : facts.host.udp_port) {
     if (holder.command == "rocegwd") continue;
     *response.add_diagnoses() = CheckUdpPort(facts);
     break;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/base/port_holders.h"
 #include "gateway/base/time.h"
 #include "gateway/port/kernel/interface_features.h"
 #include "gateway/wire/gid.h"
@@ -69,14 +70,6 @@ struct GatewayFacts {
   bool wants_udp_port = false;  // the daemon needs UDP 4791 of the network namespace
 };
 
-// Socket of UDP port 4791.
-struct UdpPortHolder {
-  bool own = false;  // belongs to this process
-  pid_t pid = 0;     // 0: no visible process has it
-  std::string command;
-  uid_t uid = 0;
-};
-
 struct FileState {
   bool exists = false;
   bool socket = false;
@@ -120,7 +113,7 @@ struct HostFacts {
   bool strict_overcommit = false;
   ClockFacts clock;
   EgressGuard egress = EgressGuard::kNotTried;
-  std::vector<UdpPortHolder> udp_port;
+  std::vector<PortHolder> udp_port;
   std::vector<std::string> rxe_devices;  // soft-RoCE devices in this network namespace
   FileState runtime_dir;
   std::map<std::string, FileState> sockets;          // by path

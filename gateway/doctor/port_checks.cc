@@ -21,7 +21,7 @@ std::string NameOf(const Facts& facts, const PortFacts& port) {
 }
 
 // Describes the holder for display.
-std::string HolderText(const UdpPortHolder& holder, const std::vector<std::string>& rxe_devices) {
+std::string HolderText(const PortHolder& holder, const std::vector<std::string>& rxe_devices) {
   if (holder.pid != 0) {
     return "process " + std::to_string(holder.pid) + " (" + holder.command + ") of user " +
            std::to_string(holder.uid);
@@ -30,7 +30,7 @@ std::string HolderText(const UdpPortHolder& holder, const std::vector<std::strin
   return "the kernel or a process of another container, user " + std::to_string(holder.uid);
 }
 
-std::string Remedy(const UdpPortHolder& holder, const std::vector<std::string>& rxe_devices) {
+std::string Remedy(const PortHolder& holder, const std::vector<std::string>& rxe_devices) {
   if (holder.pid != 0) return "stop it: kill " + std::to_string(holder.pid);
   if (!rxe_devices.empty()) return "rdma link delete " + rxe_devices.front();
   return "ss -lunpe 'sport = :4791' on the host";
@@ -83,8 +83,8 @@ Diagnosis CheckUdpPort(const Facts& facts) {
   Check check("udp_port", facts.gateway.gateway);
   if (!facts.gateway.wants_udp_port) return std::move(check).Ok("no port needs UDP 4791");
   size_t own = 0;
-  const UdpPortHolder* other = nullptr;
-  for (const UdpPortHolder& holder : facts.host.udp_port) {
+  const PortHolder* other = nullptr;
+  for (const PortHolder& holder : facts.host.udp_port) {
     if (holder.own) {
       ++own;
     } else if (other == nullptr) {

@@ -17,11 +17,11 @@
 #include <cstring>
 #include <filesystem>
 
+#include "gateway/base/port_holders.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/doctor/egress_trial.h"
 #include "gateway/doctor/read_neighbours.h"
 #include "gateway/doctor/small_file.h"
-#include "gateway/doctor/udp_port_holders.h"
 #include "gateway/wire/datagram.h"
 
 namespace rocegw::doctor {
@@ -159,7 +159,8 @@ HostFacts ReadHost(const GatewayFacts& gateway, const Roots& roots) {
   facts.userfaultfd_old = IsBefore(ReadSmallFile(sysctl + "/kernel/osrelease"), 6, 4);
   facts.strict_overcommit = ReadNumberFile(sysctl + "/vm/overcommit_memory").value_or(0) == 2;
   facts.clock = ReadClock();
-  facts.udp_port = FindHolders(roots.proc, wire::kRocePort);
+  facts.udp_port =
+      FindPortHolders(roots.proc, roots.proc + "/net", PortKind::kUdp, wire::kRocePort);
   ReadRxeDevices(roots.sys, facts);
   facts.runtime_dir = LookAt(gateway.runtime_dir);
   for (const SocketFile& socket : gateway.sockets) facts.sockets[socket.path] = LookAt(socket.path);

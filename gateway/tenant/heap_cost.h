@@ -22,7 +22,8 @@ constexpr uint64_t HeapCostOf(Resource resource) {
     case Resource::kSessions:
       return uint64_t{768} << 10;
     case Resource::kPds:
-      return 1024;
+      // XRC domains count as well; each is a session of its worker.
+      return 4096;
     case Resource::kCqs:
       return 2048 + kEventsPerObject * 128;
     case Resource::kQps:

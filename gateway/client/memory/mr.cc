@@ -281,7 +281,8 @@ ROCEGW_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address,
                                                address, length, static_cast<uint32_t>(access));
   if (error == 0) return 0;
   errno = error;
-  return IBV_REREG_MR_ERR_INPUT;  // the region is unchanged
+  // EIO: the gateway could neither change the region nor keep the old one.
+  return error == EIO ? IBV_REREG_MR_ERR_CMD : IBV_REREG_MR_ERR_INPUT;
 }
 
 ROCEGW_EXPORT ibv_mr* ibv_import_mr(ibv_pd* pd, uint32_t handle) {

@@ -5,10 +5,10 @@
 #include <netinet/udp.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <string>
+
+#include "gateway/base/port_holders.h"
 
 namespace rocegw::port {
 namespace {
@@ -101,43 +101,35 @@ bool SetSending(int fd, bool ipv4, bool ipv6, size_t buffer_bytes) {
                     Set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1)));
 }
 
-// Returns " of user N" for the first socket that is bound to the UDP port; empty: none is seen.
-std::string OfUser(uint16_t port) {
-  for (const char* const table : {"/proc/thread-self/net/udp6", "/proc/thread-self/net/udp"}) {
-    std::ifstream file(table);
-    std::string line;
-    std::getline(file, line);  // headings
-    while (std::getline(file, line)) {
-      unsigned bound = 0;
-      unsigned user = 0;
-      // Slot, local address and port, remote ones, state, queues, timer, retransmits, user.
-      if (std::sscanf(line.c_str(), "%*s %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u", &bound, &user) ==
-              2 &&
-          bound == port) {
-        return " of user " + std::to_string(user);
-      }
-    }
-  }
-  return "";
-}
-
 Status CannotBind(uint16_t port, int error, const std::optional<wire::Gid>& address = {}) {
   const std::string number = std::to_string(port);
   const std::string at = address ? " of " + wire::AddressText(*address) : "";
   if (error != EADDRINUSE) {
-    return {error, "cannot bind UDP port " + number + at + ": " + strerror(error)};
+    // The system may keep ports up to this one for programs with the capability.
+    const char* const remedy = error == EACCES
+                                   ? "; net.ipv4.ip_unprivileged_port_start is above that port, so "
+                                     "the gateway needs CAP_NET_BIND_SERVICE"
+                                   : "";
+    return {error, "cannot bind UDP port " + number + at + ": " + strerror(error) + remedy};
   }
+  const std::string holder = PortHolderText(PortKind::kUdp, port);
+  const std::string find = "find it with `ss -lunp 'sport = :" + number + "'`";
   if (address) {
-    return {error, "UDP port " + number + at +
-                       " is taken, by a rocegwd (which has it on every address), another program "
-                       "or the kernel's rdma_rxe: stop it, or use an address in a network "
-                       "namespace of its own; find it with `ss -lunp 'sport = :" +
-                       number + "'`"};
+    return {error, "UDP port " + number + at + " is taken by " +
+                       (holder.empty() ? "another program or the kernel's rdma_rxe" : holder) +
+                       ", perhaps a rocegwd, which has it on every address: stop it, or use an "
+                       "address in a network namespace of its own; " +
+                       find};
   }
-  return {error, "UDP port " + number + " is taken by another program" + OfUser(port) +
-                     " or by the kernel's rdma_rxe; find it with "
-                     "`ss -lunp 'sport = :" +
-                     number + "'` or `rdma link`"};
+  if (!holder.empty()) {
+    return {
+        error,
+        "UDP port " + number + " is taken by " + holder + ": stop it; " + find +
+            (holder.starts_with("process") ? "" : " or, for the kernel's rdma_rxe, `rdma link`")};
+  }
+  return {error, "UDP port " + number +
+                     " is taken by another program or by the kernel's rdma_rxe; " + find +
+                     " or `rdma link`"};
 }
 
 constexpr int kSocketType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "gateway/base/port_holders.h"
 #include "gateway/base/timing/monotonic_clock.h"
 
 namespace rocegw::process {
@@ -58,6 +59,16 @@ bool ReadAddress(const std::string& text, Address& address) {
   v4->sin_port = htons(port);
   address.length = sizeof *v4;
   return inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1;
+}
+
+// Describes the program that has the port of the address.
+std::string HolderOf(const std::string& text) {
+  Address address;
+  if (!ReadAddress(text, address)) return "";
+  const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&address.storage);
+  const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+  const bool is_v6 = address.storage.ss_family == AF_INET6;
+  return PortHolderText(PortKind::kTcp, ntohs(is_v6 ? v6->sin6_port : v4->sin_port));
 }
 
 HttpConnection::Source SourceOf(const sockaddr_storage& peer) {
@@ -122,17 +133,24 @@ void MetricsServer::Offer(OfferedFds& fds) const {
 Status MetricsServer::Start(const std::string& text, InheritedFds* inherited) {
   address_ = text;
   UniqueFd listener;
+  int error = 0;
   if (inherited != nullptr) listener = inherited->Take(FdKind::kMetricsListener, text);
-  if (!listener.valid()) listener = Listen();
+  if (!listener.valid()) {
+    listener = Listen();
+    error = errno;
+  }
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
   wake_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const std::string holder =
+      !listener.valid() && error == EADDRINUSE ? HolderOf(text) : std::string();
   if (!listener.valid() || !wake_.valid() ||
       ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
-    return {EADDRINUSE,
-            "metrics: cannot listen on " + text +
-                "; another process may have the port or the address may not exist here: "
-                "set metrics.address, or \"\" for none"};
+    return {EADDRINUSE, "metrics: cannot listen on " + text + "; " +
+                            (holder.empty() ? "another process may have the port or the address "
+                                              "may not exist here:"
+                                            : holder + " has the port: stop it,") +
+                            " set metrics.address, or \"\" for none"};
   }
   listener_ = std::move(listener);
   port_ =

@@ -151,6 +151,67 @@ void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done)
       });
 }
 
+// Change of a region while the workers take it. All workers have the old region, all have the new
+// one, or, if a worker refuses both, none has the region. Until Commit the session's row is the old
+// region; both are counted as users of their objects.
+class RegionChange : public std::enable_shared_from_this<RegionChange> {
+ public:
+  // `taken`: registered bytes that the new region was charged for besides those of the old one. The
+  // old region admits no windows any more. The session outlives its pending request.
+  RegionChange(ClientSession& session, uint32_t handle, Mr& mr, std::unique_ptr<Mr> next,
+               uint64_t taken)
+      : session_(session), handle_(handle), mr_(mr), next_(std::move(next)), taken_(taken) {}
+
+  // Makes the new region the session's. No worker uses the old region or its windows any more.
+  void Commit() {
+    LetGo(mr_);
+    session_.quota().Give(Resource::kRegisteredBytes, mr_.charged + taken_ - next_->charged);
+    mr_ = std::move(*next_);
+  }
+  // Gives all workers the old region again and answers with `error`, the refusal of a worker.
+  void Undo(int error) {
+    // Workers that have the new region may have bound a window to it meanwhile.
+    if (next_->windows != nullptr && !next_->windows->Close()) return Revoke();
+    closed_ = std::move(mr_.windows);
+    if (closed_ != nullptr) mr_.windows = std::make_unique<verbs::BoundWindows>();
+    const verbs::RegionConfig config = RegionConfigOf(session_, handle_, mr_);
+    session_.workers().Broadcast(
+        [&](WorkerIndex) { return worker::RelinkRegion{config}; },
+        [self = shared_from_this(), error](const worker::ControlReply& relinked) {
+          if (relinked.error != 0) return self->Revoke();
+          self->LetGo(*self->next_);
+          self->session_.quota().Give(Resource::kRegisteredBytes, self->taken_);
+          self->session_.exchange().Error(error);
+        });
+  }
+
+ private:
+  // Takes the region from all workers. Its key is the program's until it destroys the region.
+  void Revoke() {
+    session_.workers().Broadcast(
+        [&](WorkerIndex) {
+          return worker::UnlinkRegion{session_.id(), mr_.key};
+        },
+        [self = shared_from_this()](const worker::ControlReply&) {
+          self->Commit();
+          self->mr_.revoked = true;
+          self->session_.exchange().Error(EIO);
+        });
+  }
+  void LetGo(const Mr& mr) {
+    Objects& objects = session_.objects();
+    --objects.pds.Find(mr.pd)->users;
+    if (RemappedRegion* const region = objects.regions.Find(mr.region)) --region->users;
+  }
+
+  ClientSession& session_;
+  const uint32_t handle_;
+  Mr& mr_;
+  std::unique_ptr<Mr> next_;
+  std::unique_ptr<verbs::BoundWindows> closed_;  // the old region's, while workers may use it
+  const uint64_t taken_;
+};
+
 // Maps a dma-buf, which can take long for a large one, and answers.
 void MapDmaBuf(ClientSession& session, const rocegw_import_region& asked,
                const std::shared_ptr<RemappedRegion>& region, UniqueFd descriptor) {
@@ -246,32 +307,30 @@ void RegMr(ClientSession& session, Request& request) {
 void ReregMr(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_rereg_mr>();
   const Wish wish(asked);
-  Objects& objects = session.objects();
-  Mr* const mr = objects.mrs.Find(asked.mr);
+  Mr* const mr = session.objects().mrs.Find(asked.mr);
   if (mr == nullptr) return session.exchange().Error(EINVAL);
+  if (mr->revoked) return session.exchange().Error(EIO);
   Place place;
   if (const int error = Find(session, wish, place)) return session.exchange().Error(error);
   if (place.pd->context != mr->context) return session.exchange().Error(EINVAL);
   const uint64_t more = place.charged > mr->charged ? place.charged - mr->charged : 0;
-  const uint64_t less = mr->charged > place.charged ? mr->charged - place.charged : 0;
   if (const int error = session.quota().Take(Resource::kRegisteredBytes, more))
     return session.exchange().Error(error);
   if (mr->windows != nullptr && !mr->windows->Close()) {
     session.quota().Give(Resource::kRegisteredBytes, more);
     return session.exchange().Error(EBUSY);
   }
-  session.quota().Give(Resource::kRegisteredBytes, less);
-  --objects.pds.Find(mr->pd)->users;
-  if (RemappedRegion* const region = objects.regions.Find(mr->region)) --region->users;
-  // Workers use the windows until all of them have the new region.
-  const std::shared_ptr<verbs::BoundWindows> windows = std::move(mr->windows);
-  Adopt(wish, place, *mr);
-  const verbs::RegionConfig config = RegionConfigOf(session, asked.mr, *mr);
-  const rocegw_mr_reply reply = ReplyFor(session, place, config);
+  auto next = std::make_unique<Mr>();
+  next->key = mr->key;
+  Adopt(wish, place, *next);
+  const verbs::RegionConfig config = RegionConfigOf(session, asked.mr, *next);
+  const auto change = std::make_shared<RegionChange>(session, asked.mr, *mr, std::move(next), more);
   session.workers().Broadcast([&](WorkerIndex) { return worker::RelinkRegion{config}; },
-                              [&session, reply, windows](const worker::ControlReply& relinked) {
-                                if (relinked.error == 0) return session.exchange().Reply(reply);
-                                session.exchange().Error(relinked.error);
+                              [&session, change, reply = ReplyFor(session, place, config)](
+                                  const worker::ControlReply& relinked) {
+                                if (relinked.error != 0) return change->Undo(relinked.error);
+                                change->Commit();
+                                session.exchange().Reply(reply);
                               });
 }
 

@@ -67,10 +67,12 @@ bool MayJoin(const EndpointGroup* group, const Srq* srq, const rocegw_create_qp&
 }
 
 // Heap of the worker for posted requests. Receives of a shared queue are charged to that queue, and
-// to endpoints as well, which hold many at a time.
-uint64_t HeapOfQueues(const rocegw_create_qp& asked, const Srq* srq) {
+// to endpoints as well, which hold many at a time. A queue pair of the reserve (`ready`) has its
+// memory for sends already.
+uint64_t HeapOfQueues(const rocegw_create_qp& asked, const Srq* srq, bool ready) {
   const uint32_t sends = std::bit_ceil(std::max(asked.max_send_wr, 1u));
-  uint64_t heap = transport::SendQueue::HeapBytes(sends, std::max(asked.max_send_sge, 1u));
+  uint64_t heap = ready ? ReadyReserve::kHeapOfSends
+                        : transport::SendQueue::HeapBytes(sends, std::max(asked.max_send_sge, 1u));
   if (asked.type == ROCEGW_QPT_ENDPOINT) heap += transport::EndpointInitiator::HeapBytes(sends);
   if (srq != nullptr) {
     if (asked.type == ROCEGW_QPT_ENDPOINT)
@@ -142,28 +144,31 @@ std::unique_ptr<Qp> TakeReady(ClientSession& session, const rocegw_create_qp& as
 // pair was finished. No worker knows the queue pair yet, except one of the reserve.
 class UnfinishedQp {
  public:
-  explicit UnfinishedQp(ClientSession& session) : session_(session) {}
+  // Takes a queue pair from the session's reserve, or makes one without a number.
+  UnfinishedQp(ClientSession& session, const rocegw_create_qp& asked)
+      : session_(session), qp_(TakeReady(session, asked)), ready_(qp_ != nullptr) {
+    if (!ready_) qp_ = std::make_unique<Qp>();
+  }
   ~UnfinishedQp() {
-    if (!counted_) return;
-    if (qp_ != nullptr) GiveBack();
-    session_.quota().Give(Resource::kQps);
+    if (finished_) return;
+    if (queues_) FreeQueues();
+    if (counted_) session_.quota().Give(Resource::kQps);
+    heap_.Reset();
+    if (ready_) {
+      session_.reserve()->PutBack(std::move(qp_));
+    } else if (qp_->qpn != kInvalidQpn) {
+      session_.qpns().Give(qp_->qpn, ControlLoop::Now());
+    }
   }
   UnfinishedQp(const UnfinishedQp&) = delete;
   UnfinishedQp& operator=(const UnfinishedQp&) = delete;
 
+  Qp& qp() { return *qp_; }
   // Takes the queue pair from the pool's limits. Returns 0, or the errno to answer with.
   int Charge(const rocegw_create_qp& asked, const Srq* srq) {
     if (const int error = session_.quota().Take(Resource::kQps)) return error;
     counted_ = true;
-    return session_.quota().Take(Resource::kHeapBytes, HeapOfQueues(asked, srq), heap_);
-  }
-  // Takes a queue pair from the session's reserve, or makes one without a number.
-  Qp& Make(const rocegw_create_qp& asked) {
-    qp_ = TakeReady(session_, asked);
-    ready_ = qp_ != nullptr;
-    if (!ready_) qp_ = std::make_unique<Qp>();
-    qp_->heap = std::move(heap_);
-    return *qp_;
+    return session_.quota().Take(Resource::kHeapBytes, HeapOfQueues(asked, srq, ready_), heap_);
   }
   // Takes a number, unless the queue pair has one. `on`: only a number of that worker.
   bool TakeNumber(std::optional<WorkerIndex> on) {
@@ -184,7 +189,8 @@ class UnfinishedQp {
   // Returns true if queue pair and memory come from the reserve.
   bool from_reserve() const { return from_reserve_; }
   std::unique_ptr<Qp> Finish() {
-    counted_ = false;
+    finished_ = true;
+    qp_->heap = std::move(heap_);
     return std::move(qp_);
   }
 
@@ -193,27 +199,21 @@ class UnfinishedQp {
   uint64_t OwnMemory() const {
     return session_.segment().bytes() - session_.segment().bytes_of_source();
   }
-  void GiveBack() {
-    if (queues_) {
-      for (shm::Block* block :
-           {&qp_->control, &qp_->status, &qp_->sq, &qp_->sq_payload, &qp_->rq, &qp_->rq_payload}) {
-        session_.segment().Free(*block);
-      }
-    }
-    if (ready_) {
-      session_.reserve()->PutBack(std::move(qp_));
-    } else if (qp_->qpn != kInvalidQpn) {
-      session_.qpns().Give(qp_->qpn, ControlLoop::Now());
+  void FreeQueues() {
+    for (shm::Block* block :
+         {&qp_->control, &qp_->status, &qp_->sq, &qp_->sq_payload, &qp_->rq, &qp_->rq_payload}) {
+      session_.segment().Free(*block);
     }
   }
 
   ClientSession& session_;
+  std::unique_ptr<Qp> qp_;
+  const bool ready_;
   bool counted_ = false;
-  bool ready_ = false;
   bool queues_ = false;
   bool from_reserve_ = false;
+  bool finished_ = false;
   tenant::Charge heap_;
-  std::unique_ptr<Qp> qp_;
 };
 
 // Objects that a new queue pair uses.
@@ -261,10 +261,10 @@ void Fill(const rocegw_create_qp& asked, const UsedObjects& used, bool placement
 // answer with; then nothing was taken.
 StatusOr<std::unique_ptr<Qp>> MakeQp(ClientSession& session, const rocegw_create_qp& asked,
                                      const UsedObjects& used) {
-  UnfinishedQp unfinished(session);
+  UnfinishedQp unfinished(session, asked);
   if (const int error = unfinished.Charge(asked, used.srq))
     return Status(error, "queue pair: limit");
-  Qp& qp = unfinished.Make(asked);
+  Qp& qp = unfinished.qp();
   Fill(asked, used, session.rules().HasPlacement(session.pool()), qp);
   std::optional<WorkerIndex> on;
   if (used.srq != nullptr) on = used.srq->worker;

@@ -44,6 +44,13 @@ void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescripto
   const Context* const context = session.objects().contexts.Find(asked.context);
   if (const int error = session.quota().Take(Resource::kPds))
     return session.exchange().Error(error);
+  tenant::Charge descriptor;
+  if (file.fd.valid()) {
+    if (const int error = session.quota().Take(Resource::kDescriptors, 1, descriptor)) {
+      session.quota().Give(Resource::kPds);
+      return session.exchange().Error(error);
+    }
+  }
   ClientFd named;
   if (file.fd.valid()) named = ClientFd(std::move(file.fd), session.exchange().call_queue());
   auto opened = session.xrc_domains().Open(
@@ -60,6 +67,7 @@ void Open(ClientSession& session, const rocegw_open_xrcd& asked, PassedDescripto
   if (!opened->made) return session.exchange().Object(handle, 0);
   XrcDomain& domain = *opened->domain;
   domain.slot = session.slot();
+  domain.descriptor = std::move(descriptor);
   session.workers().Send(
       domain.worker, LinkOf(domain),
       [&session, handle](const worker::ControlReply&) { session.exchange().Object(handle, 0); });

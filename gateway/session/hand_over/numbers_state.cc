@@ -85,9 +85,9 @@ void KeyGenerator::HandOver(hand_over::StateStream& state) {
 }
 
 void XrcDomains::HandOver(hand_over::StateStream& state) {
-  auto& [domains, numbers, next_id, next_number] = *this;
+  auto& [domains, by_file, numbers, next_id, next_number] = *this;
   // Sessions have them.
-  (void)domains, (void)numbers;
+  (void)domains, (void)by_file, (void)numbers;
   next_id = state.Carry(next_id, ~kDomain);
   next_number = state.Carry(next_number, kHighestNumber);
   state.Require(next_number != 0, "number of a shared receive queue is impossible");

@@ -93,11 +93,11 @@ class ObjectsInTransit {
     if (resource == Resource::kQps && slot != nullptr)
       state_.Require(slot->TakeQps(amount), "queue pairs beyond the limit of an attach socket");
   }
-  // Charges heap whose amount is not part of the state.
-  void AdoptHeap(uint64_t amount, tenant::Charge& charge) {
+  // Charges an amount that is not part of the state.
+  void AdoptCharge(Resource resource, uint64_t amount, tenant::Charge& charge) {
     if (!state_.reading() || !state_.ok()) return;
-    session_.pool().Adopt(Resource::kHeapBytes, amount);
-    charge = tenant::Charge(session_.pool(), Resource::kHeapBytes, amount);
+    session_.pool().Adopt(resource, amount);
+    charge = tenant::Charge(session_.pool(), resource, amount);
   }
   UniqueFd Take(FdKind kind, const std::string& name) {
     if (!state_.reading() || !state_.ok()) return {};
@@ -173,8 +173,8 @@ class ObjectsInTransit {
     (void)users, (void)left, (void)last;  // a domain that is being closed has a request in progress
     Use(objects_.contexts, context);
     auto fresh = std::make_unique<XrcDomain>();
-    auto& [id, pool, slot, device, worker, openers, file, inode, line, targets, linked] =
-        state_.reading() ? *fresh : *known;
+    auto& [id, pool, slot, device, worker, openers, file, descriptor, inode, line, targets,
+           linked] = state_.reading() ? *fresh : *known;
     (void)openers;             // counted by sessions
     (void)line, (void)linked;  // the worker's
     (void)targets;             // queue pairs of sessions
@@ -191,9 +191,11 @@ class ObjectsInTransit {
     if (!state_.reading() || !state_.ok()) return;
     pool = &session_.pool();
     slot = session_.slots().Of(*pool, path, limits);
-    if (is_named && session_.xrc_domains().Find(id) == nullptr)
+    if (is_named && session_.xrc_domains().Find(id) == nullptr) {
       file = ClientFd(Take(FdKind::kXrcFile, std::to_string(id.value)),
                       session_.exchange().call_queue());
+      AdoptCharge(Resource::kDescriptors, 1, descriptor);
+    }
     known = session_.xrc_domains().Adopt(std::move(fresh));
     state_.Require(known != nullptr, "XRC domain differs");
   }
@@ -207,7 +209,7 @@ class ObjectsInTransit {
     state_.Enum(dispatch, verbs::Dispatch::kDepth);
     CheckNumber(number, worker);
     Adopt(Resource::kQps);
-    AdoptHeap(kHeapOfGroup, heap);
+    AdoptCharge(Resource::kHeapBytes, kHeapOfGroup, heap);
   }
   void One(EndpointPeer& object) {
     auto& [context, pd, linked, heap] = object;
@@ -221,7 +223,7 @@ class ObjectsInTransit {
     state_(acceptor, peer_worker, instance, features, window);
     state_.Require(device < session_.devices().size(), "device is missing");
     Adopt(Resource::kAhs);
-    AdoptHeap(HeapOfPeer(session_.workers().worker_count()), heap);
+    AdoptCharge(Resource::kHeapBytes, HeapOfPeer(session_.workers().worker_count()), heap);
   }
   void One(Srq& object) {
     auto& [context, pd, worker, cookie, xrcd, cq, number, entries, capacity, payload_slots, max_sge,
@@ -335,8 +337,10 @@ class ObjectsInTransit {
     target->openers.push_back({session_.id(), handle, qp.cookie});
   }
   void One(Mr& object) {
-    auto& [context, pd, key, address, length, iova, access, charged, region, kept, windows] =
-        object;
+    auto& [context, pd, key, address, length, iova, access, charged, region, kept, windows,
+           revoked] = object;
+    // All workers of the successor have each region.
+    (void)revoked;
     Use(objects_.contexts, context);
     Use(objects_.pds, pd);
     Use(objects_.regions, region, true);

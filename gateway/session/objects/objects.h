@@ -178,6 +178,7 @@ struct Mr {
   uint32_t region = 0;   // remapped region; 0: none
   uint32_t kept = 0;     // enum rocegw_kept: set by the library
   std::unique_ptr<verbs::BoundWindows> windows;  // nullptr: no window may be bound to it
+  bool revoked = false;  // a change failed, and no worker has the region any more
 };
 
 struct Mw {

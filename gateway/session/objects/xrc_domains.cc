@@ -8,15 +8,12 @@ namespace rocegw::session {
 
 StatusOr<XrcDomains::Opened> XrcDomains::Open(Wanted wanted, WorkerIndex worker) {
   if (wanted.file.valid()) {
-    for (const auto& [id, domain] : domains_) {
-      if (!domain->file.valid() || domain->inode != wanted.inode || domain->pool != wanted.pool ||
-          domain->device != wanted.device) {
-        continue;
-      }
+    const auto known = by_file_.find({wanted.pool, wanted.device, wanted.inode});
+    if (known != by_file_.end()) {
       if ((wanted.flags & ROCEGW_XRCD_EXCLUSIVE) != 0)
         return Status(EINVAL, "there is a domain of that file");
-      ++domain->openers;
-      return Opened{domain.get(), false};
+      ++known->second->openers;
+      return Opened{known->second, false};
     }
     if ((wanted.flags & ROCEGW_XRCD_CREATE) == 0)
       return Status(EAGAIN, "there is no domain of that file");
@@ -33,6 +30,7 @@ StatusOr<XrcDomains::Opened> XrcDomains::Open(Wanted wanted, WorkerIndex worker)
   domain->inode = wanted.inode;
   XrcDomain* const made = domain.get();
   domains_.emplace(made->id.value, std::move(domain));
+  if (made->file.valid()) by_file_.emplace(KeyOf(*made), made);
   return Opened{made, true};
 }
 
@@ -42,6 +40,7 @@ XrcDomain* XrcDomains::Adopt(std::unique_ptr<XrcDomain> same) {
   std::unique_ptr<XrcDomain>& domain = known->second;
   if (fresh) {
     domain = std::move(same);
+    if (domain->file.valid()) by_file_.emplace(KeyOf(*domain), domain.get());
   } else if (!domain->file.valid() || domain->pool != same->pool ||
              domain->device != same->device || domain->worker != same->worker ||
              domain->inode != same->inode) {
@@ -56,6 +55,7 @@ std::unique_ptr<XrcDomain> XrcDomains::Close(XrcDomain& domain) {
   const auto it = domains_.find(domain.id.value);
   std::unique_ptr<XrcDomain> last = std::move(it->second);
   domains_.erase(it);
+  if (last->file.valid()) by_file_.erase(KeyOf(*last));
   return last;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "gateway/base/status.h"
 #include "gateway/hand_over/state_stream.h"
 #include "gateway/session/attach/client_call_queue.h"
+#include "gateway/tenant/charge.h"
 #include "gateway/tenant/registry.h"
 
 namespace rocegw::session {
@@ -47,6 +49,7 @@ struct XrcDomain {
   uint32_t openers = 0;
   // With O_PATH; invalid: private to one session. Closing it may end the file system.
   ClientFd file;
+  tenant::Charge descriptor;  // charge of the file
   std::pair<uint64_t, uint64_t> inode;
   rocegw_worker_line line{};                                         // not mapped by any client
   std::unordered_map<uint32_t, std::unique_ptr<XrcTarget>> targets;  // by QPN
@@ -100,7 +103,14 @@ class XrcDomains {
   static constexpr uint32_t kMostNumbers = 1u << 20;
   static constexpr uint32_t kHighestNumber = 0xFFFFFF;
 
+  // Key of a named domain: pool, device, file.
+  using FileKey = std::tuple<const tenant::Pool*, uint32_t, std::pair<uint64_t, uint64_t>>;
+  static FileKey KeyOf(const XrcDomain& domain) {
+    return {domain.pool, domain.device, domain.inode};
+  }
+
   std::unordered_map<uint32_t, std::unique_ptr<XrcDomain>> domains_;  // by id
+  std::map<FileKey, XrcDomain*> by_file_;                             // named domains
   std::unordered_set<uint32_t> numbers_;
   uint32_t next_id_ = 1;
   uint32_t next_number_ = 1;

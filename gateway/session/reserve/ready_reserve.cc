@@ -24,13 +24,32 @@ constexpr Duration kShortRetry = Seconds(1);
 
 void ReadyReserve::SetWanted(uint32_t wanted) {
   wanted_ = wanted;
-  cm_ids_.reserve(wanted);
-  if (cm_ids_.size() > wanted) cm_ids_.resize(wanted);
+  if (cm_ids_.size() <= wanted) return;
+  GiveHeap((cm_ids_.size() - wanted) * kHeapOfCmId);
+  cm_ids_.resize(wanted);
+}
+
+bool ReadyReserve::TakeHeap(uint64_t bytes) {
+  if (pool_ == nullptr || pool_->Left(Resource::kHeapBytes) < bytes ||
+      pool_->Take(Resource::kHeapBytes, bytes)) {
+    refused_ = true;
+    return false;
+  }
+  heap_ += bytes;
+  return true;
+}
+
+void ReadyReserve::GiveHeap(uint64_t bytes) {
+  // A closed reserve has given everything back.
+  if (pool_ == nullptr) return;
+  heap_ -= bytes;
+  pool_->Give(Resource::kHeapBytes, bytes);
 }
 
 void ReadyReserve::GiveBack() {
   if (pool_ != nullptr) pool_->Give(Resource::kSegmentBytes, charged_);
   charged_ = 0;
+  GiveHeap(heap_);
   for (Chunks& chunks : chunks_) chunks.clear();
 }
 
@@ -46,6 +65,7 @@ std::unique_ptr<Qp> ReadyReserve::TakeQp() {
   if (wanted_ == 0 || qps_.empty()) return nullptr;
   std::unique_ptr<Qp> qp = std::move(qps_.front());
   qps_.pop_front();
+  GiveHeap(kHeapOfQp);
   refill_.Later();
   return qp;
 }
@@ -54,6 +74,10 @@ void ReadyReserve::PutBack(std::unique_ptr<Qp> qp) {
   const Qpn qpn = qp->qpn;
   const WorkerIndex worker = qp->worker;
   *qp = Qp();
+  if (!TakeHeap(kHeapOfQp)) {
+    refill_.Later();
+    return Unlink(qpn, worker, Charged::kNo);
+  }
   qp->qpn = qpn;
   qp->worker = worker;
   qps_.push_back(std::move(qp));
@@ -63,12 +87,13 @@ std::unique_ptr<CmId> ReadyReserve::TakeCmId() {
   if (cm_ids_.empty()) return std::make_unique<CmId>();
   std::unique_ptr<CmId> id = std::move(cm_ids_.back());
   cm_ids_.pop_back();
+  GiveHeap(kHeapOfCmId);
   refill_.Later();
   return id;
 }
 
 void ReadyReserve::PutBack(std::unique_ptr<CmId> id) {
-  if (cm_ids_.size() >= wanted_) return;
+  if (cm_ids_.size() >= wanted_ || !TakeHeap(kHeapOfCmId)) return;
   *id = CmId();
   cm_ids_.push_back(std::move(id));
 }
@@ -84,16 +109,27 @@ std::optional<shm::ReadyChunk> ReadyReserve::TakeChunk(shm::Writer writer, uint6
   return chunk;
 }
 
-bool ReadyReserve::Refill() { return RefillChunks() || RefillQps() || RefillCmIds(); }
+bool ReadyReserve::Refill() {
+  refused_ = false;
+  if (RefillChunks() || RefillQps() || RefillCmIds()) return true;
+  short_ = refused_;
+  if (short_) {
+    services_.reports.Tell("RESERVE_SHORT", pool_->name(), "",
+                           pool_->name() + ": no memory to keep " + std::to_string(wanted_) +
+                               " queue pairs ready; what is made now takes longer");
+  }
+  return false;
+}
 
 bool ReadyReserve::RefillCmIds() {
   const size_t missing = std::min<size_t>(wanted_ - cm_ids_.size(), kCmIdsPerTurn);
-  for (size_t i = 0; i < missing; ++i) cm_ids_.push_back(std::make_unique<CmId>());
-  return missing != 0;
+  size_t made = 0;
+  for (; made < missing && TakeHeap(kHeapOfCmId); ++made)
+    cm_ids_.push_back(std::make_unique<CmId>());
+  return made != 0;
 }
 
 bool ReadyReserve::RefillChunks() {
-  short_ = false;
   for (const shm::Writer writer : {shm::Writer::kClient, shm::Writer::kDaemon}) {
     Chunks& chunks = Of(writer);
     if (chunks.size() > PairsWanted()) {
@@ -103,21 +139,15 @@ bool ReadyReserve::RefillChunks() {
       return true;
     }
     if (chunks.size() == PairsWanted()) continue;
-    short_ = true;
+    refused_ = true;
     if (pool_->Left(Resource::kSegmentBytes) < kChunk) continue;
     auto memory = shm::Chunk::Create(kChunk, writer, shm::Sealing::kForSuccessor);
     if (memory.ok() && (*memory)->Prefault().ok() &&
         !pool_->Take(Resource::kSegmentBytes, kChunk)) {
-      short_ = false;
       charged_ += kChunk;
       chunks.push_back({std::move(*memory), {}});
       return true;
     }
-  }
-  if (short_) {
-    services_.reports.Tell("RESERVE_SHORT", pool_->name(), "",
-                           pool_->name() + ": no memory to keep " + std::to_string(wanted_) +
-                               " queue pairs ready; what is made now takes longer");
   }
   return false;
 }
@@ -133,15 +163,16 @@ bool ReadyReserve::RefillQps() {
   if (has == wanted_ || qps_.empty()) return false;
   for (uint32_t i = 0; i < kQpsPerTurn && qps_.size() + preparing_ > wanted_ && !qps_.empty();
        ++i) {
-    Unlink(qps_.front()->qpn, qps_.front()->worker);
+    Unlink(qps_.front()->qpn, qps_.front()->worker, Charged::kYes);
     qps_.pop_front();
   }
   return true;
 }
 
 void ReadyReserve::Prepare() {
+  if (!TakeHeap(kHeapOfQp)) return;
   auto taken = services_.choice.TakeQpn();
-  if (!taken) return;
+  if (!taken) return GiveHeap(kHeapOfQp);
   ++preparing_;
   qps_.Reserve(qps_.size() + preparing_);
   auto qp = std::make_shared<std::unique_ptr<Qp>>(std::make_unique<Qp>());
@@ -153,18 +184,21 @@ void ReadyReserve::Prepare() {
         --reserve->preparing_;
         if (made.error != 0) {
           reserve->services_.qpns.Give(taken.qpn, ControlLoop::Now());
+          reserve->GiveHeap(kHeapOfQp);
         } else if (reserve->pool_ == nullptr) {
-          reserve->Unlink(taken.qpn, taken.worker);
+          reserve->Unlink(taken.qpn, taken.worker, Charged::kNo);
         } else {
           reserve->qps_.push_back(std::move(*qp));
         }
       });
 }
 
-void ReadyReserve::Unlink(Qpn qpn, WorkerIndex worker) {
+void ReadyReserve::Unlink(Qpn qpn, WorkerIndex worker, Charged charged) {
   services_.workers.Send(worker, worker::UnlinkQp{SessionId{}, qpn},
-                         [&services = services_, qpn](const worker::ControlReply&) {
-                           services.qpns.Give(qpn, ControlLoop::Now());
+                         [reserve = shared_from_this(), qpn, charged](const worker::ControlReply&) {
+                           reserve->services_.qpns.Give(qpn, ControlLoop::Now());
+                           if (charged == Charged::kYes) reserve->GiveHeap(kHeapOfQp);
+                           reserve->services_.heap.Destroyed(1);
                          });
 }
 
@@ -191,9 +225,9 @@ void ReadyReserves::Close(const tenant::Pool& pool) {
 }
 
 void ReadyReserves::KeepConnections() {
-  size_t wanted = 0;
-  for (const auto& [id, reserve] : by_pool_) wanted += reserve->wanted();
-  cm_.Keep(wanted);
+  size_t ids = 0;
+  for (const auto& [id, reserve] : by_pool_) ids += reserve->ready_cm_ids();
+  cm_.Keep(ids);
 }
 
 std::shared_ptr<ReadyReserve> ReadyReserves::Of(const tenant::Pool& pool) const {
@@ -207,6 +241,7 @@ void ReadyReserves::Refill() {
     if (reserve->Refill()) return refill_.Arm(kTurn);
     is_short = is_short || reserve->is_short();
   }
+  KeepConnections();
   if (cm_.Refill()) return refill_.Arm(kTurn);
   if (is_short) refill_.Arm(kShortRetry);
 }

@@ -3,9 +3,10 @@
 // nothing and waits for no worker: RC queue pairs that are linked to their workers but have no
 // session, chunks of shared memory, zero-filled and sealed, and ids of the connection manager. A
 // chunk is given to one process as a whole. The reserve is refilled in small steps, some time after
-// a use. Its shared memory is charged to its pool. The connection manager's own memory is reserved
-// for all pools together (CmEngine::Keep). Owner: the session server, and sessions that take from
-// it; control thread.
+// a use. Its shared memory and its heap are charged to its pool until a program takes them, which
+// is charged itself. The connection manager keeps its own memory for all pools together, for as
+// many ids as the reserves hold (CmEngine::Keep). Owner: the session server, and sessions that take
+// from it; control thread.
 #pragma once
 
 #include <array>
@@ -19,7 +20,9 @@
 #include "gateway/session/objects/objects.h"
 #include "gateway/session/reserve/refill_timer.h"
 #include "gateway/shm/segment.h"
+#include "gateway/tenant/heap_cost.h"
 #include "gateway/tenant/registry.h"
+#include "gateway/transport/queues/send_queue.h"
 #include "gateway/verbs/qp_config.h"
 
 namespace rocegw::session {
@@ -32,6 +35,14 @@ class ReadyReserve final : public shm::ChunkSource,
  public:
   // Largest queue pair that a ready one can become; for larger requests a new one is created.
   static constexpr verbs::QpShape kShape = {256, 4, 16};
+  // Heap of the worker for posted sends, which a queue pair of the reserve keeps for its lifetime.
+  static constexpr uint64_t kHeapOfSends =
+      transport::SendQueue::HeapBytes(kShape.sq_entries, kShape.max_sge);
+  // Upper bounds of the heap that one queue pair and one id cost while the reserve holds them. An
+  // id has no events yet; its bytes include those that the connection manager keeps for it.
+  static constexpr uint64_t kHeapOfQp = tenant::HeapCostOf(tenant::Resource::kQps) + kHeapOfSends;
+  static constexpr uint64_t kHeapOfCmId =
+      tenant::HeapCostOf(tenant::Resource::kCmIds) - tenant::kEventsPerObject * tenant::kEventBytes;
 
   // All arguments outlive the reserve, or its Close.
   ReadyReserve(Services& services, RefillTimer& refill, tenant::Pool& pool)
@@ -42,9 +53,10 @@ class ReadyReserve final : public shm::ChunkSource,
   // Empties the reserve for good; sessions may still ask and get nothing.
   void Close();
 
-  // Returns a queue pair with its number, on its worker; nullptr: none. Allocates nothing.
+  // Returns a queue pair with its number, on its worker; nullptr: none. Allocates nothing. The
+  // charge for the queue pair ends: the caller charges the program.
   std::unique_ptr<Qp> TakeQp();
-  // Returns an unused queue pair to the reserve.
+  // Returns an unused queue pair to the reserve, after the program's charge has ended.
   void PutBack(std::unique_ptr<Qp> qp);
   // Returns an id of the connection manager; a new one if the reserve has none.
   std::unique_ptr<CmId> TakeCmId();
@@ -53,7 +65,8 @@ class ReadyReserve final : public shm::ChunkSource,
 
   // Does a bounded piece of the refill. Returns false if nothing was missing.
   bool Refill();
-  // Returns true if it could not be filled: by a limit of the pool, or the system's memory.
+  // Returns true if the last refill could not fill the reserve, because of a limit of the pool or
+  // the system's memory.
   bool is_short() const { return short_; }
 
   void CountHit() { ++hits_; }
@@ -67,7 +80,10 @@ class ReadyReserve final : public shm::ChunkSource,
   uint64_t misses() const { return misses_; }
   uint32_t wanted() const { return wanted_; }
   uint32_t ready() const { return static_cast<uint32_t>(qps_.size()); }
+  uint32_t ready_cm_ids() const { return static_cast<uint32_t>(cm_ids_.size()); }
+  // Bytes of shared memory, and of heap, that the pool is charged for.
   uint64_t bytes() const { return charged_; }
+  uint64_t heap() const { return heap_; }
 
  private:
   using Chunks = std::vector<shm::ReadyChunk>;
@@ -80,7 +96,12 @@ class ReadyReserve final : public shm::ChunkSource,
   bool RefillQps();
   bool RefillCmIds();
   void Prepare();
-  void Unlink(Qpn qpn, WorkerIndex worker);
+  // `charged`: the pool is charged for the queue pair until the worker has destroyed it.
+  enum class Charged : uint8_t { kNo, kYes };
+  void Unlink(Qpn qpn, WorkerIndex worker, Charged charged);
+  // Charges the pool. Returns false if the pool may not have so much.
+  bool TakeHeap(uint64_t bytes);
+  void GiveHeap(uint64_t bytes);
   void GiveBack();
 
   Services& services_;
@@ -92,6 +113,8 @@ class ReadyReserve final : public shm::ChunkSource,
   std::vector<std::unique_ptr<CmId>> cm_ids_;
   std::array<Chunks, 2> chunks_;
   uint64_t charged_ = 0;
+  uint64_t heap_ = 0;     // for queue pairs that are ready, being made or being destroyed, and ids
+  bool refused_ = false;  // a limit or the system refused memory in this step of the refill
   bool short_ = false;
   uint64_t hits_ = 0;
   uint64_t misses_ = 0;
@@ -116,7 +139,7 @@ class ReadyReserves {
  private:
   // Does one step of the refill, and schedules the next one.
   void Refill();
-  // Passes the total to the connection manager.
+  // Passes the number of ids that the pools are charged for to the connection manager.
   void KeepConnections();
 
   Services& services_;

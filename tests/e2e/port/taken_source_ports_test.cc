@@ -2,12 +2,18 @@
 // The udp port mode beside a program that takes every UDP source port of the host. Needs root: the
 // ports are those of a network namespace of the test.
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "gateway/port/udp/udp_port.h"
@@ -148,6 +154,50 @@ TEST_P(TakenSourcePorts, WhenTheyAreFreeAgain_FlowsHaveTheirOwn) {
   while (ports != wanted && !HasFailure() && std::chrono::steady_clock::now() < deadline)
     ports = ExpectEachFlow(group->queue(0), 7);
   EXPECT_EQ(ports, wanted);
+}
+
+// Ports that the system keeps for programs with CAP_NET_BIND_SERVICE, as security.md advises.
+class KeptPort : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto created = NetworkNamespace::Create();
+    ASSERT_TRUE(created.ok()) << created.status().text();
+    namespace_ = std::make_unique<NetworkNamespace>(std::move(*created));
+    ASSERT_TRUE(namespace_
+                    ->Run("ip link set lo up && echo 4792 > "
+                          "/proc/sys/net/ipv4/ip_unprivileged_port_start")
+                    .ok());
+  }
+
+  // Binds UDP 4791 on a thread of its own, with or without the capability.
+  Status Bind(bool capable) const {
+    Status status = OkStatus();
+    std::thread([&] {
+      const NetworkNamespace::Inside inside(*namespace_);
+      __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+      __user_cap_data_struct data[2]{};
+      EXPECT_EQ(syscall(SYS_capget, &header, data), 0);
+      if (!capable) data[0].effective &= ~(1U << CAP_NET_BIND_SERVICE);
+      EXPECT_EQ(syscall(SYS_capset, &header, data), 0);
+      status = UdpPortGroup::Create({.interfaces = {"lo"}, .max_datagram = 4152}, SteeringTable(1))
+                   .status();
+    }).join();
+    return status;
+  }
+
+  std::unique_ptr<NetworkNamespace> namespace_;
+};
+
+TEST_F(KeptPort, GatewayWithTheCapability_HasThePort) {
+  const Status status = Bind(true);
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST_F(KeptPort, ProgramWithoutTheCapability_IsRefusedWithARemedy) {
+  const Status status = Bind(false);
+  EXPECT_EQ(status.error(), EACCES);
+  EXPECT_NE(status.text().find("the gateway needs CAP_NET_BIND_SERVICE"), std::string::npos)
+      << status.text();
 }
 
 }  // namespace

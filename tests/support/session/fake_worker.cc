@@ -44,6 +44,8 @@ int FakeWorker::TakeFailure() {
     --fail_after;
     return 0;
   }
+  if (fail_next == 0 || --fail_times > 0) return fail_next;
+  fail_times = 1;
   return std::exchange(fail_next, 0);
 }
 
@@ -384,10 +386,12 @@ int FakeWorker::Apply(const worker::LinkRegion& m) {
 }
 
 int FakeWorker::Apply(const worker::RelinkRegion& m) {
-  Session* const session = Find(m.config.session, "region");
-  if (session == nullptr) return EINVAL;
+  Session* const session = FindOrNull(m.config.session);
+  if (session == nullptr) return ENOENT;
   const auto linked = session->mrs.find(m.config.key.value);
   if (linked == session->mrs.end()) return Broken("a key changes that is not linked");
+  if (const int error = TakeFailure()) return error;
+  if (on_relink) on_relink(m.config);
   linked->second = m.config;
   return 0;
 }

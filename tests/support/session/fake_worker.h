@@ -5,6 +5,7 @@
 // thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -61,8 +62,10 @@ class FakeWorker {
   std::vector<channel::ChannelSnapshot> channel_rows;
   std::vector<channel::PeerTraffic> peer_rows;
   std::map<uint32_t, uint64_t> cq_events;  // by CQ handle: what UnlinkCq reports
-  int fail_next = 0;                       // errno for the next Link message, then cleared
-  int fail_after = 0;                      // so many messages before that succeed
+  int fail_next = 0;   // errno for the next Link and Relink messages, then cleared
+  int fail_after = 0;  // number of messages before them that succeed
+  int fail_times = 1;  // number of messages that fail
+  std::function<void(const verbs::RegionConfig&)> on_relink;  // called for each RelinkRegion
 
  private:
   int Apply(const worker::LinkSession& m);

@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readers of the host: recorded texts of the kernel, and this process.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "gateway/base/unique_fd.h"
 #include "gateway/doctor/read_host.h"
-#include "gateway/doctor/udp_port_holders.h"
 
 namespace rocegw::doctor {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kTable[] =
-    "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
-    "inode ref pointer drops\n"
-    " 2114: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 "
-    "33412 2 0000000000000000 0\n"
-    " 2115: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 "
-    "8 2 0000000000000000 0\n"
-    " 2116: 0000000000000000FFFF00000100007F:12B7 00000000000000000000000000000000:0000 07 "
-    "00000000:00000000 00:00000000 00000000     0        0 33500 2 0000000000000000 0\n"
-    "cut: 00000000:12B7 00000000:0000 07\n";
 
 // /proc made of files.
 class MadeUpProc : public ::testing::Test {
@@ -37,51 +22,8 @@ class MadeUpProc : public ::testing::Test {
     fs::create_directories(fs::path(root_ + ("/" + name)).parent_path());
     std::ofstream(root_ + ("/" + name)) << text;
   }
-  void Socket(const std::string& process, const std::string& inode) const {
-    fs::create_directories(root_ + ("/" + process + "/fd"));
-    fs::create_symlink("socket:[" + inode + "]", root_ + ("/" + process + "/fd/3"));
-  }
   char root_[32] = "/tmp/rocegw-doctor-XXXXXX";
 };
-
-TEST(SocketsOfPort, FindsBothFamiliesAndSkipsWhatIsNoLine) {
-  const auto sockets = SocketsOfPort(kTable, 4791);
-  EXPECT_EQ(sockets, (std::vector<UdpSocketLine>{{33412, 1000}, {33500, 0}}));
-  EXPECT_EQ(SocketsOfPort(kTable, 68), (std::vector<UdpSocketLine>{{8, 0}}));
-  EXPECT_TRUE(SocketsOfPort("", 4791).empty());
-}
-
-TEST_F(MadeUpProc, FindHolders_TellsOwnForeignAndUnknown) {
-  File("net/udp", kTable);
-  Socket("self", "33412");
-  Socket("77", "33500");
-  File("77/comm", "socat\n");
-  auto holders = FindHolders(root_, 4791);
-  ASSERT_EQ(holders.size(), 2U);
-  EXPECT_TRUE(holders[0].own);
-  EXPECT_EQ(holders[0].uid, 1000U);
-  EXPECT_FALSE(holders[1].own);
-  EXPECT_EQ(holders[1].pid, 77);
-  EXPECT_EQ(holders[1].command, "socat");
-  fs::remove_all(root_ + std::string("/77"));
-  holders = FindHolders(root_, 4791);
-  EXPECT_EQ(holders[1].pid, 0);
-  EXPECT_TRUE(FindHolders(root_, 1).empty());
-}
-
-TEST(FindHolders, RealSocketOfThisProcess_IsItsOwn) {
-  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  socklen_t length = sizeof address;
-  ASSERT_EQ(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
-  const auto holders = FindHolders("/proc", ntohs(address.sin_port));
-  ASSERT_EQ(holders.size(), 1U);
-  EXPECT_TRUE(holders[0].own);
-  EXPECT_EQ(holders[0].uid, getuid());
-}
 
 TEST(EffectiveCapabilities, AreTakenFromTheStatus) {
   EXPECT_EQ(EffectiveCapabilities("Name:\tx\nCapEff:\t0000000000081000\nCapBnd:\t0\n"), 0x81000U);

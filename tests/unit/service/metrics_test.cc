@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -304,6 +306,39 @@ TEST_F(MetricsTest, SecondServer_OnTheSamePort_SaysRemedy) {
             "metrics: cannot listen on " + address +
                 "; another process may have the port or the address may not exist here: set "
                 "metrics.address, or \"\" for none");
+}
+
+// A local user can take the port while no daemon runs.
+TEST_F(MetricsTest, PortOfAnotherProcess_IsNamed) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof any;
+    auto* const name = reinterpret_cast<sockaddr*>(&any);
+    const bool bound =
+        bind(fd, name, length) == 0 && listen(fd, 1) == 0 && getsockname(fd, name, &length) == 0;
+    const uint16_t port = ntohs(any.sin_port);
+    if (!bound || write(ends[1], &port, sizeof port) < 0) _exit(1);
+    for (;;) pause();
+  }
+  uint16_t port = 0;
+  EXPECT_EQ(read(ends[0], &port, sizeof port), ssize_t{sizeof port});
+  process::MetricsServer second(metrics_, readiness_);
+  const std::string text = second.Start("127.0.0.1:" + std::to_string(port)).text();
+  const std::string user = std::to_string(geteuid());
+  EXPECT_NE(text.find("process " + std::to_string(child) + " ("), std::string::npos) << text;
+  EXPECT_NE(text.find(" of user " + user + " has the port: stop it, set metrics.address"),
+            std::string::npos)
+      << text;
+  close(ends[0]);
+  close(ends[1]);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ namespace {
 using session::Resource;
 
 constexpr char kReadyPool[] = "tenants/t/pools/p";
+constexpr uint64_t kHeapOfOne =
+    session::ReadyReserve::kHeapOfQp + session::ReadyReserve::kHeapOfCmId;
 
 class ReadyReserveTest : public ::testing::Test {
  protected:
@@ -33,7 +35,8 @@ class ReadyReserveTest : public ::testing::Test {
     host.Settle();
   }
   bool IsFull(uint32_t ready_qps) {
-    return Reserve()->ready() == ready_qps && Reserve()->bytes() == tenant::ReserveBytes(ready_qps);
+    return Reserve()->ready() == ready_qps && Reserve()->heap() == ready_qps * kHeapOfOne &&
+           Reserve()->bytes() == tenant::ReserveBytes(ready_qps);
   }
   template <typename Condition>
   void TurnUntil(const Condition& condition) {
@@ -185,6 +188,61 @@ TEST_F(ReadyReserveTest, NoMemoryForIt_IsToldAndTriedAgain) {
   EXPECT_EQ(events[0].object, kReadyPool);
   settings.quota.peak[Resource::kSegmentBytes] = tenant::kUnlimited;
   Keep(4);
+}
+
+TEST_F(ReadyReserveTest, Heap_IsChargedAndGivenBack) {
+  Keep(20);
+  EXPECT_EQ(Pool().used(Resource::kHeapBytes), 20 * kHeapOfOne);
+  Keep(3);
+  EXPECT_EQ(Pool().used(Resource::kHeapBytes), 3 * kHeapOfOne);
+  Keep(0);
+  EXPECT_EQ(Pool().used(Resource::kHeapBytes), 0u);
+}
+
+TEST_F(ReadyReserveTest, RemovedPool_IsChargedForNoHeap) {
+  Keep(20);
+  host.server->RemovePool(kReadyPool);
+  host.Settle();
+  EXPECT_EQ(pools().gateway().used(Resource::kHeapBytes), 0u);
+}
+
+// Neither the pool's own limit nor the share of what is left in the gateway.
+TEST_F(ReadyReserveTest, Heap_NeverExceedsWhatThePoolMayHave) {
+  constexpr uint64_t kMost = 10 * session::ReadyReserve::kHeapOfQp;
+  settings.quota.peak[Resource::kHeapBytes] = kMost;
+  settings.ready_qps = 64;
+  host.SetPool(settings);
+  while (!Reserve()->is_short()) {
+    host.Turn();
+    ASSERT_LE(Pool().used(Resource::kHeapBytes), kMost);
+  }
+  host.Settle();
+  EXPECT_EQ(Reserve()->ready(), 10u);
+  EXPECT_EQ(Numbers(), 10u) << "no queue pair is made that the pool may not have";
+  const auto events = host.server->services().events.Rows();
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events[0].reason, "RESERVE_SHORT");
+  settings.quota.peak[Resource::kHeapBytes] = tenant::kUnlimited;
+  Keep(64);
+}
+
+// The reserve's charge ends before the program's begins, so that the same memory is never charged
+// twice.
+TEST_F(ReadyReserveTest, ProgramOfAPoolThatIsFull_TakesWhatTheReserveHolds) {
+  Keep(4);
+  auto program = host.Begin(kReadyPool);
+  // Not enough for a queue pair, but for its receives and the program's first chunks.
+  settings.quota.peak[Resource::kHeapBytes] =
+      Pool().used(Resource::kHeapBytes) + session::ReadyReserve::kHeapOfQp / 2;
+  host.SetPool(settings);
+  const auto qp = program.client->CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 16);
+  ASSERT_EQ(program.client->error(), 0);
+  TurnUntil([&] { return Reserve()->is_short(); });
+  EXPECT_EQ(Reserve()->ready(), 3u);
+  EXPECT_LE(Pool().used(Resource::kHeapBytes), Pool().Peak(Resource::kHeapBytes));
+  program.client->Object(ROCEGW_MSG_DESTROY_QP, qp.handle);
+  TurnUntil([&] { return Reserve()->ready() == 4; });
+  EXPECT_LE(Pool().used(Resource::kHeapBytes), Pool().Peak(Resource::kHeapBytes));
 }
 
 TEST_F(ReadyReserveTest, WhatItCannotBecome_IsAMiss) {

@@ -100,6 +100,93 @@ TEST_F(Objects, ReregMr_Refused_TheRegionIsAsItWas) {
   On(0).mrs[mr.rkey].windows->Leave();
 }
 
+// A worker that refuses the change must not keep another region than the other workers.
+class RefusedRereg : public Objects {
+ protected:
+  void SetUp() override {
+    Objects::SetUp();
+    other = client.AllocPd(context);
+    mr = client.RegMr(pd, 4096, 64, 7 | verbs::kAccessMwBind);
+  }
+  uint64_t Used(session::Resource resource) {
+    return host.server->services().pools.gateway().used(resource);
+  }
+  int Change(uint64_t length, uint32_t access = 7) {
+    client.Call<rocegw_mr_reply>(Rereg(mr.handle, other, 8192, length, access));
+    return client.error();
+  }
+  void Refuse(size_t worker, int times) {
+    host.workers[worker]->fail_next = ENOSPC;
+    host.workers[worker]->fail_times = times;
+  }
+  // Checks that all workers have the region of 64 bytes.
+  void ExpectOld() {
+    for (size_t w = 0; w < 2; ++w) {
+      ASSERT_TRUE(On(w).mrs.contains(mr.rkey)) << w;
+      const verbs::RegionConfig& config = On(w).mrs[mr.rkey];
+      EXPECT_EQ(config.address, 4096u) << w;
+      EXPECT_EQ(config.length, 64u) << w;
+      EXPECT_EQ(config.pd, pd) << w;
+    }
+    EXPECT_EQ(Used(session::Resource::kRegisteredBytes), 64u);
+  }
+  // Checks that the region can be destroyed, and that nothing is left then.
+  void ExpectEnds() {
+    client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
+    EXPECT_EQ(client.error(), 0);
+    EXPECT_TRUE(On(0).mrs.empty() && On(1).mrs.empty());
+    EXPECT_EQ(Used(session::Resource::kRegisteredBytes), 0u);
+    EXPECT_EQ(Used(session::Resource::kMrs), 0u);
+    for (const uint32_t one : {pd, other}) {
+      client.Object(ROCEGW_MSG_DEALLOC_PD, one);
+      EXPECT_EQ(client.error(), 0);
+    }
+  }
+
+  uint32_t other = 0;
+  rocegw_mr_reply mr{};
+};
+
+TEST_F(RefusedRereg, OfOneWorker_AllKeepTheOldRegion) {
+  for (const size_t refuses : {0u, 1u}) {
+    for (const uint64_t length : {128, 16}) {
+      Refuse(refuses, 1);
+      EXPECT_EQ(Change(length), ENOSPC);
+      ExpectOld();
+    }
+  }
+  ASSERT_TRUE(On(0).mrs[mr.rkey].windows->Enter()) << "windows may be bound to it as before";
+  On(0).mrs[mr.rkey].windows->Leave();
+  EXPECT_EQ(On(0).mrs[mr.rkey].windows, On(1).mrs[mr.rkey].windows);
+  EXPECT_EQ(Change(100), 0) << "later changes are possible";
+  EXPECT_EQ(On(1).mrs[mr.rkey].length, 100u);
+  ExpectEnds();
+}
+
+TEST_F(RefusedRereg, OfTheOldRegionToo_NoWorkerHasTheRegion) {
+  Refuse(1, 2);
+  EXPECT_EQ(Change(128), EIO) << "the region may not be used any more";
+  for (size_t w = 0; w < 2; ++w) EXPECT_FALSE(On(w).mrs.contains(mr.rkey)) << w;
+  EXPECT_EQ(Change(100), EIO);
+  ExpectEnds();
+}
+
+// A window that was bound to the new region on a worker that has it.
+TEST_F(RefusedRereg, WithAWindowOfTheNewRegion_NoWorkerHasTheRegion) {
+  Refuse(1, 1);
+  verbs::BoundWindows* bound = nullptr;
+  host.workers[0]->on_relink = [&bound](const verbs::RegionConfig& config) {
+    bound = config.windows;
+    ASSERT_TRUE(bound->Enter());
+  };
+  EXPECT_EQ(Change(128, 7 | verbs::kAccessMwBind), EIO);
+  for (size_t w = 0; w < 2; ++w) EXPECT_FALSE(On(w).mrs.contains(mr.rkey)) << w;
+  client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
+  EXPECT_EQ(client.error(), EBUSY) << "a window is bound to it";
+  bound->Leave();
+  ExpectEnds();
+}
+
 TEST_F(Objects, RegMr_RefusesWhatMakesNoSense) {
   const struct {
     const char* what;

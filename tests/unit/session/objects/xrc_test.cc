@@ -79,6 +79,34 @@ class XrcSessions : public ::testing::Test {
   UniqueFd file = File();
 };
 
+// A domain keeps its file open in the gateway.
+TEST_F(XrcSessions, FilesOfDomains_AreDescriptorsOfThePool) {
+  Program one(host);
+  Program two(host);
+  const int64_t before = Used(tenant::Resource::kDescriptors);
+  const UniqueFd other = File();
+  const uint32_t first = one.OpenXrcd(file.get());
+  const uint32_t second = one.OpenXrcd(other.get());
+  EXPECT_EQ(Used(tenant::Resource::kDescriptors), before + 2);
+  const uint32_t again = two.OpenXrcd(file.get());
+  ASSERT_NE(one.OpenXrcd(-1), 0u);
+  EXPECT_EQ(Used(tenant::Resource::kDescriptors), before + 2) << "one descriptor a file";
+  tenant::PoolSettings settings =
+      host.server->services().pools.FindPool(session::kDefaultPool)->settings();
+  settings.quota.peak[tenant::Resource::kDescriptors] = static_cast<uint64_t>(before) + 2;
+  host.server->services().pools.SetPool(settings);
+  const UniqueFd third = File();
+  EXPECT_EQ(one.OpenXrcd(third.get()), 0u);
+  EXPECT_EQ(one.client.error(), EMFILE);
+  EXPECT_EQ(one.Do(ROCEGW_MSG_CLOSE_XRCD, first), 0);
+  EXPECT_EQ(Used(tenant::Resource::kDescriptors), before + 2) << "another program has it open";
+  EXPECT_EQ(two.Do(ROCEGW_MSG_CLOSE_XRCD, again), 0);
+  EXPECT_EQ(Used(tenant::Resource::kDescriptors), before + 1);
+  EXPECT_EQ(one.Do(ROCEGW_MSG_CLOSE_XRCD, second), 0);
+  EXPECT_EQ(Used(tenant::Resource::kDescriptors), before);
+  EXPECT_NE(one.OpenXrcd(third.get()), 0u);
+}
+
 TEST_F(XrcSessions, SameFile_IsTheSameDomain_AnotherOneIsNot) {
   Program one(host);
   Program two(host);

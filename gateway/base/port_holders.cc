@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/doctor/udp_port_holders.h"
+#include "gateway/base/port_holders.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <sstream>
 
-#include "gateway/doctor/small_file.h"
+#include "gateway/base/foreign_text.h"
 
-namespace rocegw::doctor {
+namespace rocegw {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Returns "" if the file cannot be read.
+std::string ReadFile(const std::string& path) {
+  std::ostringstream text;
+  if (const std::ifstream file(path); file) text << file.rdbuf();
+  return text.str();
+}
 
 template <typename Number>
 bool ReadNumber(std::string_view text, int base, Number& out) {
@@ -38,8 +46,8 @@ void LookInto(const fs::path& process, const std::map<std::string, size_t>& want
 
 }  // namespace
 
-std::vector<UdpSocketLine> SocketsOfPort(std::string_view table, uint16_t port) {
-  std::vector<UdpSocketLine> sockets;
+std::vector<PortSocketLine> SocketsOfPort(std::string_view table, uint16_t port) {
+  std::vector<PortSocketLine> sockets;
   std::istringstream lines{std::string(table)};
   for (std::string line; std::getline(lines, line);) {
     // sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...
@@ -52,7 +60,7 @@ std::vector<UdpSocketLine> SocketsOfPort(std::string_view table, uint16_t port) 
     if (word.size() <= kInode) continue;
     const size_t colon = word[kLocal].rfind(':');
     uint16_t number = 0;
-    UdpSocketLine socket;
+    PortSocketLine socket;
     if (colon == std::string::npos ||
         !ReadNumber(std::string_view(word[kLocal]).substr(colon + 1), 16, number) ||
         number != port || !ReadNumber(word[kUid], 10, socket.uid) ||
@@ -64,18 +72,20 @@ std::vector<UdpSocketLine> SocketsOfPort(std::string_view table, uint16_t port) 
   return sockets;
 }
 
-std::vector<UdpPortHolder> FindHolders(const std::string& proc, uint16_t port) {
-  std::vector<UdpPortHolder> holders;
+std::vector<PortHolder> FindPortHolders(const std::string& proc, const std::string& net,
+                                        PortKind kind, uint16_t port) {
+  const std::string table = net + (kind == PortKind::kUdp ? "/udp" : "/tcp");
+  std::vector<PortHolder> holders;
   std::map<std::string, size_t> wanted;
-  for (const char* const table : {"/net/udp", "/net/udp6"}) {
-    for (const UdpSocketLine& socket : SocketsOfPort(ReadSmallFile(proc + table), port)) {
+  for (const char* const family : {"", "6"}) {
+    for (const PortSocketLine& socket : SocketsOfPort(ReadFile(table + family), port)) {
       wanted["socket:[" + std::to_string(socket.inode) + "]"] = holders.size();
       holders.push_back({.own = false, .pid = 0, .command = {}, .uid = socket.uid});
     }
   }
   if (holders.empty()) return holders;
   LookInto(proc + "/self", wanted, [&](size_t at) { holders[at].own = true; });
-  const auto strange = [](const UdpPortHolder& holder) { return !holder.own; };
+  const auto strange = [](const PortHolder& holder) { return !holder.own; };
   // Searching all processes costs much more than searching this one.
   if (std::none_of(holders.begin(), holders.end(), strange)) return holders;
   std::error_code error;
@@ -83,13 +93,28 @@ std::vector<UdpPortHolder> FindHolders(const std::string& proc, uint16_t port) {
     pid_t pid = 0;
     if (!ReadNumber(at->path().filename().string(), 10, pid)) continue;
     LookInto(at->path(), wanted, [&](size_t socket) {
-      UdpPortHolder& holder = holders[socket];
+      PortHolder& holder = holders[socket];
       if (holder.own || holder.pid != 0) return;
+      const std::string command = ReadFile(at->path().string() + "/comm");
       holder.pid = pid;
-      holder.command = FirstLine(ReadSmallFile(at->path().string() + "/comm"));
+      holder.command = command.substr(0, command.find('\n'));
     });
   }
   return holders;
 }
 
-}  // namespace rocegw::doctor
+std::string PortHolderText(PortKind kind, uint16_t port) {
+  std::string text;
+  for (const PortHolder& holder : FindPortHolders("/proc", "/proc/thread-self/net", kind, port)) {
+    const std::string user = " of user " + std::to_string(holder.uid);
+    if (holder.own) continue;
+    if (holder.pid != 0) {
+      return "process " + std::to_string(holder.pid) + " (" + ForeignText(holder.command) + ")" +
+             user;
+    }
+    if (text.empty()) text = "a program" + user;
+  }
+  return text;
+}
+
+}  // namespace rocegw
