@@ -54,11 +54,15 @@ class Scene:
         self.chance = chance
         # With a disk copy one donor without a replica: each time that it dies only the disk is left.
         self.options = ["--replicas", "1", "--disk-copy", disk_copy] if disk_copy else ["--replicas", "2"]
-        self.donors = [FarDonor(self.right, 64, number) for number in range(1 if disk_copy else DONORS)]
+        self.donors = [self._donor(number) for number in range(1 if disk_copy else DONORS)]
         self.mount = self.writer = None
         self.versions = [0] * PAGES
         self.acknowledged = 0
         self._open()
+
+    def _donor(self, number):
+        # Leases of a server that was killed end when they expire.
+        return FarDonor(self.right, 64, number, ("--lease", "6"))
 
     def _open(self):
         self.mount = FarMount(self.left, self.donors, 16, ["--slab", "1MiB", "--timeout", "3000", *self.options])
@@ -144,7 +148,7 @@ class Scene:
         self._take_reports(0.02, at_least=1)
         self._end_writer()
         self.check()
-        self.donors[number] = FarDonor(self.right, 64, number)
+        self.donors[number] = self._donor(number)
         self._wait_until_whole()
         self._start_writer()
 
@@ -155,7 +159,7 @@ class Scene:
         expect(self.writer.wait(10) != 0, "the program did not see that the server is dead")
         self.writer.stdout.close()
         for donor in self.donors:
-            donor.expect_free()
+            donor.expect_free(20)
         self._open()
 
     def close(self):
