@@ -7,19 +7,21 @@
  *
  *   layer_cache --donor ADDRESS[,PORT] ... [--replicas N] [--size BYTES] [--slab BYTES]
  *               [--block BYTES] [--layers N] [--blocks N] [--sequences N] [--passes N]
- *               [--timeout MS] [--secret FILE [--path endpoints|queue-pairs]]
+ *               [--timeout MS] [--secret FILE [--path endpoints|queue-pairs]] [--linger]
  *
  * --secret: the donors run `rocegw-memory blocks`, and processes that have the same secret share
  * the pool: what one of them has put, the others find. Then the donors choose size and block.
- * --blocks: of each layer. Prints "ready" after the first pass over all sequences, and one line of
- * JSON at the end: time of a layer's transfer (average, p50, p99), bytes per second, hits and
- * misses. Exit status: 0, 1 wrong bytes or an error, 2 no session. */
+ * --blocks: of each layer. --linger: says "lingers" behind the last pass, and goes on at SIGUSR1.
+ * Prints "ready" after the first pass over all sequences, and one line of JSON at the end: time of
+ * a layer's transfer (average, p50, p99), bytes per second, hits and misses. Exit status: 0, 1
+ * wrong bytes or an error, 2 no session. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <rocegw/rocegw_memory.h>
 #include <rocegw/rocegw_memory_blocks.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +49,7 @@ struct call {
 
 static uint64_t block_bytes = 65536;
 static uint32_t layers = 16, blocks_of_layer = 16, sequences = 4, passes = 10;
+static bool linger;
 static struct rocegw_memory_blocks* blocks;
 static uint64_t wrong, errors, made;
 
@@ -147,6 +150,14 @@ static void run(uint8_t* memory) {
       fflush(stdout);
     }
   }
+  if (linger) {
+    printf("lingers\n");
+    fflush(stdout);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    for (int received = 0; received != SIGUSR1;) sigwait(&signals, &received);
+  }
   qsort(times, taken, sizeof *times, compare);
   struct rocegw_memory_blocks_statistics statistics;
   rocegw_memory_blocks_get_statistics(blocks, &statistics, sizeof statistics);
@@ -155,13 +166,13 @@ static void run(uint8_t* memory) {
          ", \"average_us\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"mib_per_s\": %.1f, "
          "\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"made\": %" PRIu64
          ", \"evictions\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"donors_up\": %" PRIu64
-         ", \"donors_by_endpoint\": %" PRIu64 ", \"donors_lost\": %" PRIu64 ", \"wrong\": %" PRIu64
-         ", \"errors\": %" PRIu64 "}\n",
+         ", \"donors_by_endpoint\": %" PRIu64 ", \"donors_lost\": %" PRIu64
+         ", \"restored\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"errors\": %" PRIu64 "}\n",
          taken, blocks_of_layer * block_bytes, (double)total / taken / 1e3,
          (double)times[taken / 2] / 1e3, (double)times[(uint64_t)taken * 99 / 100] / 1e3,
          bytes / ((double)total / 1e9) / 1048576, statistics.hits, statistics.misses, made,
          statistics.evictions, statistics.lost, statistics.donors_up, statistics.donors_by_endpoint,
-         statistics.donors_lost, wrong, errors);
+         statistics.donors_lost, statistics.restored, wrong, errors);
   free(times);
 }
 
@@ -213,19 +224,14 @@ static int run_shared(struct rocegw_memory_blocks_options* options, const char* 
 }
 
 int main(int argc, char** argv) {
-  static const struct option names[] = {{"donor", required_argument, NULL, 'd'},
-                                        {"replicas", required_argument, NULL, 'r'},
-                                        {"size", required_argument, NULL, 's'},
-                                        {"slab", required_argument, NULL, 'l'},
-                                        {"block", required_argument, NULL, 'b'},
-                                        {"layers", required_argument, NULL, 'n'},
-                                        {"blocks", required_argument, NULL, 'c'},
-                                        {"sequences", required_argument, NULL, 'q'},
-                                        {"passes", required_argument, NULL, 'p'},
-                                        {"timeout", required_argument, NULL, 't'},
-                                        {"secret", required_argument, NULL, 'k'},
-                                        {"path", required_argument, NULL, 'w'},
-                                        {NULL, 0, NULL, 0}};
+  static const struct option names[] = {
+      {"donor", required_argument, NULL, 'd'},  {"replicas", required_argument, NULL, 'r'},
+      {"size", required_argument, NULL, 's'},   {"slab", required_argument, NULL, 'l'},
+      {"block", required_argument, NULL, 'b'},  {"layers", required_argument, NULL, 'n'},
+      {"blocks", required_argument, NULL, 'c'}, {"sequences", required_argument, NULL, 'q'},
+      {"passes", required_argument, NULL, 'p'}, {"timeout", required_argument, NULL, 't'},
+      {"secret", required_argument, NULL, 'k'}, {"path", required_argument, NULL, 'w'},
+      {"linger", no_argument, NULL, 'i'},       {NULL, 0, NULL, 0}};
   struct rocegw_memory_donor donors[kMostDonors];
   struct rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
   struct rocegw_memory_blocks_options shared = ROCEGW_MEMORY_BLOCKS_DEFAULTS;
@@ -274,10 +280,17 @@ int main(int argc, char** argv) {
         shared.path = strcmp(optarg, "endpoints") == 0 ? ROCEGW_MEMORY_BLOCKS_ENDPOINTS
                                                        : ROCEGW_MEMORY_BLOCKS_QUEUE_PAIRS;
         break;
+      case 'i':
+        linger = true;
+        break;
       default:
         return 2;
     }
   }
+  sigset_t signals; /* blocked in all threads: run waits for it */
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  if (linger) pthread_sigmask(SIG_BLOCK, &signals, NULL);
   if (blocks_of_layer == 0 || blocks_of_layer > kMostBlocks || passes * sequences * layers == 0) {
     fprintf(stderr, "layer_cache: --blocks is 1 to %d, the other numbers are not 0\n", kMostBlocks);
     return 2;

@@ -74,4 +74,14 @@ DASHBOARD = dashboard(
         graph("Sessions", "How many sessions has each donor?", "short", (each("rocegw_memory_sessions"), "{{instance}}")),
         graph("New sessions", "Who wants memory, and is anybody refused?", "ops",
               (rate("rocegw_memory_leases_granted_total"), "{{instance}} leases"),
-              (rate("rocegw_memory_sessions_refused_total"), "{{instance}} refused sessions"))))
+              (rate("rocegw_memory_sessions_refused_total"), "{{instance}} refused sessions"))),
+    row("Shared block pools",
+        graph("Blocks", "How large are the pools, and how full is each donor?", "short",
+              (each("rocegw_memory_pool_blocks"), "{{instance}} blocks"),
+              (each("rocegw_memory_pool_values"), "{{instance}} values")),
+        graph("Queue pairs of members", "How many members have a connection to each donor?", "short",
+              (each("rocegw_memory_pool_connections"), "{{instance}}")),
+        graph("Joins", "Who joins, and is anybody refused?", "ops",
+              (f"sum by (instance, path) (rate(rocegw_memory_pool_joins_total{{{MEMORY}}}{RATE}))", "{{instance}} by {{path}}"),
+              (f"sum by (instance, reason) (rate(rocegw_memory_pool_refused_joins_total{{{MEMORY}}}{RATE}))",
+               "{{instance}} refused: {{reason}}"))))

@@ -63,7 +63,10 @@ def drop_reasons():
 
 
 def reasons_of(metric):
-    """Values of the label "reason": of a paused migration, or of a packet that was dropped."""
+    """Values of the label "reason": of a paused migration, of a refused join of a block pool, or of a packet that was dropped."""
+    if metric == "rocegw_memory_pool_refused_joins_total":
+        entry = re.search(rf"^- `{metric}`.*?(?=^- |^$)", read("docs/reference/metrics_memory.md"), re.M | re.S)
+        return set(re.findall(r"\(`(\w+)`\)", entry.group(0)))
     if metric != "rocegw_migration_paused":
         return drop_reasons()
     # Rows of the table of reasons, of PAUSED.

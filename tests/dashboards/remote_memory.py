@@ -41,7 +41,7 @@ class RemoteMemory:
                            "--address", host.address4, "--announce", self._fleet.donors_dir(host))
 
     def _serve_blocks(self, host):
-        secret = os.path.join(self._folder, "pool.secret")
+        secret = self._secret = os.path.join(self._folder, "pool.secret")
         with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
             file.write("the secret of a pool")
         return self._start(host, "block donor", "blocks", "--size", "8MiB", "--secret", secret, "--address", host.address4,
@@ -105,6 +105,30 @@ class RemoteMemory:
 
     def lose_donor(self):
         self._fleet.kill(self.donor)
+
+    def join_pool(self):
+        """A member, and processes with another secret, which are refused."""
+        other = os.path.join(self._folder, "other.secret")
+        with open(os.open(other, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write("the secret of another pool")
+        for secret in (self._secret, other, other, other, other):
+            self._left.start([self._left.program("example_layer_cache"), "--donor", f"{self._right.address4},7479", "--secret", secret,
+                              "--layers", "2", "--blocks", "4", "--sequences", "1", "--passes", "2"]).wait(60)
+
+    def stay_in_pool(self):
+        """A member by a queue pair, until the pool is lost."""
+        self._member = self._left.start([self._left.program("example_layer_cache"), "--donor", f"{self._right.address4},7479",
+                                         "--secret", self._secret, "--path", "queue-pairs", "--layers", "2", "--blocks", "4",
+                                         "--sequences", "1", "--passes", "2", "--linger"])
+        self._member.expect("^lingers", 60)
+
+    def lose_pool(self):
+        self._fleet.kill(self.pool)
+        self._member.signal(signal.SIGKILL)
+        self._member.wait(60)
+
+    def bring_pool_back(self):
+        self.pool = self._serve_blocks(self._right)
 
     def bring_donor_back(self):
         self.donor = self._donate(self._right)

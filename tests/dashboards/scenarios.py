@@ -511,6 +511,14 @@ def steps(fleet, prometheus):
         until_fires("RocegwDonorSilent")
         fleet.agents[1].start()
         in_order()
+        until_shows(rising("rocegw_memory_pool_joins_total"), rising('rocegw_memory_pool_refused_joins_total{reason="secret"}'),
+                    "max(rocegw_memory_pool_values)", doing=memory.join_pool)
+        until_fires("RocegwBlockPoolStrangers", doing=memory.join_pool)
+        memory.stay_in_pool()
+        until_shows("max(rocegw_memory_pool_connections)")
+        memory.lose_pool()
+        until_fires("RocegwBlockDonorGone")
+        memory.bring_pool_back()
         memory.lose_donor()
         until_fires("RocegwMemoryPagesLost", "RocegwMemoryLacksReplicas",
                     doing=lambda: (memory.read(memory.plain), memory.read(memory.copied)))

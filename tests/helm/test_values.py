@@ -24,7 +24,7 @@ class Refusals(unittest.TestCase):
     def test_unknown_keys_at_every_level(self):
         for path in ("bogus", "image.bogus", "gateway.bogus", "gateway.metrics.bogus", "gateway.capabilities.bogus",
                      "gateway.resources.bogus", "agent.join.bogus", "controller.authority.certManager.bogus",
-                     "controller.persistence.bogus", "monitoring.bogus", "agent.updateStrategy.bogus"):
+                     "controller.persistence.bogus", "controller.donors.bogus", "monitoring.bogus", "agent.updateStrategy.bogus"):
             with self.subTest(path):
                 self.refused("Additional property bogus is not allowed", "--set", f"{path}=1")
 
@@ -38,14 +38,15 @@ class Refusals(unittest.TestCase):
                         "controller.persistence.accessMode=ReadWriteMany", "gateway.ports[0].mode=pci", "trustDomain=Fleet_1",
                         "controller.etcd.endpoints={https://e:2379}", "agent.attachRules[0].uids={1}", "gateway.ports=null",
                         "image.repository=registry.example.org/rocegw:latest", "monitoring.interval=often",
-                        "agent.dra.pools={train}", "agent.dra.pools={}", "agent.dra.deviceClass=A_b"):
+                        "controller.donors.approvedGateways={Node_1}", "controller.donors.approvedGateways=*", "agent.dra.pools={train}", "agent.dra.pools={}", "agent.dra.deviceClass=A_b"):
             with self.subTest(setting):
                 self.refused("schema", "--set", setting)
 
     def test_keys_of_configurations_that_are_the_charts(self):
         for setting in ("gateway.config.metrics.address=0.0.0.0:1", "gateway.config.name=a", "gateway.config.runtime_dir=/tmp",
                         "agent.config.join_file=/x", "agent.config.state_dir=/x", "controller.config.trust_domain=x",
-                        "controller.config.admin_socket=/x", "controller.config.replica_address=x:1"):
+                        "controller.config.admin_socket=/x", "controller.config.replica_address=x:1",
+                        "controller.config.donors.approved_gateways={a}"):
             with self.subTest(setting):
                 self.refused("Must not validate the schema", "--set", setting)
 

@@ -167,11 +167,27 @@ bool Donor::OnEvents() {
     } else if (type == RDMA_CM_EVENT_ESTABLISHED) {
       const std::lock_guard lock(mutex_);
       ledger_.Established(reinterpret_cast<uintptr_t>(id->context));
-    } else {
+    } else if (type == RDMA_CM_EVENT_DISCONNECTED) {
+      OnDisconnected(reinterpret_cast<uintptr_t>(id->context));
+    } else if (type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
       End(reinterpret_cast<uintptr_t>(id->context));
     }
   }
   return true;
+}
+
+// A session that has not said that it ends keeps its leases until they expire. A gateway that stops
+// disconnects all its programs, and they continue by another connection when it runs again.
+void Donor::OnDisconnected(uint64_t number) {
+  const auto session = sessions_.find(number);
+  if (session == sessions_.end()) return;
+  if (session->second.leases.empty() || session->second.brief) {
+    End(number);
+    return;
+  }
+  turns_.Remove(number);
+  session->second.received.clear();
+  session->second.connection->Abort();
 }
 
 void Donor::Refuse(rdma_cm_id* id, int error) {
@@ -188,9 +204,12 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
     Refuse(id, EPROTO);
     return;
   }
-  if (Session* const known = FindContinued(*hello, id)) {
-    Continue(*known, std::move(connection), id);
-    return;
+  if (Session* const earlier = FindEarlier(*hello, id)) {
+    if (!hello->ends_earlier) {
+      Continue(*earlier, std::move(connection), id);
+      return;
+    }
+    End(earlier->number);
   }
   const std::string host = PeerAddress(id);
   const uint64_t number = ++last_session_;
@@ -224,6 +243,7 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
   session.number = number;
   session.secret = welcome.proof.secret;
   session.tenant = hello->tenant;
+  session.brief = hello->brief;
   session.context = id->verbs;
   session.connection = std::move(connection);
   id->context = reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr)
@@ -233,10 +253,11 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
   }
 }
 
-// Returns the session that the connection request proves to continue; nullptr: none.
-Donor::Session* Donor::FindContinued(const Hello& hello, const rdma_cm_id* id) {
-  const auto known = sessions_.find(hello.continues.session);
-  const bool proves = known != sessions_.end() && known->second.secret == hello.continues.secret &&
+// Returns the session that the connection request proves to be an earlier one of its program;
+// nullptr: none.
+Donor::Session* Donor::FindEarlier(const Hello& hello, const rdma_cm_id* id) {
+  const auto known = sessions_.find(hello.earlier.session);
+  const bool proves = known != sessions_.end() && known->second.secret == hello.earlier.secret &&
                       known->second.tenant == hello.tenant && known->second.context == id->verbs;
   return proves ? &known->second : nullptr;
 }
@@ -311,7 +332,7 @@ void Donor::OnCompletion(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) return;
   if (what->kind == Completable::Kind::kSentMessage) return;
   const auto message = connection.Received(*what, completion.byte_len);
-  if (!message) {
+  if (!message || message->type == MessageType::kClose) {
     End(number);
     return;
   }
@@ -363,7 +384,8 @@ void Donor::OnMessage(Session& session, const Message& message) {
       break;
     case MessageType::kLeased:
     case MessageType::kRenewed:
-      break;  // a donor's own words
+    case MessageType::kClose:
+      break;  // a donor's own words; OnCompletion has ended the session
   }
 }
 

@@ -83,6 +83,7 @@ class Donor {
     uint64_t number = 0;
     uint64_t secret = 0;  // part of its proof
     std::string tenant;
+    bool brief = false;  // ends when it is disconnected
     // A key of one session means nothing on the queue pair of another one. Connections of the
     // session that have ended share it.
     std::shared_ptr<ibv_pd> pd;
@@ -104,7 +105,7 @@ class Donor {
   bool OnEvents();
   void OnRequest(rdma_cm_id* id, const void* hello, size_t hello_bytes);
   void Refuse(rdma_cm_id* id, int error);
-  Session* FindContinued(const Hello& hello, const rdma_cm_id* id);
+  Session* FindEarlier(const Hello& hello, const rdma_cm_id* id);
   void Continue(Session& session, std::unique_ptr<Connection> connection, rdma_cm_id* id);
   Status Accept(Session& session, const Welcome& welcome);
   bool OnCompletions(Device& device);
@@ -112,6 +113,7 @@ class Donor {
   bool HandleMessages();
   void OnMessage(Session& session, const Message& message);
   void Grant(Session& session, const Message& asked);
+  void OnDisconnected(uint64_t session);
   void End(uint64_t session);
   void AddEnded(Ended ended);
   bool FreeEnded(bool all);

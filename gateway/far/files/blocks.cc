@@ -12,13 +12,35 @@ std::optional<uint32_t> Blocks::Take(uint32_t wanted) {
   return block;
 }
 
+bool Blocks::TakeExactly(uint32_t block) {
+  if (block >= count() || !free_[block]) return false;
+  free_[block] = false;
+  free_count_--;
+  return true;
+}
+
 void Blocks::Free(uint32_t block) {
   if (holds_[block] >= kOneHold) {
     holds_[block] |= kFreedWhileHeld;
     return;
   }
+  if (keep_freed_) {
+    kept_.push_back(block);
+    return;
+  }
   free_[block] = true;
   free_count_++;
+}
+
+void Blocks::FreedRecorded() {
+  recorded_.insert(recorded_.end(), kept_.begin(), kept_.end());
+  kept_.clear();
+}
+
+void Blocks::FreedCommitted() {
+  for (const uint32_t block : recorded_) free_[block] = true;
+  free_count_ += static_cast<uint32_t>(recorded_.size());
+  recorded_.clear();
 }
 
 void Blocks::Release(uint32_t block) {

@@ -21,7 +21,17 @@ class Blocks {
   // Takes a free block: `wanted`, so that adjacent blocks of a file are adjacent in the space, or
   // else the next free one behind it. nullopt: no block is free.
   std::optional<uint32_t> Take(uint32_t wanted);
+  // Takes this block. Returns false when the block is not free, or there is none of that number.
+  bool TakeExactly(uint32_t block);
   void Free(uint32_t block);
+
+  // From now on a freed block becomes free only with the second of these calls: a journal names it
+  // until then. FreedRecorded: blocks that were freed before are named by no later record.
+  // FreedCommitted: the records before the last FreedRecorded are committed.
+  void KeepFreed() { keep_freed_ = true; }
+  void FreedRecorded();
+  void FreedCommitted();
+  bool has_kept() const { return !kept_.empty() || !recorded_.empty(); }
 
   // A transfer uses the block until it releases the hold.
   void Hold(uint32_t block) { holds_[block] += kOneHold; }
@@ -37,6 +47,9 @@ class Blocks {
   std::vector<bool> free_;
   std::vector<uint32_t> holds_;  // number of holds, and whether the block was freed meanwhile
   uint32_t free_count_;
+  bool keep_freed_ = false;
+  std::vector<uint32_t> kept_;      // freed since the last FreedRecorded
+  std::vector<uint32_t> recorded_;  // and before
 };
 
 }  // namespace rocegw::far

@@ -22,6 +22,7 @@ class FileData::File {
   FileMap map;
   uint64_t size = 0;
   timespec modified{};
+  uint64_t number = 0;  // its node's; 0: the file has no records
   uint32_t writes = 0;  // in flight
   bool locked = false;  // a call has the file to itself
 };
@@ -54,11 +55,75 @@ FileData::FilePointer FileData::Make(timespec now) {
     {
       const std::lock_guard lock(mutex_);
       unused->map.Discard(0, UINT64_MAX / Blocks::kPageBytes * Blocks::kPageBytes, blocks_);
+      recorded_.erase(unused);
+      changed_files_.erase(unused);
     }
     delete unused;
   });
   file->modified = now;
+  if (blocks_wanted_) file->map.Track();
   return file;
+}
+
+// Records ----------------------------------------------------------------------------------------
+
+void FileData::KeepRecords(std::function<void()> wanted) {
+  const std::lock_guard lock(mutex_);
+  blocks_wanted_ = std::move(wanted);
+  blocks_.KeepFreed();
+}
+
+void FileData::Changed(File& file) {
+  if (file.number != 0) changed_files_.insert(&file);
+}
+
+void FileData::SetNumber(const FilePointer& file, uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  if (!blocks_wanted_) return;
+  file->number = number;
+  recorded_.insert(file.get());
+  Changed(*file);
+}
+
+FileData::FilePointer FileData::Restore(uint64_t number, const KeptFiles::Data& kept) {
+  FilePointer file = Make(kept.modified);
+  SetNumber(file, number);
+  bool restored = kept.size <= kMostFileBytes;
+  {
+    const std::lock_guard lock(mutex_);
+    file->size = kept.size;
+    restored = restored && file->map.Restore(kept.blocks, blocks_);
+  }
+  return restored ? file : nullptr;
+}
+
+void FileData::Record(bool everything, RecordWriter& records) {
+  const std::lock_guard lock(mutex_);
+  for (File* file : everything ? recorded_ : changed_files_) {
+    records.Data(file->number, file->size, file->modified);
+    file->map.Record(file->number, everything, records);
+  }
+  changed_files_.clear();
+  blocks_.FreedRecorded();
+}
+
+void FileData::Committed(bool kept) {
+  const std::lock_guard lock(mutex_);
+  if (kept) blocks_.FreedCommitted();
+  commits_++;
+  changed_.notify_all();
+}
+
+// Waits for a commit that frees blocks. Returns false when there are none to be freed.
+bool FileData::WaitForCommit(std::unique_lock<std::mutex>& lock) {
+  if (!blocks_wanted_ || !blocks_.has_kept()) return false;
+  // The commit that ends next may have begun before the blocks were freed.
+  const uint64_t before = commits_;
+  for (uint64_t more = 1; more <= 2 && blocks_.has_kept(); more++) {
+    blocks_wanted_();
+    changed_.wait(lock, [&] { return commits_ >= before + more; });
+  }
+  return true;
 }
 
 FileData::State FileData::GetState(const FilePointer& file) {
@@ -173,6 +238,7 @@ void FileData::Finish(Transfer* transfer) {
         file.map.MarkWritten(range.begin, range.end);
         file.size = std::max(file.size, transfer->size_after);
         file.modified = transfer->modified;
+        Changed(file);
       }
       file.writes--;
       if (transfer->locked) file.locked = false;
@@ -223,18 +289,27 @@ void FileData::Write(const FilePointer& file, uint64_t offset, const uint8_t* da
   {
     std::unique_lock lock(mutex_);
     WaitForRoom(lock, length + 2 * Blocks::kPageBytes);
-    changed_.wait(lock, [&] { return !file->locked; });
-    FileMap::Range range = file->map.Padded(offset, end);
-    // Zeroes beside the data must not overwrite those of another write of the same page.
-    const bool alone = range.begin != offset || range.end != end;
-    if (alone) {
-      Lock(lock, *file);
+    FileMap::Range range;
+    bool alone = false;
+    bool enough = false;
+    for (bool waited = false;; waited = true) {
+      changed_.wait(lock, [&] { return !file->locked; });
       range = file->map.Padded(offset, end);
-    }
-    if (!file->map.Allocate(range.begin, range.end, blocks_)) {
-      counts_.no_room++;
+      // Zeroes beside the data must not overwrite those of another write of the same page.
+      alone = range.begin != offset || range.end != end;
+      if (alone) {
+        Lock(lock, *file);
+        range = file->map.Padded(offset, end);
+      }
+      enough = file->map.Allocate(range.begin, range.end, blocks_);
+      if (enough) break;
       if (alone) Unlock(*file);
+      if (waited || !WaitForCommit(lock)) break;
+    }
+    if (!enough) {
+      counts_.no_room++;
     } else {
+      Changed(*file);
       counts_.writes++;
       counts_.written_bytes += length;
       file->writes++;
@@ -338,6 +413,15 @@ int FileData::SetSize(const FilePointer& file, uint64_t size, timespec now) {
     file->size = size;
     file->modified = now;
   }
+  Changed(*file);
+  Unlock(*file);
+  return error;
+}
+
+int FileData::ZeroTail(const FilePointer& file) {
+  std::unique_lock lock(mutex_);
+  Lock(lock, *file);
+  const int error = ZeroLocked(lock, file, file->size, PageUp(file->size));
   Unlock(*file);
   return error;
 }
@@ -348,8 +432,12 @@ int FileData::Reserve(const FilePointer& file, uint64_t offset, uint64_t length,
   if (offset > kMostFileBytes || length > kMostFileBytes - offset) return -EFBIG;
   std::unique_lock lock(mutex_);
   Lock(lock, *file);
-  const bool enough = file->map.Allocate(offset, offset + length, blocks_);
+  bool enough = file->map.Allocate(offset, offset + length, blocks_);
+  if (!enough && WaitForCommit(lock)) {
+    enough = file->map.Allocate(offset, offset + length, blocks_);
+  }
   if (!enough) counts_.no_room++;
+  Changed(*file);
   if (enough && !keep_size && offset + length > file->size) {
     file->size = offset + length;
     file->modified = now;
@@ -369,6 +457,7 @@ int FileData::Zero(const FilePointer& file, uint64_t offset, uint64_t length, bo
     if (!keep_size) file->size = std::max(file->size, offset + length);
     file->modified = now;
   }
+  Changed(*file);
   Unlock(*file);
   return error;
 }
@@ -376,6 +465,7 @@ int FileData::Zero(const FilePointer& file, uint64_t offset, uint64_t length, bo
 void FileData::SetModified(const FilePointer& file, timespec time) {
   const std::lock_guard lock(mutex_);
   file->modified = time;
+  Changed(*file);
 }
 
 int64_t FileData::Seek(const FilePointer& file, uint64_t from, bool data) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "gateway/far/files/blocks.h"
@@ -71,6 +72,22 @@ class FileData {
   Counts GetCounts();
   void WaitUntilIdle();
 
+  // Files that outlive this object: a journal has records of them. Before the first file is made.
+  // `wanted` is called when a commit would free blocks that a write needs; by any thread, with the
+  // lock.
+  void KeepRecords(std::function<void()> wanted);
+  // The file is that of the node; it has records from now on.
+  void SetNumber(const FilePointer& file, uint64_t number);
+  // Makes a file of an earlier object. nullptr: its blocks are not free.
+  FilePointer Restore(uint64_t number, const KeptFiles::Data& kept);
+  // Writes zeroes behind the end of a restored file, in its last page: a write that no commit knows
+  // of may have made the file longer. Returns 0 or a negative errno value, and waits.
+  int ZeroTail(const FilePointer& file);
+  // Adds records of what has changed since the last call, or of everything.
+  void Record(bool everything, RecordWriter& records);
+  // A commit has ended. `kept`: it has what the last Record has added.
+  void Committed(bool kept);
+
  private:
   struct Transfer;
 
@@ -80,6 +97,8 @@ class FileData {
   static void OnRunDone(void* argument, int status);
   void Finish(Transfer* transfer);
   void WaitForRoom(std::unique_lock<std::mutex>& lock, uint64_t bytes);
+  bool WaitForCommit(std::unique_lock<std::mutex>& lock);
+  void Changed(File& file);
   void Lock(std::unique_lock<std::mutex>& lock, File& file);
   void Unlock(File& file);
   int WriteZeroes(std::unique_lock<std::mutex>& lock, const FilePointer& file, uint64_t begin,
@@ -97,6 +116,10 @@ class FileData {
   uint64_t in_flight_ = 0;
   uint64_t transfers_ = 0;
   Counts counts_;
+  std::function<void()> blocks_wanted_;      // nullptr: no records are kept
+  std::unordered_set<File*> recorded_;       // files with a number
+  std::unordered_set<File*> changed_files_;  // among them
+  uint64_t commits_ = 0;                     // that have ended
 };
 
 }  // namespace rocegw::far

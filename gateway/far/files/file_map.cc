@@ -74,6 +74,7 @@ bool FileMap::Allocate(uint64_t begin, uint64_t end, Blocks& blocks) {
     uint32_t wanted = 0;
     if (behind != entries_.begin()) wanted = std::prev(behind)->second.block + 1;
     entries_.emplace_hint(behind, number, Entry{*blocks.Take(wanted), 0});
+    Changed(number);
     missing--;
   }
   return true;
@@ -95,7 +96,9 @@ bool FileMap::IsWritten(uint64_t offset) const {
 
 void FileMap::MarkWritten(uint64_t begin, uint64_t end) {
   for (uint64_t at = begin; at < end; at = (at / Blocks::kPageBytes + 1) * Blocks::kPageBytes) {
-    entries_.at(at / Blocks::kBytes).written |= Bit(at);
+    uint16_t& written = entries_.at(at / Blocks::kBytes).written;
+    if ((written & Bit(at)) == 0) Changed(at / Blocks::kBytes);
+    written |= Bit(at);
   }
 }
 
@@ -103,6 +106,7 @@ void FileMap::Discard(uint64_t begin, uint64_t end, Blocks& blocks) {
   auto each = entries_.lower_bound(begin / Blocks::kBytes);
   while (each != entries_.end() && each->first * Blocks::kBytes < end) {
     const uint64_t start = each->first * Blocks::kBytes;
+    Changed(each->first);
     const uint64_t from = std::max(begin, start);
     const uint64_t to = std::min(end, start + Blocks::kBytes);
     for (uint64_t at = from; at < to; at += Blocks::kPageBytes) {
@@ -115,6 +119,26 @@ void FileMap::Discard(uint64_t begin, uint64_t end, Blocks& blocks) {
       ++each;
     }
   }
+}
+
+void FileMap::Record(uint64_t number, bool everything, RecordWriter& records) {
+  if (everything) {
+    for (const auto& [index, entry] : entries_) records.Block(number, index, &entry);
+  } else {
+    for (const uint64_t index : changed_) {
+      const auto found = entries_.find(index);
+      records.Block(number, index, found != entries_.end() ? &found->second : nullptr);
+    }
+  }
+  changed_.clear();
+}
+
+bool FileMap::Restore(const std::map<uint64_t, BlockState>& entries, Blocks& blocks) {
+  for (const auto& [index, entry] : entries) {
+    if (!blocks.TakeExactly(entry.block)) return false;
+    entries_[index] = entry;
+  }
+  return true;
 }
 
 uint64_t FileMap::NextData(uint64_t from, uint64_t end) const {

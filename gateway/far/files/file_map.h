@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "gateway/far/files/blocks.h"
+#include "gateway/far/files/kept/records.h"
 
 namespace rocegw::far {
 
@@ -47,14 +49,24 @@ class FileMap {
   uint64_t NextHole(uint64_t from, uint64_t end) const;
   uint64_t blocks() const { return entries_.size(); }
 
+  // Has the map remember from now on which entries change.
+  void Track() { tracks_ = true; }
+  // Adds records of the entries that have changed since the last call, or of all.
+  void Record(uint64_t number, bool everything, RecordWriter& records);
+  // Takes the blocks of an empty map. Returns false when one of them is not free.
+  bool Restore(const std::map<uint64_t, BlockState>& entries, Blocks& blocks);
+
  private:
-  struct Entry {
-    uint32_t block = 0;
-    uint16_t written = 0;  // by page
-  };
+  using Entry = BlockState;
   static_assert(Blocks::kPages == 16);
 
+  void Changed(uint64_t index) {
+    if (tracks_) changed_.insert(index);
+  }
+
   std::map<uint64_t, Entry> entries_;  // by offset in the file / Blocks::kBytes
+  bool tracks_ = false;
+  std::set<uint64_t> changed_;
 };
 
 }  // namespace rocegw::far

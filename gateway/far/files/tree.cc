@@ -52,6 +52,7 @@ void Tree::Forget(uint64_t number, uint64_t count) {
   inode->lookups -= std::min(inode->lookups, count);
   if (inode->lookups != 0 || inode->links != 0) return;
   names_ -= inode->target.size() / kTargetBytes;
+  Changed(*inode);
   inodes_.erase(number);
 }
 
@@ -62,6 +63,7 @@ int Tree::Add(Inode& directory, const char* name, uint64_t number, uint64_t more
   if (directory.names.find(name) != directory.names.end()) return -EEXIST;
   if (names_ >= most_names_ || more >= most_names_ - names_) return -ENOSPC;
   directory.names.emplace(name, number);
+  NameChanged(directory, name);
   directory.modified = directory.changed = now;
   names_ += 1 + more;
   return 0;
@@ -69,6 +71,7 @@ int Tree::Add(Inode& directory, const char* name, uint64_t number, uint64_t more
 
 void Tree::Remove(Inode& directory, const char* name, timespec now) {
   directory.names.erase(directory.names.find(name));
+  NameChanged(directory, name);
   directory.modified = directory.changed = now;
   names_--;
 }
@@ -77,6 +80,7 @@ void Tree::Remove(Inode& directory, const char* name, timespec now) {
 void Tree::DropLink(Inode& inode, timespec now) {
   inode.links -= inode.IsDirectory() ? inode.links : 1;
   inode.changed = now;
+  Changed(inode);
   Forget(inode.number, 0);
 }
 
@@ -107,6 +111,7 @@ int Tree::Make(uint64_t parent, const char* name, const NewNode& node, timespec 
     inode.parent = parent;
     directory->links++;
   }
+  Changed(inode);
   *made = &inode;
   return 0;
 }
@@ -122,6 +127,7 @@ int Tree::Link(uint64_t number, uint64_t parent, const char* name, timespec now)
   if (error != 0) return error;
   inode->links++;
   inode->changed = now;
+  Changed(*inode);
   return 0;
 }
 
@@ -174,6 +180,9 @@ int Tree::Rename(uint64_t from, const char* name, uint64_t to, const char* new_n
     if (old->IsDirectory() && IsWithin(from, old->number)) return -EINVAL;
     source.names.find(name)->second = old->number;
     target->names.find(new_name)->second = inode->number;
+    NameChanged(source, name);
+    NameChanged(*target, new_name);
+    Changed(*old);
     if (old->IsDirectory()) {
       old->parent = from;
       target->links--;
@@ -200,7 +209,61 @@ int Tree::Rename(uint64_t from, const char* name, uint64_t to, const char* new_n
     target->links++;
   }
   inode->changed = source.modified = source.changed = target->modified = target->changed = now;
+  Changed(*inode);
+  Changed(source);
+  Changed(*target);
   return 0;
+}
+
+// Records ----------------------------------------------------------------------------------------
+
+void Tree::NameChanged(const Inode& directory, const char* name) {
+  if (tracks_) changed_names_.emplace(directory.number, name);
+  Changed(directory);
+}
+
+void Tree::Record(bool everything, RecordWriter& records) {
+  if (everything) {
+    for (const auto& [number, inode] : inodes_) {
+      records.Node(number, inode);
+      for (const auto& [name, leads_to] : inode.names) records.Name(number, name, leads_to);
+    }
+  } else {
+    for (const uint64_t number : changed_nodes_) {
+      if (const Inode* const inode = Find(number)) {
+        records.Node(number, *inode);
+      } else {
+        records.NoNode(number);
+      }
+    }
+    for (const auto& [number, name] : changed_names_) {
+      const Inode* const directory = Find(number);
+      if (directory == nullptr) continue;
+      const auto found = directory->names.find(name);
+      records.Name(number, name, found != directory->names.end() ? found->second : 0);
+    }
+  }
+  changed_nodes_.clear();
+  changed_names_.clear();
+}
+
+bool Tree::Restore(const KeptFiles& kept,
+                   const std::function<FileData::FilePointer(uint64_t number)>& file) {
+  inodes_.clear();
+  names_ = 0;
+  for (const auto& [number, node] : kept.nodes) {
+    Inode& inode = inodes_[number];
+    static_cast<NodeState&>(inode) = node.state;
+    inode.number = number;
+    inode.names = node.names;
+    names_ += node.names.size() + node.state.target.size() / kTargetBytes;
+    next_number_ = std::max(next_number_, number + 1);
+    if (!S_ISREG(inode.mode)) continue;
+    inode.file = file(number);
+    if (inode.file == nullptr) return false;
+  }
+  inodes_.at(kRoot).lookups = 1;
+  return true;
 }
 
 }  // namespace rocegw::far

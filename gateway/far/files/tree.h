@@ -9,32 +9,22 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
-#include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "gateway/far/files/file_data.h"
 
 namespace rocegw::far {
 
-struct Inode {
-  using Names = std::map<std::string, uint64_t, std::less<>>;
+struct Inode : NodeState {
+  using Names = NodeNames;
 
   uint64_t number = 0;
-  mode_t mode = 0;  // type and permissions
-  uid_t uid = 0;
-  gid_t gid = 0;
-  dev_t device = 0;  // device nodes have it
-  uint32_t links = 0;
-  uint64_t lookups = 0;  // references of the kernel
-  timespec accessed{}, changed{};
-  timespec modified{};         // not for regular files: their data knows it
+  uint64_t lookups = 0;        // references of the kernel
   FileData::FilePointer file;  // regular files have it
   Names names;                 // directories have it
-  uint64_t parent = 0;         // directories have it
-  std::string target;          // symbolic links have it
-
-  bool IsDirectory() const { return S_ISDIR(mode); }
 };
 
 // Properties of a new node.
@@ -75,6 +65,20 @@ class Tree {
   int Rename(uint64_t from, const char* name, uint64_t to, const char* new_name, RenameKind kind,
              timespec now);
 
+  // Trees that outlive this object: a journal has records of them. From now on the tree remembers
+  // what changes.
+  void KeepRecords() { tracks_ = true; }
+  // The caller has changed attributes of the node.
+  void Changed(const Inode& inode) {
+    if (tracks_) changed_nodes_.insert(inode.number);
+  }
+  // Adds records of what has changed since the last call, or of everything.
+  void Record(bool everything, RecordWriter& records);
+  // Replaces the tree, which nobody has used, by that of an earlier object. `file` makes the data
+  // of a regular file. Returns false when the data of one cannot be made.
+  bool Restore(const KeptFiles& kept,
+               const std::function<FileData::FilePointer(uint64_t number)>& file);
+
   uint64_t names() const { return names_; }
   uint64_t most_names() const { return most_names_; }
 
@@ -84,11 +88,15 @@ class Tree {
   void Remove(Inode& directory, const char* name, timespec now);
   void DropLink(Inode& inode, timespec now);
   bool IsWithin(uint64_t directory, uint64_t ancestor);
+  void NameChanged(const Inode& directory, const char* name);
 
   const uint64_t most_names_;
   uint64_t names_ = 0;
   uint64_t next_number_ = kRoot;
   std::unordered_map<uint64_t, Inode> inodes_;  // references stay valid
+  bool tracks_ = false;
+  std::set<uint64_t> changed_nodes_;
+  std::set<std::pair<uint64_t, std::string>> changed_names_;  // by directory
 };
 
 }  // namespace rocegw::far

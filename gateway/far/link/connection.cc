@@ -206,6 +206,11 @@ bool Connection::idle() {
   return armed_ == 0 && free_sends_ == kAllBuffers;
 }
 
+bool Connection::AreMessagesSent() {
+  const std::lock_guard lock(post_mutex_);
+  return free_sends_ == kAllBuffers;
+}
+
 std::optional<Message> Connection::Received(const Completable& buffer, uint32_t bytes) const {
   return DecodeMessage(messages_[static_cast<size_t>(&buffer - buffers_.data())].data(), bytes);
 }

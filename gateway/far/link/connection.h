@@ -73,6 +73,8 @@ class Connection {
   std::optional<Message> Received(const Completable& buffer, uint32_t bytes) const;
   int Rearm(const Completable& buffer);
 
+  // Whether the device has completed all messages that were sent; any thread.
+  bool AreMessagesSent();
   // Stops all transfers: the device completes them with an error.
   void Abort();
   // Whether no message waits for its completion; any thread. A completion names memory of this

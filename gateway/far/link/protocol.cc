@@ -14,6 +14,9 @@ constexpr uint32_t kVersion = 1;
 constexpr int kMostErrno = 4095;
 constexpr uint32_t kDraining = 1;
 constexpr uint32_t kContinued = 1;
+// In the last byte of the tenant's field, which was the final zero of longer names.
+constexpr uint8_t kEndsEarlier = 1;
+constexpr uint8_t kBrief = 2;
 // Sizes of earlier versions.
 constexpr size_t kShortHello = 8 + kTenantBytes;
 constexpr size_t kShortWelcome = 20;
@@ -70,9 +73,11 @@ HelloBytes Encode(const Hello& hello) {
   HelloBytes bytes{};
   Writer writer(bytes.data());
   std::memcpy(writer.at(), hello.tenant.data(), std::min(hello.tenant.size(), kTenantBytes - 1));
+  writer.at()[kTenantBytes - 1] =
+      static_cast<uint8_t>((hello.ends_earlier ? kEndsEarlier : 0) | (hello.brief ? kBrief : 0));
   writer.Skip(kTenantBytes);
-  writer.U64(hello.continues.session);
-  writer.U64(hello.continues.secret);
+  writer.U64(hello.earlier.session);
+  writer.U64(hello.earlier.secret);
   return bytes;
 }
 
@@ -122,9 +127,12 @@ std::optional<Hello> DecodeHello(const void* data, size_t size) {
   if (!printable) return std::nullopt;
   // Connection managers pad an earlier version's with zeroes, which are no proof.
   if (size < sizeof(HelloBytes)) return hello;
+  const uint8_t flags = reader.at()[kTenantBytes - 1];
+  hello.ends_earlier = (flags & kEndsEarlier) != 0;
+  hello.brief = (flags & kBrief) != 0;
   reader.Skip(kTenantBytes);
-  hello.continues.session = reader.U64();
-  hello.continues.secret = reader.U64();
+  hello.earlier.session = reader.U64();
+  hello.earlier.secret = reader.U64();
   return hello;
 }
 
@@ -156,7 +164,7 @@ std::optional<Message> DecodeMessage(const void* data, size_t size) {
   const uint32_t type = reader.U32();
   const auto error = ErrorOf(reader.U32());
   if (type < static_cast<uint32_t>(MessageType::kLease) ||
-      type > static_cast<uint32_t>(MessageType::kRenewed) || !error) {
+      type > static_cast<uint32_t>(MessageType::kClose) || !error) {
     return std::nullopt;
   }
   Message message;

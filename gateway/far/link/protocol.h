@@ -16,7 +16,7 @@ constexpr uint16_t kDefaultPort = 7475;
 constexpr size_t kTenantBytes = 32;  // with the final zero
 constexpr size_t kMessageBytes = 64;
 
-// Proof of a session that its next connection continues it: who has it gets the session's leases.
+// Proof that a later connection is of the same session: who has it gets, or ends, its leases.
 struct SessionProof {
   uint64_t session = 0;  // number at the donor; 0: none
   uint64_t secret = 0;
@@ -28,7 +28,11 @@ struct Hello {
   std::string tenant;  // at most kTenantBytes - 1; longer names are cut
   // Session that the connection should continue, because its gateway was restarted. A donor that
   // does not know the session, or an earlier version, begins another one.
-  SessionProof continues = {};
+  SessionProof earlier = {};
+  // The earlier session is to end instead: the program has given the donor up meanwhile.
+  bool ends_earlier = false;
+  // The leases end when the session is disconnected: the program ends without a word.
+  bool brief = false;
 };
 
 struct Welcome {
@@ -48,6 +52,7 @@ enum class MessageType : uint16_t {
   kReturn = 3,   // session: lease
   kRenew = 4,    // session: renews all its leases
   kRenewed = 5,  // donor: free_bytes, draining
+  kClose = 6,    // session: ends, with all its leases; donors of earlier versions end it as well
 };
 
 struct Message {

@@ -87,7 +87,7 @@ void GetSteps::Choose() {
                        .offset = shape_.BlockOffset(bucket_, way_),
                        .local = value_,
                        .bytes = entry_.bytes});
-  if (!IsLatestUsed(bucket(), way_)) {
+  if (marks_use_ && !IsLatestUsed(bucket(), way_)) {
     Control used = Control::Decode(entry_.control);
     used.stamp = NextStamp(bucket());
     CompareSwap(way_, entry_.control, used.word(), &buffers_.ignored);
@@ -150,11 +150,16 @@ void PutSteps::Advance() {
 }
 
 void PutSteps::Claim() {
-  sequence_ = 1;
-  if (const auto latest = Latest(bucket(), key_)) sequence_ = bucket()[*latest].sequence + 1;
+  const auto latest = Latest(bucket(), key_);
   way_ = Victim(bucket());
   expected_ = bucket()[way_].control;
   const Control before = Control::Decode(expected_);
+  if (mode_ == PutMode::kRestore) {
+    if (latest || before.state != EntryState::kFree) return End(0);
+    sequence_ = 0;
+  } else {
+    sequence_ = latest ? bucket()[*latest].sequence + 1 : 1;
+  }
   evicts_ = before.state == EntryState::kValid && !Holds(bucket()[way_], key_);
   claimed_ = {EntryState::kWriting, (before.version + 1) & Control::kVersions, NextStamp(bucket())};
   stage_ = Stage::kClaimed;
@@ -211,6 +216,15 @@ void RemoveSteps::Advance() {
     if (!MayRepeat()) return;
   }
   stage_ = Stage::kBucket;
+  ReadBucket();
+}
+
+void ScanSteps::Advance() {
+  if (begun_) {
+    copy_ = bucket();
+    return End(1);
+  }
+  begun_ = true;
   ReadBucket();
 }
 

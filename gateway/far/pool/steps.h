@@ -71,12 +71,29 @@ class Steps {
   uint32_t repeated_ = 0;
 };
 
+// Copies the bucket that the second half of the key names: 1.
+class ScanSteps final : public Steps {
+ public:
+  ScanSteps(const TableShape& shape, const KeyHash& key, StepBuffers& buffers, Bucket& bucket)
+      : Steps(shape, key, buffers), copy_(bucket) {}
+
+ private:
+  void Advance() override;
+
+  Bucket& copy_;
+  bool begun_ = false;
+};
+
 // Gets the value: its bytes. ENOENT: there is none. EMSGSIZE: the buffer is too small.
 class GetSteps final : public Steps {
  public:
   GetSteps(const TableShape& shape, const KeyHash& key, StepBuffers& buffers,
-           const PoolSecret& secret, uint8_t* value, uint64_t most_bytes)
-      : Steps(shape, key, buffers), secret_(secret), value_(value), most_bytes_(most_bytes) {}
+           const PoolSecret& secret, uint8_t* value, uint64_t most_bytes, bool marks_use = true)
+      : Steps(shape, key, buffers),
+        secret_(secret),
+        value_(value),
+        most_bytes_(most_bytes),
+        marks_use_(marks_use) {}
 
  private:
   enum class Stage : uint8_t { kBegin, kBucket, kValue, kForgotten };
@@ -87,6 +104,7 @@ class GetSteps final : public Steps {
   const PoolSecret& secret_;
   uint8_t* const value_;
   const uint64_t most_bytes_;
+  const bool marks_use_;  // the value counts as used
   Stage stage_ = Stage::kBegin;
   Entry entry_;  // that is being read
   uint32_t way_ = 0;
@@ -94,16 +112,22 @@ class GetSteps final : public Steps {
   uint32_t torn_ = 0;
 };
 
+// kRestore: the value is one that another donor has. It counts as older than any that is put, and
+// takes an entry that is free. The result is 0 when there is a value of the key, or no free entry.
+enum class PutMode : uint8_t { kReplace, kRestore };
+
 // Puts the value: its bytes. The value's bytes are hashed before.
 class PutSteps final : public Steps {
  public:
   PutSteps(const TableShape& shape, const KeyHash& key, StepBuffers& buffers,
-           const PoolSecret& secret, uint8_t* value, uint32_t bytes, uint64_t value_hash)
+           const PoolSecret& secret, uint8_t* value, uint32_t bytes, uint64_t value_hash,
+           PutMode mode = PutMode::kReplace)
       : Steps(shape, key, buffers),
         secret_(secret),
         value_(value),
         bytes_(bytes),
-        value_hash_(value_hash) {}
+        value_hash_(value_hash),
+        mode_(mode) {}
 
  private:
   enum class Stage : uint8_t { kBegin, kBucket, kClaimed, kWritten, kPublished, kTidy, kTidied };
@@ -116,6 +140,7 @@ class PutSteps final : public Steps {
   uint8_t* const value_;
   const uint32_t bytes_;
   const uint64_t value_hash_;
+  const PutMode mode_;
   Stage stage_ = Stage::kBegin;
   uint32_t way_ = 0;
   uint64_t expected_ = 0;  // control word of the entry before

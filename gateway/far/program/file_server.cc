@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,40 @@ FileServer::FileServer(Space& space, const Limits& limits)
     : write_back_(limits.write_back),
       data_(space, limits.size, limits.most_in_flight),
       tree_(limits.most_names, RootNode(), Now()) {}
+
+Status FileServer::Keep(std::unique_ptr<Journal> journal, KeptFiles kept) {
+  data_.KeepRecords([this] { keeper_->Hurry(); });
+  tree_.KeepRecords();
+  if (!kept.nodes.empty()) {
+    const auto file = [&](uint64_t number) { return data_.Restore(number, kept.data[number]); };
+    if (!kept.Finish(Tree::kRoot) || !tree_.Restore(kept, file)) {
+      return {EINVAL, "the names that are kept are no tree of files"};
+    }
+    // A lost page stays one.
+    for (const auto& [number, ignored] : kept.data) (void)data_.ZeroTail(FileOf(number));
+  }
+  keeper_ = std::make_unique<Keeper>(
+      std::move(journal),
+      Keeper::Calls{.record = [this](bool everything) { return Record(everything); },
+                    .flush = [this] { return FlushData(); },
+                    .committed = [this](bool is_kept) { data_.Committed(is_kept); }});
+  keeper_->Start();
+  return OkStatus();
+}
+
+std::string FileServer::Record(bool everything) {
+  RecordWriter records;
+  const std::lock_guard lock(mutex_);
+  tree_.Record(everything, records);
+  data_.Record(everything, records);
+  return records.Take();
+}
+
+int FileServer::FlushData() {
+  std::promise<int> flushed;
+  data_.Flush([&flushed](int status) { flushed.set_value(status); });
+  return flushed.get_future().get();
+}
 
 FileServer::Names FileServer::GetNames() {
   const std::lock_guard lock(mutex_);
@@ -113,6 +148,7 @@ void FileServer::Make(fuse_req_t request, fuse_ino_t parent, const char* name, N
   const std::lock_guard lock(mutex_);
   Inode* inode = nullptr;
   const int error = tree_.Make(parent, name, node, now, &inode);
+  if (error == 0 && inode->file != nullptr) data_.SetNumber(inode->file, inode->number);
   ReplyEntry(request, error, inode, created);
 }
 
@@ -139,6 +175,7 @@ int FileServer::SetAttributes(fuse_ino_t number, const struct stat& wanted, int 
     if (inode->file != nullptr) data_.SetModified(inode->file, inode->modified);
   }
   inode->changed = now;
+  tree_.Changed(*inode);
   return 0;
 }
 
@@ -338,10 +375,17 @@ struct FuseCalls {
                        });
   }
 
-  // A write is answered when the donors have it: only a disk copy may lack it still.
+  // A write is answered when the donors have it: only a disk copy, and a journal of the names, may
+  // lack it still.
   static void Sync(fuse_req_t request, fuse_ino_t /*number*/, int /*data_only*/,
                    fuse_file_info* /*handle*/) {
-    Of(request).data_.Flush([request](int status) { fuse_reply_err(request, -status); });
+    FileServer& server = Of(request);
+    const auto done = [request](int status) { fuse_reply_err(request, -status); };
+    if (server.keeper_ != nullptr) {
+      server.keeper_->Sync(done);
+    } else {
+      server.data_.Flush(done);
+    }
   }
 
   static void OpenDirectory(fuse_req_t request, fuse_ino_t number, fuse_file_info* handle) {

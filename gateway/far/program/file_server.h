@@ -10,7 +10,9 @@
 #include <memory>
 #include <mutex>
 
+#include "gateway/base/status.h"
 #include "gateway/far/files/file_data.h"
+#include "gateway/far/files/kept/keeper.h"
 #include "gateway/far/files/tree.h"
 
 namespace rocegw::far {
@@ -34,6 +36,12 @@ class FileServer {
   // The operations, for fuse_session_new; its user data is the server.
   static const fuse_lowlevel_ops& Operations();
 
+  // Keeps the files in a journal, and begins with those of `kept`, which that journal has. Before
+  // the first operation. EINVAL: they are no tree of files.
+  Status Keep(std::unique_ptr<Journal> journal, KeptFiles kept);
+  // Keeps what there is, for the last time. No operation is under way.
+  void StopKeeping() { keeper_.reset(); }
+
   FileData& data() { return data_; }
   Names GetNames();
 
@@ -47,11 +55,14 @@ class FileServer {
   void Make(fuse_req_t request, fuse_ino_t parent, const char* name, NewNode node,
             fuse_file_info* created);
   int SetAttributes(fuse_ino_t number, const struct stat& wanted, int which);
+  std::string Record(bool everything);
+  int FlushData();
 
   const bool write_back_;
   std::mutex mutex_;
   FileData data_;
   Tree tree_;
+  std::unique_ptr<Keeper> keeper_;  // nullptr: the files end with this object
 };
 
 }  // namespace rocegw::far

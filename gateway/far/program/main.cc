@@ -179,6 +179,8 @@ void AddMount(CLI::App& app, FilesArguments& arguments) {
       ->type_name("DIRECTORY")
       ->required();
   AddSession(*mount, arguments, kMountMetrics);
+  mount->add_flag("--keep", arguments.keep,
+                  "files outlive the command: the next one with this --disk-copy has them again");
   mount->add_flag("--allow-other", arguments.allow_other,
                   "other users may use the files, as their permissions say");
   mount->add_flag("--write-back", arguments.write_back,

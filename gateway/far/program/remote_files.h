@@ -36,7 +36,13 @@ class RemoteFiles {
   void Stop();
 
  private:
-  std::string disk_copy_;  // removed at the end: it is of use only with the names
+  struct KeptNames {
+    std::unique_ptr<Journal> journal;
+    KeptFiles files;
+  };
+  static StatusOr<KeptNames> OpenNames(const SessionArguments& arguments);
+
+  std::string disk_copy_;  // removed at the end: without the names nobody can use it
   std::unique_ptr<Session> session_;
   std::unique_ptr<Space> space_;
   std::unique_ptr<FileServer> server_;

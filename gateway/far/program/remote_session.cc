@@ -66,8 +66,8 @@ StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments, int 
   if (!arguments.disk_copy.empty()) options.disk_copy = arguments.disk_copy.c_str();
   auto settings = CheckOptions(options, sizeof options);
   if (!settings.ok()) return settings.status();
-  // Only this process knows where in the space files and swap lie.
-  settings.value().disk_use = CopyUse::kTemporary;
+  // Unless names are kept, only this process knows where in the space files and swap lie.
+  settings.value().disk_use = arguments.keep ? CopyUse::kContinue : CopyUse::kTemporary;
   const StopWhileOpening stop(signals);
   settings.value().cancel_fd = stop.fd();
   auto session = Session::Open(settings.value());

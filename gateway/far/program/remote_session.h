@@ -23,6 +23,7 @@ struct SessionArguments {
   uint64_t slab_bytes = 64 << 20;
   uint32_t timeout_ms = 5000;
   std::string disk_copy;  // file; empty: none
+  bool keep = false;      // the space begins with the disk copy, which outlives the session
   std::string metrics;    // "ADDRESS:PORT"; empty: none
 };
 

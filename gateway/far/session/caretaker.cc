@@ -19,6 +19,7 @@ constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr auto kReconnectAfter = std::chrono::seconds(1);
 constexpr auto kRenewEvery = std::chrono::seconds(2);  // leases last at least 6 seconds
 constexpr auto kLongestFinish = std::chrono::seconds(30);
+constexpr auto kLongestClose = std::chrono::seconds(1);
 constexpr size_t kLeasesAtOnce = 8;  // fewer than buffers for messages
 // Pauses between questions for further donors, while a slab needs one and otherwise.
 constexpr auto kAskSoon = std::chrono::seconds(3);
@@ -101,6 +102,24 @@ void Caretaker::FinishDisk() {
   }
 }
 
+// Has the donors end the session's leases at once: otherwise they keep them for a while, in case
+// that the gateway of this host is only restarted.
+void Caretaker::Close() {
+  const Clock::time_point end = Clock::now() + kLongestClose;
+  Message message;
+  message.type = MessageType::kClose;
+  for (uint32_t donor = 0; donor < donors_.size(); donor++) {
+    if (IsUp(donor)) SendTo(donor, message);
+  }
+  for (uint32_t donor = 0; donor < donors_.size(); donor++) {
+    // A donor that has got the message disconnects.
+    while (IsUp(donor) && !dispatcher_.links()[donor].connection->AreMessagesSent() &&
+           Clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
 void Caretaker::Stop() {
   if (wake_fd_.valid()) FinishDisk();
   {
@@ -119,6 +138,7 @@ void Caretaker::Stop() {
   const auto quiet = [this](uint32_t donor) {
     return std::unique_lock(pollers_[donor % pollers_.size()]->quiet());
   };
+  Close();
   for (uint32_t donor = 0; donor < donors_.size(); donor++) dispatcher_.FailLink(donor, false);
   // Transfers of an interrupted copy complete or are abandoned after the timeout.
   const auto any_connection = [this] {
@@ -549,8 +569,7 @@ Status Caretaker::ConnectTo(uint32_t donor, const Settings::Donor& named) {
   status = connection->MakeQueuePair(device->pd(), pollers_[donor % pollers_.size()]->cq(),
                                      {Dispatcher::kSendDepth, settings_.merge.most_segments});
   if (!status.ok()) return status;
-  const auto welcome =
-      connection->Connect({settings_.tenant, dispatcher_.ProofFor(donor)}, deadline);
+  const auto welcome = connection->Connect(dispatcher_.HelloFor(donor), deadline);
   if (!welcome.ok()) {
     connection->Abort();
     for (int wait = 0; wait < 100 && !connection->idle(); wait++) {

@@ -89,6 +89,7 @@ class Caretaker {
   void ReturnDropped();
   void RenewLeases();
   void FinishDisk();
+  void Close();
   void FindCopy();
   void ContinueCopy();
 

@@ -89,8 +89,9 @@ class Dispatcher {
   // continue soon are lost.
   void DeviceChanged();
   bool IsSuspended();
-  // Proof for the next connection to the donor.
-  SessionProof ProofFor(uint32_t donor);
+  // First words of the next connection to the donor: it continues the session there, or ends one
+  // that was given up.
+  Hello HelloFor(uint32_t donor);
   // Fails donors that completed nothing for the timeout, and ends connections whose transfers have
   // all completed, or have not within the timeout although they were aborted. `quiet` makes sure
   // that the donor's poller is not handling completions.

@@ -62,9 +62,9 @@ bool Dispatcher::IsSuspended() {
   return suspended_ != 0;
 }
 
-SessionProof Dispatcher::ProofFor(uint32_t donor) {
+Hello Dispatcher::HelloFor(uint32_t donor) {
   const std::lock_guard lock(mutex_);
-  return links_[donor].suspended ? links_[donor].proof : SessionProof{};
+  return {settings_.tenant, links_[donor].proof, !links_[donor].suspended, settings_.brief};
 }
 
 void Dispatcher::EndSuspensionLocked(uint32_t donor, bool continued) {

@@ -50,6 +50,7 @@ struct Settings {
   std::string disk_path;  // empty: no disk copy
   uint64_t disk_queue_bytes = 0;
   CopyUse disk_use = CopyUse::kStart;
+  bool brief = false;  // the program ends without closing the session
   int cancel_fd = -1;  // readable: the session need not be opened any more
 
   // Numbers the failure domains of the donors.

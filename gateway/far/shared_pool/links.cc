@@ -42,6 +42,12 @@ StatusOr<std::unique_ptr<SharedPool>> SharedPool::Open(SharedPoolSettings settin
 
 SharedPool::~SharedPool() {
   {
+    const std::lock_guard lock(mutex_);
+    stop_restoring_ = true;
+    changed_.notify_all();
+  }
+  if (restorer_.joinable()) restorer_.join();
+  {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return counts_.in_flight == 0; });
     stop_ = true;
@@ -67,6 +73,7 @@ Status SharedPool::Start() {
   if (!any) return status;
   caretaker_ = std::thread([this] { TakeCare(); });
   joiner_ = std::thread([this] { JoinAgain(); });
+  if (settings_.replicas > 1) restorer_ = std::thread([this] { RestoreReplicas(); });
   return OkStatus();
 }
 
@@ -150,6 +157,7 @@ Status SharedPool::Join(uint32_t number) {
   link.epoch++;
   link.state = LinkState::kUp;
   link.pause = {};
+  changed_.notify_all();
   return OkStatus();
 }
 
@@ -157,6 +165,7 @@ void SharedPool::FailLocked(uint32_t number, AttemptIds& ready) {
   Link& link = links_[number];
   if (link.state != LinkState::kUp) return;
   link.state = LinkState::kEnding;
+  changed_.notify_all();
   link.ending_since = Clock::now();
   counts_.donors_lost++;
   link.path->Abort();

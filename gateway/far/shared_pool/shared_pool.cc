@@ -7,8 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "gateway/base/mix.h"
-
 namespace rocegw::far {
 namespace {
 
@@ -65,30 +63,25 @@ rocegw_memory_blocks_statistics SharedPool::Statistics() {
   return statistics;
 }
 
-// Rendezvous hashing: when a donor is lost, only its keys move.
-std::vector<uint32_t> SharedPool::Ranked(const KeyHash& key) const {
-  std::vector<std::pair<uint64_t, uint32_t>> scores;
-  for (uint32_t number = 0; number < links_.size(); number++) {
-    if (links_[number].state != LinkState::kUp) continue;
-    scores.emplace_back(Mix(key.first ^ links_[number].identity), number);
-  }
-  const size_t wanted = std::min<size_t>(settings_.replicas, scores.size());
-  std::partial_sort(scores.begin(), scores.begin() + static_cast<ptrdiff_t>(wanted), scores.end(),
-                    std::greater<>());
-  std::vector<uint32_t> ranked;
-  for (size_t rank = 0; rank < wanted; rank++) ranked.push_back(scores[rank].second);
-  return ranked;
-}
-
 int SharedPool::Begin(Kind kind, std::string_view key, const void* value, void* buffer,
                       uint64_t bytes, rocegw_memory_blocks_done done, void* argument) {
   const KeyHash hash = secret_.HashKey(BytesOf(key));
-  uint32_t number = 0;
+  const Members members = [this] {
+    const std::lock_guard lock(mutex_);
+    return LiveMembers();
+  }();
+  if (members.empty()) return -EIO;
   std::vector<uint32_t> donors;
+  for (const Member& owner : OwnersOf(hash, members)) donors.push_back(owner.link);
+  return BeginAt(kind, hash, std::move(donors), value, buffer, bytes, done, argument);
+}
+
+int SharedPool::BeginAt(Kind kind, const KeyHash& hash, std::vector<uint32_t> donors,
+                        const void* value, void* buffer, uint64_t bytes,
+                        rocegw_memory_blocks_done done, void* argument) {
+  uint32_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    donors = Ranked(hash);
-    if (donors.empty()) return -EIO;
     if (free_slots_.empty()) return -EAGAIN;
     number = free_slots_.back();
     free_slots_.pop_back();
@@ -105,7 +98,7 @@ int SharedPool::Begin(Kind kind, std::string_view key, const void* value, void* 
   slot.lost = 0;
   slot.busy = 0;
   slot.best = 0;
-  if (kind == Kind::kPut) {
+  if (kind == Kind::kPut || kind == Kind::kRestore) {
     std::memcpy(slot.value, value, bytes);
     slot.value_hash = secret_.HashValue(slot.value, bytes);
   }
@@ -130,13 +123,19 @@ void SharedPool::StartAttempt(AttemptId id, uint32_t link) {
       const TableShape& shape = links_[link].path->grant().shape;
       switch (slot.kind) {
         case Kind::kPut:
-          attempt.steps =
-              std::make_unique<PutSteps>(shape, slot.key, buffers, secret_, slot.value,
-                                         static_cast<uint32_t>(slot.bytes), slot.value_hash);
+        case Kind::kRestore:
+          attempt.steps = std::make_unique<PutSteps>(
+              shape, slot.key, buffers, secret_, slot.value, static_cast<uint32_t>(slot.bytes),
+              slot.value_hash, slot.kind == Kind::kRestore ? PutMode::kRestore : PutMode::kReplace);
           break;
         case Kind::kGet:
-          attempt.steps =
-              std::make_unique<GetSteps>(shape, slot.key, buffers, secret_, slot.value, slot.bytes);
+        case Kind::kFetch:
+          attempt.steps = std::make_unique<GetSteps>(shape, slot.key, buffers, secret_, slot.value,
+                                                     slot.bytes, slot.kind == Kind::kGet);
+          break;
+        case Kind::kScan:
+          attempt.steps = std::make_unique<ScanSteps>(shape, slot.key, buffers,
+                                                      *static_cast<Bucket*>(slot.buffer));
           break;
         case Kind::kFind:
           attempt.steps = std::make_unique<FindSteps>(shape, slot.key, buffers);
@@ -259,13 +258,13 @@ int64_t SharedPool::ResultOf(const Slot& slot) {
   if (slot.busy != 0 && slot.kind != Kind::kGet) return -EBUSY;
   if (slot.best != 0) return slot.kind == Kind::kRemove ? 0 : slot.best;
   if (slot.lost != 0) return -EIO;
-  return slot.kind == Kind::kFind ? 0 : -ENOENT;
+  return slot.kind == Kind::kGet || slot.kind == Kind::kFetch ? -ENOENT : 0;
 }
 
 void SharedPool::Finish(uint32_t number) {
   Slot& slot = slots_[number];
   const int64_t result = ResultOf(slot);
-  if (slot.kind == Kind::kGet && result > 0) {
+  if ((slot.kind == Kind::kGet || slot.kind == Kind::kFetch) && result > 0) {
     std::memcpy(slot.buffer, slot.value, static_cast<size_t>(result));
   }
   const rocegw_memory_blocks_done done = slot.done;
@@ -278,6 +277,8 @@ void SharedPool::Finish(uint32_t number) {
       counts_.lost += result == -EIO ? 1 : 0;
     } else if (slot.kind == Kind::kPut) {
       counts_.puts += result > 0 ? 1 : 0;
+    } else if (slot.kind == Kind::kRestore) {
+      counts_.restored += result > 0 ? 1 : 0;
     }
     free_slots_.push_back(number);
   }

@@ -58,7 +58,9 @@ class SharedPool final : public ValuePool {
   uint64_t block_bytes() const override { return block_bytes_; }
 
  private:
-  enum class Kind : uint8_t { kPut, kGet, kFind, kRemove };
+  // The last three are of the thread that restores replicas: reads a bucket, gets a value without
+  // marking it as used, puts a value that another donor has.
+  enum class Kind : uint8_t { kPut, kGet, kFind, kRemove, kScan, kFetch, kRestore };
   // Part of a request at one donor.
   struct Attempt {
     std::unique_ptr<Steps> steps;  // nullptr: none
@@ -120,8 +122,28 @@ class SharedPool final : public ValuePool {
 
   int Begin(Kind kind, std::string_view key, const void* value, void* buffer, uint64_t bytes,
             rocegw_memory_blocks_done done, void* argument);
-  // Live donors of the key, the first one first.
-  std::vector<uint32_t> Ranked(const KeyHash& key) const;
+  // The same at those donors, of which there is at least one.
+  int BeginAt(Kind kind, const KeyHash& key, std::vector<uint32_t> donors, const void* value,
+              void* buffer, uint64_t bytes, rocegw_memory_blocks_done done, void* argument);
+  // A live donor, as long as its path lasts.
+  struct Member {
+    uint32_t link = 0;
+    uint32_t epoch = 0;
+    uint64_t identity = 0;
+    bool operator==(const Member&) const = default;
+  };
+  using Members = std::vector<Member>;
+  // With the lock.
+  Members LiveMembers() const;
+  // Returns the members that the key belongs to, the first one first.
+  std::vector<Member> OwnersOf(const KeyHash& key, Members members) const;
+  void RestoreReplicas();
+  bool MayRestore(const Members& members);
+  bool RestoreAll(const Members& members, const Members& whole);
+  bool RestoreValue(const KeyHash& key, const Member& source, const Members& members,
+                    const Members& whole, std::vector<uint8_t>& value);
+  int64_t RunAt(Kind kind, const KeyHash& key, uint32_t link, const uint8_t* value, uint8_t* buffer,
+                uint64_t bytes);
   Attempt& AttemptOf(AttemptId id) { return slots_[id.slot].attempts[id.number]; }
   void StartAttempt(AttemptId id, uint32_t link);
   // Goes on with an attempt whose commands have completed. Without the lock.
@@ -157,10 +179,12 @@ class SharedPool final : public ValuePool {
   std::vector<uint32_t> free_slots_;
   std::vector<Link> links_;
   bool stop_ = false;
+  bool stop_restoring_ = false;
   rocegw_memory_blocks_statistics counts_{};
 
   std::thread caretaker_;
   std::thread joiner_;
+  std::thread restorer_;
 };
 
 }  // namespace rocegw::far

@@ -65,6 +65,9 @@
 {{- $_ := set $own "admin_socket" "/run/rocegw-controller/admin.sock" -}}
 {{- $_ := set $own "metrics" (dict "address" (printf "%s:7472" $controller.metricsHost)) -}}
 {{- $_ := set $own "store" $store -}}
+{{- if $controller.donors.approvedGateways -}}
+{{- $_ := set $own "donors" (dict "approved_gateways" $controller.donors.approvedGateways) -}}
+{{- end -}}
 {{- if include "rocegw.joinsByItself" . -}}
 {{- $kubernetes := dict "join" true "audience" (include "rocegw.joinAudience" .) -}}
 {{- $_ := set $kubernetes "agent_account" (printf "%s/%s-agent" .Release.Namespace (include "rocegw.fullname" .)) -}}

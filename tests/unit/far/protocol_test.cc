@@ -26,7 +26,8 @@ TEST(FarProtocol, WordsOfTheConnectionSurviveTheWire) {
 TEST(FarProtocol, ProofsSurviveTheWire_EarlierVersionsHaveNone) {
   const SessionProof proof{7, 0xfedcba9876543210};
   const auto hello = Encode(Hello{"a", proof});
-  EXPECT_EQ(DecodeHello(hello.data(), hello.size())->continues, proof);
+  EXPECT_EQ(DecodeHello(hello.data(), hello.size())->earlier, proof);
+  EXPECT_FALSE(DecodeHello(hello.data(), hello.size())->ends_earlier);
   const auto welcome = Encode(Welcome{15, 1, proof, true});
   EXPECT_EQ(DecodeWelcome(welcome.data(), welcome.size())->proof, proof);
   EXPECT_TRUE(DecodeWelcome(welcome.data(), welcome.size())->continued);
@@ -35,7 +36,8 @@ TEST(FarProtocol, ProofsSurviveTheWire_EarlierVersionsHaveNone) {
   std::copy_n(hello.begin(), 40, padded.begin());
   for (const size_t size : {size_t{40}, size_t{56}, padded.size()}) {
     ASSERT_TRUE(DecodeHello(padded.data(), size)) << size;
-    EXPECT_EQ(DecodeHello(padded.data(), size)->continues, SessionProof{}) << size;
+    EXPECT_EQ(DecodeHello(padded.data(), size)->earlier, SessionProof{}) << size;
+    EXPECT_FALSE(DecodeHello(padded.data(), size)->ends_earlier) << size;
   }
   padded.fill(0);
   std::copy_n(welcome.begin(), 20, padded.begin());
@@ -44,6 +46,21 @@ TEST(FarProtocol, ProofsSurviveTheWire_EarlierVersionsHaveNone) {
     EXPECT_EQ(DecodeWelcome(padded.data(), size)->proof, SessionProof{}) << size;
     EXPECT_FALSE(DecodeWelcome(padded.data(), size)->continued) << size;
   }
+}
+
+TEST(FarProtocol, EndOfAnEarlierSessionSurvivesTheWireBesideTheLongestName) {
+  const std::string longest(kTenantBytes - 1, 'x');
+  const auto hello = Encode(Hello{longest, {7, 8}, true});
+  const auto read = DecodeHello(hello.data(), hello.size());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->tenant, longest);
+  EXPECT_EQ(read->earlier, (SessionProof{7, 8}));
+  EXPECT_TRUE(read->ends_earlier);
+  EXPECT_FALSE(read->brief);
+  const auto brief = Encode(Hello{longest, {7, 8}, false, true});
+  EXPECT_TRUE(DecodeHello(brief.data(), brief.size())->brief);
+  EXPECT_FALSE(DecodeHello(brief.data(), brief.size())->ends_earlier);
+  EXPECT_FALSE(DecodeHello(Encode(Hello{longest, {7, 8}}).data(), hello.size())->ends_earlier);
 }
 
 TEST(FarProtocol, MessageSurvivesTheWire) {

@@ -122,6 +122,8 @@ struct rocegw_memory_blocks_statistics {
   uint64_t donors_up;          /* now */
   uint64_t donors_by_endpoint; /* of them, now */
   uint64_t donors_lost;        /* times that a donor was given up */
+  uint64_t restored;           /* replicas that this process has made, of values of lost donors */
+  uint64_t restoring;          /* 1 while it makes some, or looks whether some are lacking */
 };
 void rocegw_memory_blocks_get_statistics(struct rocegw_memory_blocks* blocks,
                                          struct rocegw_memory_blocks_statistics* statistics,

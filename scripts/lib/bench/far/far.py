@@ -7,6 +7,8 @@
   polling    adaptive, busy, event, event batch, hybrid (figures 2 and 9): requests per second, the poller's CPU time
   donors     1 to 8 donors
   window     faults of 4 KiB that the window's thread handles, and the faulting thread, beside a READ of 4 KiB (aim: 3 times)
+  layers     a cache of keys and values, a layer of 16 blocks of 64 KiB at a time (BURST, 5.2): average and p99 of a layer's transfer,
+             in a pool of the process, and in a shared one over endpoints and over queue pairs
 
 Variants of an experiment take turns in each round, in an order that rotates; the tables show medians. Every byte that is read
 is checked. The gate: merging alone, and with chaining, is not slower than single requests in any pattern: in requests per
@@ -26,8 +28,10 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
+from verbs_cases.far.block_cases import run_layers  # noqa: E402
 from verbs_cases.far.load_cases import far_donors, run_load  # noqa: E402
 from verbs_cases.far.map_cases import run_window  # noqa: E402
+from verbs_cases.far.shared_pool_cases import block_donors, run_members  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 CONFIDENCE = 0.99
@@ -149,7 +153,24 @@ def window(host, donors, arguments, results):
             if statistics.median(row["fault_p50_us"] / row["read_p50_us"] for row in rows) > LONGEST_FAULT]
 
 
-EXPERIMENTS = (batching, admission, polling, donor_counts, window)
+def layers(host, donors, arguments, results):
+    shape = ("--sequences", 2, "--passes", 8)
+    reports = {"pool of the process": [], "shared, endpoints": [], "shared, queue pairs": []}
+    with block_donors(donors[0].host, 2, 64) as (members, secret):
+        for number in range(arguments.rounds):
+            for name in sorted(reports, reverse=number % 2 == 1):
+                if name == "pool of the process":
+                    report = run_layers(host, donors[:2], "--slab", 4 * MIB, "--size", 32 * MIB, *shape)
+                else:
+                    report = run_members(host, members, secret, *shape, "--path", name.split(", ")[1].replace(" ", "-"))
+                reports[name].append(report)
+    table("layers of 1 MiB, one after the other", reports, {
+        "average us": (lambda r: r["average_us"], 1), "p50 us": (lambda r: r["p50_us"], 1), "p99 us": (lambda r: r["p99_us"], 1),
+        "MiB/s": (lambda r: r["mib_per_s"], 1)})
+    results["layers"] = reports
+
+
+EXPERIMENTS = (batching, admission, polling, donor_counts, window, layers)
 
 
 def main():

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files in remote memory (rocegw-memory mount, two replicas on three donors) under kills: a program writes pages with
 O_DIRECT, and again and again a donor, the program or the server of the files gets SIGKILL. After each kill every page is read. With
---disk-copy there are one replica and a disk copy, which serves while the donor is dead.
+--disk-copy there are one replica and a disk copy, which serves while the donor is dead. With --keep the server dies each time, and
+its files are in the next mount as they were synced; sometimes the only donor dies before it.
 
 A page must have the version that was acknowledged last, or the one that was being written. When the server was killed, its
 files are gone by design: the program must see an error soon, the leases must end, and the next mount must be empty. The exit
@@ -26,6 +27,7 @@ from netlab.fleet import eventually  # noqa: E402
 from netlab.gateway_host import gateway_pair  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from verbs_cases.case import expect  # noqa: E402
+from verbs_cases.far.kept_cases import kept_rounds  # noqa: E402
 from verbs_cases.far.load_cases import FarDonor, MIB  # noqa: E402
 from verbs_cases.far.files import PAGE, FarMount, direct_read  # noqa: E402
 
@@ -54,11 +56,15 @@ class Scene:
         self.chance = chance
         # With a disk copy one donor without a replica: each time that it dies only the disk is left.
         self.options = ["--replicas", "1", "--disk-copy", disk_copy] if disk_copy else ["--replicas", "2"]
-        self.donors = [FarDonor(self.right, 64, number) for number in range(1 if disk_copy else DONORS)]
+        self.donors = [self._donor(number) for number in range(1 if disk_copy else DONORS)]
         self.mount = self.writer = None
         self.versions = [0] * PAGES
         self.acknowledged = 0
         self._open()
+
+    def _donor(self, number):
+        # Leases of a server that was killed end when they expire.
+        return FarDonor(self.right, 64, number, ("--lease", "6"))
 
     def _open(self):
         self.mount = FarMount(self.left, self.donors, 16, ["--slab", "1MiB", "--timeout", "3000", *self.options])
@@ -144,7 +150,7 @@ class Scene:
         self._take_reports(0.02, at_least=1)
         self._end_writer()
         self.check()
-        self.donors[number] = FarDonor(self.right, 64, number)
+        self.donors[number] = self._donor(number)
         self._wait_until_whole()
         self._start_writer()
 
@@ -155,7 +161,7 @@ class Scene:
         expect(self.writer.wait(10) != 0, "the program did not see that the server is dead")
         self.writer.stdout.close()
         for donor in self.donors:
-            donor.expect_free()
+            donor.expect_free(20)
         self._open()
 
     def close(self):
@@ -172,12 +178,17 @@ def main():
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--disk-copy", action="store_true", help="one donor without a replica, and a disk copy")
+    parser.add_argument("--keep", action="store_true", help="files that outlive their server, which is killed each time")
     arguments = parser.parse_args()
     chance, counts, longest = random.Random(arguments.seed), {}, {}
     with Lab() as lab:
         hosts = gateway_pair(lab, os.path.abspath(arguments.binaries))
         for host in hosts:
             host.start_gateway()
+        if arguments.keep:
+            syncs, steps = kept_rounds(hosts, arguments.kills, arguments.seed, True)
+            print(json.dumps({"kills": arguments.kills, "steps": steps, "syncs": syncs, "wrong": 0, "lost": 0}))
+            return 0
         scene = Scene(hosts, chance, lab.path("copy") if arguments.disk_copy else None)
         for number in range(arguments.kills):
             kind = chance.choice(["donor", "donor", "program", "program", "server"])

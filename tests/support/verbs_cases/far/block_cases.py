@@ -5,26 +5,26 @@ from ..case import Case, expect
 from .load_cases import MIB, far_donors, load_report
 
 
-def _start(pair, donors, *options):
-    words = [pair.left.program("example_layer_cache")]
+def _start(host, donors, *options):
+    words = [host.program("example_layer_cache")]
     for donor in donors:
         words += ["--donor", f"{donor.host.address4},{donor.port}"]
-    job = pair.left.start([*words, *map(str, options)])
+    job = host.start([*words, *map(str, options)])
     job.expect("^ready", 60)
     return job
 
 
-def _run(pair, donors, *options):
-    return load_report(_start(pair, donors, *options))
+def run_layers(host, donors, *options):
+    return load_report(_start(host, donors, *options))
 
 
 def _layers(pair):
     """Four sequences of 8 layers of 16 blocks of 64 KiB are 32 MiB: once with room for all of them, once with half."""
     shape = ("--block", 65536, "--blocks", 16, "--layers", 8, "--sequences", 4, "--passes", 3, "--slab", MIB)
     with far_donors(pair.right, 2) as donors:
-        whole = _run(pair, donors, *shape, "--size", 32 * MIB)
+        whole = run_layers(pair.left, donors, *shape, "--size", 32 * MIB)
         expect(whole["misses"] == 512 and whole["hits"] == 3 * 512 and whole["evictions"] == 0, f"there is room for all: {whole}")
-        half = _run(pair, donors, *shape, "--size", 16 * MIB)
+        half = run_layers(pair.left, donors, *shape, "--size", 16 * MIB)
         expect(half["evictions"] > 0 and half["misses"] > 512, f"nothing was evicted: {half}")
         donors[0].expect_free()
     return f"layer of 1 MiB: average {whole['average_us']} us, p99 {whole['p99_us']} us"
@@ -33,7 +33,7 @@ def _layers(pair):
 def _donor_killed(pair):
     """The values of a lost donor become misses; they are put again, and no byte is wrong."""
     with far_donors(pair.right, 2) as donors:
-        job = _start(pair, donors, "--block", 65536, "--blocks", 16, "--layers", 8, "--sequences", 2, "--passes", 60,
+        job = _start(pair.left, donors, "--block", 65536, "--blocks", 16, "--layers", 8, "--sequences", 2, "--passes", 60,
                      "--slab", MIB, "--size", 24 * MIB, "--timeout", 3000)
         donors[0].kill()
         report = load_report(job)

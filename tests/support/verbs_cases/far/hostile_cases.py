@@ -60,7 +60,7 @@ def _sizes(pair):
 def _floods(pair):
     """Neither messages nor requests keep the donor from other sessions, from ending leases, and from its own end."""
     notes = []
-    with far_donors(pair.right, 1) as donors:
+    with far_donors(pair.right, 1, options=("--lease", "6")) as donors:
         began = time.monotonic()
         run_load(pair.right, donors, "--size", 8 * MIB, "--slab", MIB, "--requests", 200)
         longest = 2 + 5 * (time.monotonic() - began)  # on this machine, at the moment

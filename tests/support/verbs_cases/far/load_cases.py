@@ -33,9 +33,10 @@ class FarDonor:
         page = http_get(self.host.namespace, self._metrics, "/metrics")
         return {name + labels: float(value) for name, labels, value in _SAMPLE.findall(page)}
 
-    def expect_free(self):
-        """Leases end with their session a moment later, and not only when they expire (15 s)."""
-        eventually("free of leases", lambda: self.metrics()["rocegw_memory_leased_bytes"] == 0, 10)
+    def expect_free(self, seconds=10):
+        """Leases end with their session a moment later, and not only when they expire (15 s). Those of a program that was killed
+        expire: give the donor a short --lease."""
+        eventually("free of leases", lambda: self.metrics()["rocegw_memory_leased_bytes"] == 0, seconds)
 
     def status(self):
         job = self.host.start_plain([self.host.program("rocegw-memory"), "status", "--metrics", f"127.0.0.1:{self._metrics}"])
@@ -197,8 +198,8 @@ def _host_hangs(pair):
 
 
 def _program_killed(pair):
-    """The leases of a killed program end, and their memory can be leased again."""
-    with far_donors(pair.right, 1, mebibytes=16) as donors:
+    """The leases of a killed program expire, and their memory can be leased again."""
+    with far_donors(pair.right, 1, mebibytes=16, options=("--lease", "6")) as donors:
         job = start_load(pair.left, donors, "--size", 16 * MIB, "--slab", MIB, "--pause", "--requests", 4000)
         try:
             job.expect("^halfway", 60)
@@ -208,7 +209,7 @@ def _program_killed(pair):
         finally:
             job.signal(signal.SIGKILL)
             job.wait(10)
-        donors[0].expect_free()
+        donors[0].expect_free(20)
         run_load(pair.left, donors, "--size", 16 * MIB, "--slab", MIB, "--requests", 2000)
     pair.right.expect_idle()
     return "its memory was leased again"

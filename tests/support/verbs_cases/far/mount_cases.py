@@ -163,7 +163,7 @@ def _rewrites(path, page):
 
 def _server_killed(pair):
     """The files end with their server: programs get errors and do not hang, leases end, and the next mount is empty."""
-    with far_donors(pair.right, 1) as donors:
+    with far_donors(pair.right, 1, options=("--lease", "6")) as donors:
         with far_mount(pair.left, donors) as mount:
             with open(f"{mount.path}/file", "wb") as file:
                 file.write(bytes(MIB))
@@ -176,7 +176,7 @@ def _server_killed(pair):
                     expect(False, "fsync works without a server")
                 except OSError as error:
                     expect(error.errno == errno.ENOTCONN, f"fsync without a server: {error}")
-        donors[0].expect_free()
+        donors[0].expect_free(20)
         with far_mount(pair.left, donors) as mount:
             expect(os.listdir(mount.path) == [], "the new file system is not empty")
     return "ENOTCONN"

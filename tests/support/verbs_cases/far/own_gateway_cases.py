@@ -29,6 +29,12 @@ def _kill_gateway(host):
     host.daemon.wait(20)
 
 
+def _stop_gateway(host):
+    """SIGTERM, as systemctl restart sends it: the gateway disconnects its programs from their peers."""
+    status = host.stop_gateway()
+    expect(status == 0, f"the gateway ended with {status}")
+
+
 class _Writer:
     """Thread that writes and reads pages of something as long as it is asked to, each at once against a model. No request may fail."""
 
@@ -97,12 +103,12 @@ def _file_writer(mount):
     return _Writer(lambda offset, data: direct_write(path, offset, data), lambda offset, length: direct_read(path, offset, length), _FILE)
 
 
-def _mount(replicas):
+def _mount(name, replicas, end_gateway):
     def run(pair):
         """The session continues at its donors: no request fails, nothing is lost."""
         with far_donors(pair.right, replicas) as donors, far_mount(pair.left, donors, 16, ["--replicas", replicas]) as mount:
             writer = _file_writer(mount)
-            _restarts(pair, writer)
+            _restarts(pair, writer, end_gateway)
             metrics = mount.metrics()
             expect(metrics["rocegw_memory_session_lost_pages"] == 0 and metrics["rocegw_memory_session_donors_lost_total"] == 0
                    and metrics["rocegw_memory_session_device_losses_total"] == _ROUNDS
@@ -110,7 +116,7 @@ def _mount(replicas):
             for donor in donors:
                 expect(donor.metrics()["rocegw_memory_sessions_continued_total"] == _ROUNDS, "the donor has not continued the session")
         return f"{writer.requests} requests, the longest took {writer.longest:.1f} s"
-    return Case(f"far.own_gateway.mount{replicas}", 4200, run)
+    return Case(f"far.own_gateway.{name}{replicas}", 4200, run)
 
 
 def _disk_copy(pair):
@@ -217,6 +223,7 @@ def _stopped_opening(pair):
 
 
 def far_own_gateway_cases():
-    return [_mount(1), _mount(2), Case("far.own_gateway.disk_copy", 4200, _disk_copy), Case("far.own_gateway.nbd", 4200, _device),
-            Case("far.own_gateway.library", 4200, _library), Case("far.own_gateway.away", 4200, _away),
-            Case("far.stopped_opening", 4200, _stopped_opening)]
+    mounts = [_mount(name, replicas, end) for name, end in (("mount", _kill_gateway), ("stopped", _stop_gateway)) for replicas in (1, 2)]
+    return mounts + [Case("far.own_gateway.disk_copy", 4200, _disk_copy), Case("far.own_gateway.nbd", 4200, _device),
+                     Case("far.own_gateway.library", 4200, _library), Case("far.own_gateway.away", 4200, _away),
+                     Case("far.stopped_opening", 4200, _stopped_opening)]

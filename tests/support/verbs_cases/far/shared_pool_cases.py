@@ -53,7 +53,7 @@ class BlockDonor:
 
 
 @contextlib.contextmanager
-def _block_donors(host, count, mebibytes):
+def block_donors(host, count, mebibytes):
     secret = _secret_file(host, "pool.secret", "the secret of one tenant")
     donors = [BlockDonor(host, secret, mebibytes, number) for number in range(count)]
     try:
@@ -71,7 +71,7 @@ def _start(host, donors, secret, *options):
     return host.start([*words, *map(str, (*_SHAPE, *options))])
 
 
-def _run(host, donors, secret, *options):
+def run_members(host, donors, secret, *options):
     job = _start(host, donors, secret, *options)
     job.expect("^ready", 60)
     return load_report(job)
@@ -82,16 +82,16 @@ def _shared(path):
     by_endpoint = 2 if path == "endpoints" else 0
 
     def run(pair):
-        with _block_donors(pair.right, 2, 64) as (donors, secret):
+        with block_donors(pair.right, 2, 64) as (donors, secret):
             usual = ("--sequences", 3, "--passes", 2, "--path", path)
-            first = _run(pair.left, donors, secret, *usual)
+            first = run_members(pair.left, donors, secret, *usual)
             expect(first["made"] == 384 and first["hits"] == 768 and first["evictions"] == 0, f"there is room for all: {first}")
-            second = _run(pair.left, donors, secret, *usual)
+            second = run_members(pair.left, donors, secret, *usual)
             expect(second["made"] == 0 and second["misses"] == 0, f"the other process did not find the values: {second}")
             expect(second["donors_by_endpoint"] == by_endpoint and second["donors_up"] == 2, f"another path: {second}")
             values = sum(donor.metrics()["rocegw_memory_pool_values"] for donor in donors)
             expect(values == 384, f"{values} values")
-            own = _run(pair.right, donors, secret, "--sequences", 3, "--passes", 1)
+            own = run_members(pair.right, donors, secret, "--sequences", 3, "--passes", 1)
             expect(own["made"] == 0 and own["donors_by_endpoint"] == 0, f"a process on the donors' host: {own}")
             for donor in donors:
                 eventually("no connection is left", lambda donor=donor: donor.metrics()["rocegw_memory_pool_connections"] == 0, 10)
@@ -101,7 +101,7 @@ def _shared(path):
 
 def _evicts(pair):
     """Four processes use more values than there is room for, the same ones, and one of them is killed at it."""
-    with _block_donors(pair.right, 2, 16) as (donors, secret):
+    with block_donors(pair.right, 2, 16) as (donors, secret):
         usual = ("--sequences", 6, "--passes", 4)
         jobs = [_start(pair.left, donors, secret, *usual) for _ in range(4)]
         for job in jobs:
@@ -110,14 +110,14 @@ def _evicts(pair):
         jobs[0].wait(10)
         reports = [load_report(job) for job in jobs[1:]]
         expect(all(report["evictions"] > 0 and report["hits"] > 0 for report in reports), f"nothing was evicted: {reports}")
-        last = _run(pair.left, donors, secret, "--sequences", 1, "--passes", 3)
+        last = run_members(pair.left, donors, secret, "--sequences", 1, "--passes", 3)
         expect(last["hits"] > 3 * 128 - 40, f"one sequence has room: {last}")
     return f"{sum(report['hits'] for report in reports)} hits, {sum(report['evictions'] for report in reports)} evictions"
 
 
 def _donor_killed(pair):
     """A donor of three is killed under two processes, with two replicas: no value is lost. It comes back, empty."""
-    with _block_donors(pair.right, 3, 64) as (donors, secret):
+    with block_donors(pair.right, 3, 64) as (donors, secret):
         usual = ("--sequences", 2, "--replicas", 2, "--timeout", 1000)
         jobs = [_start(pair.left, donors, secret, *usual, "--passes", 60) for _ in range(2)]
         for job in jobs:
@@ -126,16 +126,44 @@ def _donor_killed(pair):
         reports = [load_report(job) for job in jobs]
         expect(all(report["donors_lost"] == 1 for report in reports), f"the donor was not lost: {reports}")
         donors[0].start()
-        after = _run(pair.left, donors, secret, *usual, "--passes", 2)
+        after = run_members(pair.left, donors, secret, *usual, "--passes", 2)
         expect(after["donors_up"] == 3, f"the donor is not back: {after}")
-        again = _run(pair.left, donors, secret, *usual, "--passes", 1)
+        again = run_members(pair.left, donors, secret, *usual, "--passes", 1)
         expect(again["made"] == 0, f"values are missing: {again}")
     return f"{sum(report['made'] for report in reports)} blocks made, {sum(report['lost'] for report in reports)} gets failed"
 
 
+def _values(donors):
+    return sum(donor.metrics()["rocegw_memory_pool_values"] for donor in donors)
+
+
+def _restored(pair):
+    """A donor of three is killed while two members do nothing: each value gets its second replica again, so that the next donor may
+    die as well. The first one comes back empty, and gets replicas."""
+    with block_donors(pair.right, 3, 96) as (donors, secret):
+        usual = ("--sequences", 2, "--replicas", 2, "--timeout", 1000)
+        jobs = [_start(pair.left, donors, secret, *usual, "--passes", 1, "--linger") for _ in range(2)]
+        for job in jobs:
+            job.expect("^lingers", 60)
+        expect(_values(donors) == 512, f"{_values(donors)} values of 256, twice")
+        donors[0].kill()
+        eventually("two replicas", lambda: _values(donors[1:]) == 512, 30)
+        donors[0].start()
+        eventually("replicas at the donor that is back", lambda: donors[0].metrics()["rocegw_memory_pool_values"] > 100, 30)
+        donors[1].kill()
+        after = run_members(pair.left, (donors[0], donors[2]), secret, *usual, "--passes", 2)
+        expect(after["made"] == 0 and after["misses"] == 0, f"values are missing: {after}")
+        for job in jobs:
+            job.signal(signal.SIGUSR1)
+        reports = [load_report(job) for job in jobs]
+        restored = [report["restored"] for report in reports]
+        expect(sum(restored) >= 256, f"values that were restored: {restored}")
+    return f"{restored} replicas restored by two members"
+
+
 def _strangers(pair):
     """A process with another secret gets in nowhere, and floods of it do not keep members out."""
-    with _block_donors(pair.right, 1, 64) as (donors, secret):
+    with block_donors(pair.right, 1, 64) as (donors, secret):
         other = _secret_file(pair.right, "other.secret", "the secret of another tenant")
         for path in ("endpoints", "queue-pairs"):
             job = _start(pair.left, donors, other, "--path", path)
@@ -146,7 +174,7 @@ def _strangers(pair):
         flood = pair.left.start(["sh", "-c", f"while :; do {pair.left.program('example_layer_cache')} --secret {other} "
                                  f"--donor {pair.right.address4},{donors[0].port} 2>/dev/null; done"])
         try:
-            report = _run(pair.left, donors, secret, "--sequences", 1, "--passes", 2)
+            report = run_members(pair.left, donors, secret, "--sequences", 1, "--passes", 2)
         finally:
             flood.signal(signal.SIGKILL)
             flood.wait(10)
@@ -156,4 +184,4 @@ def _strangers(pair):
 
 def far_shared_pool_cases():
     return [_shared("endpoints"), _shared("queue-pairs"), Case("far.shared.evicts", 4200, _evicts),
-            Case("far.shared.donor_killed", 4200, _donor_killed), Case("far.shared.strangers", 4200, _strangers)]
+            Case("far.shared.donor_killed", 4200, _donor_killed), Case("far.shared.restored", 4200, _restored), Case("far.shared.strangers", 4200, _strangers)]

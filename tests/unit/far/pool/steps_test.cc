@@ -13,7 +13,8 @@ namespace {
 
 class StepsTest : public ::testing::Test {
  protected:
-  PutSteps PutOf(const std::string& key, std::string& value, StepBuffers& buffers) {
+  PutSteps PutOf(const std::string& key, std::string& value, StepBuffers& buffers,
+                 PutMode mode = PutMode::kReplace) {
     auto* const bytes = reinterpret_cast<uint8_t*>(value.data());
     return {table_.shape,
             HashOf(secret_, key),
@@ -21,7 +22,15 @@ class StepsTest : public ::testing::Test {
             secret_,
             bytes,
             static_cast<uint32_t>(value.size()),
-            secret_.HashValue(bytes, value.size())};
+            secret_.HashValue(bytes, value.size()),
+            mode};
+  }
+  int64_t Restore(const std::string& key, std::string value) {
+    StepBuffers buffers;
+    PutSteps put = PutOf(key, value, buffers, PutMode::kRestore);
+    const int64_t result = table_.RunAll(put);
+    evicted_ += put.evicted();
+    return result;
   }
   int64_t Put(const std::string& key, std::string value) {
     StepBuffers buffers;
@@ -74,6 +83,58 @@ TEST_F(StepsTest, AValueIsFoundAndReplaced) {
   EXPECT_TRUE(Has("a"));
   EXPECT_FALSE(Has("b"));
   EXPECT_EQ(evicted_, 0u);
+}
+
+TEST_F(StepsTest, ARestoredValueIsOlderThanAnyThatIsPut) {
+  EXPECT_EQ(Restore("a", "restored"), 8);
+  EXPECT_EQ(Get("a"), "restored");
+  EXPECT_EQ(Put("a", "put"), 3);
+  EXPECT_EQ(Get("a"), "put");
+  EXPECT_EQ(Restore("a", "restored"), 0) << "there is a value";
+  EXPECT_EQ(Get("a"), "put");
+}
+
+TEST_F(StepsTest, APutBesideARestoredValueWins) {
+  std::string restored = "restored";
+  StepBuffers buffers;
+  PutSteps restore = PutOf("a", restored, buffers, PutMode::kRestore);
+  // The restoring process has read the bucket, and has claimed an entry.
+  for (int round = 0; round < 2; round++) {
+    for (const Command& command : restore.Next()) table_.RunPiece(command, 0, command.bytes);
+  }
+  Put("a", "put");
+  table_.RunAll(restore);
+  EXPECT_EQ(Get("a"), "put");
+  EXPECT_EQ(Remove("a"), 1);
+  EXPECT_EQ(Get("a"), missing_);
+}
+
+TEST_F(StepsTest, ARestoredValueMakesNoRoomForItself) {
+  for (uint32_t way = 0; way < kWays; way++) Put(std::to_string(way), "value");
+  EXPECT_EQ(Restore("a", "restored"), 0);
+  EXPECT_EQ(Get("a"), missing_);
+  for (uint32_t way = 0; way < kWays; way++) EXPECT_EQ(Get(std::to_string(way)), "value");
+  EXPECT_EQ(evicted_, 0u);
+}
+
+TEST_F(StepsTest, AValueThatIsReadToBeRestoredElsewhereDoesNotCountAsUsed) {
+  for (uint32_t way = 0; way < kWays; way++) Put(std::to_string(way), "value");
+  StepBuffers buffers;
+  std::string value(4096, 0);
+  GetSteps get(table_.shape, HashOf(secret_, "0"), buffers, secret_,
+               reinterpret_cast<uint8_t*>(value.data()), value.size(), false);
+  EXPECT_EQ(table_.RunAll(get), 5);
+  Put("a", "value");
+  EXPECT_EQ(Get("0"), missing_) << "the oldest value makes room";
+}
+
+TEST_F(StepsTest, AScanCopiesTheBucket) {
+  Put("a", "value");
+  StepBuffers buffers;
+  Bucket bucket;
+  ScanSteps scan(table_.shape, {0, 0}, buffers, bucket);
+  EXPECT_EQ(table_.RunAll(scan), 1);
+  EXPECT_TRUE(Latest(bucket, HashOf(secret_, "a")));
 }
 
 TEST_F(StepsTest, ABufferThatIsTooSmallIsRefused) {
