@@ -56,7 +56,7 @@ struct Refusal {
   std::string text;            // line for display, names pool and limit
 };
 
-// What a pool counts from its creation on.
+// Counts of a pool since its creation.
 struct PoolCounts {
   std::array<uint64_t, kLimits> refused{};  // by LimitName: refused or delayed
   uint64_t peers_refused = 0;
