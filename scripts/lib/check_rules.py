@@ -21,6 +21,7 @@ CODE = (".cc", ".h", ".c")
 COMMENTED = CODE + (".def", ".proto")
 SOURCE = CODE + (".py", ".sh", ".proto", ".def")
 MOST_LINES = 1000
+MOST_LINES_OF_PYTHON = 400
 WIDTH = 120
 # Pure folders: time, packets and memory results are arguments there.
 CORE = ("wire", "flow", "verbs", "transport", "cm")
@@ -86,8 +87,9 @@ def licence(name, lines):
 
 
 def length(name, lines):
-    """No source file has more than 1000 lines."""
-    if name.endswith(SOURCE) and len(lines) > MOST_LINES:
+    """No source file has more than 1000 lines, and none in Python more than 400."""
+    most = MOST_LINES_OF_PYTHON if name.endswith(".py") else MOST_LINES
+    if name.endswith(SOURCE) and len(lines) > most:
         yield len(lines), f"{len(lines)} lines; a file is about one thing"
 
 

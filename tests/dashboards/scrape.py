@@ -24,7 +24,8 @@ from netlab.job import LabError, run  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from prometheus import Prometheus, has_something, hurried  # noqa: E402
 from remote_memory import COPIED_PORT, DONOR_PORT, MOUNT_PORT, POOL_PORT  # noqa: E402
-from scenarios import ADDRESSES, Fleet, steps  # noqa: E402
+from scenarios import steps  # noqa: E402
+from scraped_fleet import ADDRESSES, Fleet  # noqa: E402
 from silent import SILENT_PANELS  # noqa: E402
 
 MOST_SILENT = 0.05
@@ -133,10 +134,10 @@ def main():
                                     [f"{ADDRESSES[1][0]}:{DONOR_PORT}", f"{ADDRESSES[1][0]}:{POOL_PORT}", f"{ADDRESSES[0][0]}:{MOUNT_PORT}",
                                      f"{ADDRESSES[0][0]}:{COPIED_PORT}"])
             prometheus.rounds()
-            for name, step in steps(fleet, prometheus):
+            for name, what, step in steps(fleet, prometheus):
                 began = time.monotonic()
                 step()
-                print(f"done {name} ({time.monotonic() - began:.1f} s) {step.__doc__}", flush=True)
+                print(f"done {name} ({time.monotonic() - began:.1f} s) {what}", flush=True)
             name = "end"
             looks = list(look_at_panels(prometheus))
             found = [*complaints(prometheus, looks), *differences(prometheus)]
