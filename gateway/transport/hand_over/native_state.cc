@@ -51,7 +51,9 @@ void Requester::HandOver(StateStream& state, const QpContext& qp, const flow::Cc
   state(rnr_left, asked_again, rnr_waiting);
   flow_state.HandOver(state, ProfileOf(cc));
   state(rnr_until);
-  if (state.reading() && in_use) state.Require(IsPossible(qp), "requests and PSNs do not match");
+  // The send queue may be impossible after a failure.
+  if (state.reading() && state.ok() && in_use)
+    state.Require(IsPossible(qp), "requests and PSNs do not match");
   // A requester that is not in use has the cursor of its last use.
   const auto ahead = static_cast<int32_t>(cursor - send.head());
   if (state.reading() && ahead > static_cast<int32_t>(send.size())) cursor = send.head();
