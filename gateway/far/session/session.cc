@@ -34,7 +34,11 @@ Dispatcher::DiskEnd Session::Stop() {
 
 // Asks the agent of this host, if it is to name the donors.
 Status Session::FindDonors() {
-  if (!settings_.donors_dir.empty()) {
+  // Donors that have the data of an earlier process may have no room besides; further ones are
+  // found later.
+  const bool known =
+      settings_.kept && !settings_.kept->donors.empty() && !settings_.kept_data.empty();
+  if (!settings_.donors_dir.empty() && !known) {
     auto found = FindFleetDonors(settings_, settings_.slabs * settings_.merge.slab_bytes,
                                  settings_.replicas, kLongestSearch, settings_.cancel_fd);
     if (!found.ok()) return found.status();

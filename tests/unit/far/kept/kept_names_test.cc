@@ -120,7 +120,7 @@ TEST_F(KeptNamesTest, APlacementThatWasCutOffIsRefused) {
                                std::filesystem::copy_options::overwrite_existing);
     std::filesystem::resize_file(placement_, size);
     EXPECT_EQ(Error(), EINVAL) << size;
-    if (size + sizeof(uint64_t) >= whole) continue;  // it ends with a count that is zero
+    if (size + sizeof(uint64_t) >= whole) continue;  // the last count is zero
     std::filesystem::resize_file(placement_, whole);
     EXPECT_EQ(Error(), EINVAL) << size << " and zeroes";
   }
