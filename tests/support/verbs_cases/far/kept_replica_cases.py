@@ -96,6 +96,31 @@ def _all_donors_lost(pair):
     return "EIO, and new files are kept"
 
 
+def _donor_cut_off(pair):
+    """A donor that hung while the others got new data keeps its old memory and the session. The next server does not use it."""
+    with tempfile.TemporaryDirectory(prefix="far-", dir=pair.left.directory) as folder, \
+            far_donors(pair.right, 1, options=_LEASE) as there, far_donors(pair.left, 1, options=_LEASE) as here:
+        options = ["--keep", "--names", os.path.join(folder, "names"), "--replicas", 2, "--timeout", 1000]
+        versions = dict.fromkeys(_PAGES, 1)
+        try:
+            with far_mount(pair.left, there + here, 16, options) as mount:
+                _write(f"{mount.path}/file", _PAGES, 1)
+                pair.right.daemon.signal(signal.SIGSTOP)
+                versions.update(dict.fromkeys(_PAGES[::2], 2))
+                _write(f"{mount.path}/file", _PAGES[::2], 2)
+                _kill(mount)
+        finally:
+            pair.right.daemon.signal(signal.SIGCONT)
+        expect(there[0].metrics()["rocegw_memory_leased_bytes"] > 0, "the donor has ended the session")
+        with far_mount(pair.left, there + here, 16, options) as mount:
+            for _ in range(2):  # reads go to one replica after the other
+                _check(f"{mount.path}/file", versions, set())
+            eventually("replicas", lambda: mount.metrics()["rocegw_memory_session_degraded_slabs"] == 0, 30)
+            for _ in range(2):
+                _check(f"{mount.path}/file", versions, set())
+    return "its old pages are never read"
+
+
 def _refused(pair, donors, words, why):
     command = [pair.left.program("rocegw-memory"), "mount", pair.left.directory, "--metrics", "", *map(str, words)]
     for donor in donors:
@@ -137,4 +162,4 @@ def _stopped(pair):
 
 def far_kept_replica_cases():
     return [Case("far.kept.donor_lost", 4200, _donor_lost), Case("far.kept.all_donors_lost", 4200, _all_donors_lost),
-            Case("far.kept.stopped_at_donors", 4200, _stopped)]
+            Case("far.kept.donor_cut_off", 4200, _donor_cut_off), Case("far.kept.stopped_at_donors", 4200, _stopped)]
