@@ -2,6 +2,7 @@
 #include "gateway/far/program/remote_files.h"
 
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,9 +34,18 @@ Status RemoteFiles::Start(FilesArguments& arguments, int signals) {
     if (!opened.ok()) return opened.status();
     names = std::move(opened.value());
   }
+  const bool continues = !names.space.data.empty();
   auto session = OpenSession(arguments, signals, std::move(names.space));
   if (!session.ok()) return session.status();
   session_ = std::move(session.value());
+  if (continues) {
+    rocegw_memory_statistics state{};
+    session_->AddStatistics(state);
+    spdlog::info(
+        "continues with files of an earlier command: {} bytes copied between replicas, {} pages "
+        "lost",
+        state.agreed_bytes, state.lost_pages);
+  }
   if (!arguments.keep) disk_copy_ = arguments.disk_copy;
   space_ = MakeSpace(*session_);
   FileServer::Limits limits;

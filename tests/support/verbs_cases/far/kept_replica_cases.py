@@ -57,6 +57,7 @@ def _donor_lost(pair):
             lost = set(lost_pages(path))
             expect(0 < len(lost) < len(_PAGES), f"{len(lost)} of {len(_PAGES)} pages fail")
             _check(path, versions, lost)
+            expect(f"{len(lost)} pages lost" in mount.job.output, f"the log does not say what is lost:\n{mount.job.output}")
             donors[0] = FarDonor(pair.right, 64, 0, _LEASE)
             eventually("replicas", lambda: mount.metrics()["rocegw_memory_session_unserved_slabs"] == 0, 30)
             # Their slabs have new memory, which is zero.
