@@ -146,6 +146,7 @@ def _stopped(pair):
         _refused(pair, donors, ["--size", "16MiB", "--slab", "2MiB", *options], "slabs of 1048576 bytes")
         _refused(pair, donors, ["--size", "32MiB", "--slab", "1MiB", *options], "of a space of 16777216 bytes")
         _refused(pair, donors, [*fitting, "--tenant", "other"], "kept for tenant default")
+        _refused(pair, donors, ["--size", "16MiB", "--names", names], "--names is for --keep")
         os.rename(f"{names}.donors", f"{names}.elsewhere")
         _refused(pair, donors, fitting, "is missing")
         os.rename(f"{names}.elsewhere", f"{names}.donors")
