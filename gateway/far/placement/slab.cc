@@ -14,6 +14,12 @@ uint64_t Slab::Add(Replica replica) {
   return replica.serial;
 }
 
+void Slab::AddKept(Replica replica) {
+  if (replica.state == ReplicaState::kLive && live() != 0) replica.state = ReplicaState::kAgreeing;
+  replica.serial = ++last_serial_;
+  replicas_.push_back(replica);
+}
+
 void Slab::Restored(uint64_t serial) {
   if (unsure_) {
     // The replica has what the disk may have lost.
@@ -31,7 +37,7 @@ bool Slab::DonorLost(uint32_t donor) {
   if (std::erase_if(replicas_, [donor](const Replica& r) { return r.donor == donor; }) == 0) {
     return false;
   }
-  if (live() != 0) return true;
+  if (live() != 0 || Promote()) return true;
   for (size_t page = 0; page < written_.size(); page++) {
     if (written_[page] && (!disk_ || off_disk_[page])) LosePage(page);
   }
@@ -40,6 +46,17 @@ bool Slab::DonorLost(uint32_t donor) {
   // Writes that are still on their way to these replicas have failed with the generation, and later
   // ones wait for them.
   for (Replica& replica : replicas_) replica.state = ReplicaState::kLive;
+  return true;
+}
+
+// Makes the first agreeing replica live. Returns whether there is one.
+bool Slab::Promote() {
+  const auto next = std::find_if(replicas_.begin(), replicas_.end(), [](const Replica& replica) {
+    return replica.state == ReplicaState::kAgreeing;
+  });
+  if (next == replicas_.end()) return false;
+  next->state = ReplicaState::kLive;
+  for (Replica& replica : replicas_) replica.serial = ++last_serial_;
   return true;
 }
 
@@ -83,15 +100,14 @@ bool Slab::Has(uint32_t donor) const {
 const Replica* Slab::FindRestoring(uint64_t serial) const {
   for (const Replica& replica : replicas_) {
     if (replica.serial != serial) continue;
-    return replica.state == ReplicaState::kRestoring ? &replica : nullptr;
+    return replica.state != ReplicaState::kLive ? &replica : nullptr;
   }
   return nullptr;
 }
 
-size_t Slab::live() const {
-  return static_cast<size_t>(
-      std::count_if(replicas_.begin(), replicas_.end(),
-                    [](const Replica& r) { return r.state == ReplicaState::kLive; }));
+size_t Slab::CountOf(ReplicaState state) const {
+  return static_cast<size_t>(std::count_if(replicas_.begin(), replicas_.end(),
+                                           [state](const Replica& r) { return r.state == state; }));
 }
 
 bool Slab::IsLost(uint64_t begin, uint64_t end) const {

@@ -13,6 +13,9 @@ namespace rocegw::far {
 enum class ReplicaState : uint8_t {
   kLive,       // has all data
   kRestoring,  // gets new writes; old data is being copied to it
+  // Had all data in an earlier session that was killed: it has everything that was synced, and may
+  // differ from the live replica in what was being written. All data is being copied to it.
+  kAgreeing,
 };
 
 struct Replica {
@@ -41,11 +44,18 @@ class Slab {
   // Adds a replica of zeroed memory. It is live at once unless live replicas or the disk copy have
   // data it lacks. Returns its serial number.
   uint64_t Add(Replica replica);
+  // Adds a replica that an earlier session had, live if it was whole. Of several whole ones the
+  // first is live, and the others are to agree with it.
+  void AddKept(Replica replica);
+  // Number of replicas that are to agree with the live one.
+  size_t agreeing() const { return CountOf(ReplicaState::kAgreeing); }
   // The copy to this replica is complete.
   void Restored(uint64_t serial);
   // Removes the donor's replica. When no live replica is left, every page that was written is lost
   // and a new generation begins; restoring replicas are live then, since no page is left that they
   // lack. With a disk copy only those pages are lost that it lacks, and restoring replicas stay so.
+  // An agreeing replica takes the place of the last live one instead, and copies to others begin
+  // anew: they get new serial numbers.
   // Returns whether there was one.
   bool DonorLost(uint32_t donor);
   // Removes the donor's replica while others have all data.
@@ -57,7 +67,7 @@ class Slab {
   bool Has(uint32_t donor) const;
   // Replica that data is being copied to. nullptr: it was removed, or is live.
   const Replica* FindRestoring(uint64_t serial) const;
-  size_t live() const;
+  size_t live() const { return CountOf(ReplicaState::kLive); }
   // Increases each time that all replicas are lost. A write that was sent in an earlier generation
   // has failed.
   uint32_t generation() const { return generation_; }
@@ -110,6 +120,8 @@ class Slab {
  private:
   template <typename Predicate>
   std::optional<Stretch> NextStretch(uint64_t from, uint64_t most, const Predicate& holds) const;
+  size_t CountOf(ReplicaState state) const;
+  bool Promote();
   void SetOffDisk(uint64_t page, bool off);
   void SetLost(uint64_t page, bool lost);
   void LosePage(uint64_t page);

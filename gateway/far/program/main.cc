@@ -179,8 +179,16 @@ void AddMount(CLI::App& app, FilesArguments& arguments) {
       ->type_name("DIRECTORY")
       ->required();
   AddSession(*mount, arguments, kMountMetrics);
-  mount->add_flag("--keep", arguments.keep,
-                  "files outlive the command: the next one with this --disk-copy has them again");
+  mount->add_flag(
+      "--keep", arguments.keep,
+      "files outlive the command: the next one with this --disk-copy or --names has them\n"
+      "again; without --disk-copy as long as the donors' leases last");
+  mount
+      ->add_option(
+          "--names", arguments.names,
+          "with --keep: file for the names of the files; without --disk-copy also for the\n"
+          "way to their data (FILE.donors); default: the disk copy's path and .names")
+      ->type_name("FILE");
   mount->add_flag("--allow-other", arguments.allow_other,
                   "other users may use the files, as their permissions say");
   mount->add_flag("--write-back", arguments.write_back,

@@ -2,12 +2,14 @@
 #include "gateway/far/program/remote_files.h"
 
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "gateway/far/program/kept_names.h"
 #include "gateway/process/http/metric_families.h"
 
 namespace rocegw::far {
@@ -17,7 +19,6 @@ namespace {
 constexpr uint64_t kBytesForEachName = 16 << 10;
 constexpr uint64_t kFewestNames = 4096;
 constexpr uint64_t kMostNames = 1 << 22;
-constexpr char kNamesEnding[] = ".names";  // the journal, beside a disk copy
 
 }  // namespace
 
@@ -25,48 +26,26 @@ RemoteFiles::RemoteFiles() = default;
 
 RemoteFiles::~RemoteFiles() { Stop(); }
 
-// Opens the journal of the names beside the disk copy. Both are there, or none is.
-StatusOr<RemoteFiles::KeptNames> RemoteFiles::OpenNames(const SessionArguments& arguments) {
-  const std::string path = arguments.disk_copy + kNamesEnding;
-  KeptNames names;
-  std::string records;
-  bool exists = false;
-  auto journal = Journal::Open(path, arguments.size, &records, &exists);
-  if (!journal.ok()) return journal.status();
-  names.journal = std::move(journal.value());
-  if (!names.files.Apply(records)) return Status(EINVAL, path + ": a damaged file");
-  const bool has_copy = access(arguments.disk_copy.c_str(), F_OK) == 0;
-  if (has_copy && !exists) {
-    return Status(EEXIST, arguments.disk_copy + ": " + path +
-                              " is missing, which has the names of its files; remove the copy to "
-                              "begin anew");
-  }
-  bool has_data = false;
-  for (const auto& [number, file] : names.files.data) has_data = has_data || !file.blocks.empty();
-  if (!has_copy && has_data) {
-    return Status(ENOENT, arguments.disk_copy + ": is missing, and " + path +
-                              " names files in it; remove the latter to begin anew");
-  }
-  // Made before the copy: a copy without names is somebody else's.
-  if (!exists) {
-    if (Status status = names.journal->Replace(""); !status.ok()) return status;
-  }
-  return names;
-}
-
 Status RemoteFiles::Start(FilesArguments& arguments, int signals) {
-  if (arguments.keep && arguments.disk_copy.empty()) {
-    return {EINVAL, "--keep needs --disk-copy, which holds the files"};
-  }
+  if (!arguments.keep && !arguments.names.empty()) return {EINVAL, "--names is for --keep"};
   KeptNames names;
   if (arguments.keep) {
-    auto opened = OpenNames(arguments);
+    auto opened = OpenKeptNames(arguments.names, arguments.disk_copy, arguments.size);
     if (!opened.ok()) return opened.status();
     names = std::move(opened.value());
   }
-  auto session = OpenSession(arguments, signals);
+  const bool continues = !names.space.data.empty();
+  auto session = OpenSession(arguments, signals, std::move(names.space));
   if (!session.ok()) return session.status();
   session_ = std::move(session.value());
+  if (continues) {
+    rocegw_memory_statistics state{};
+    session_->AddStatistics(state);
+    spdlog::info(
+        "continues with files of an earlier command: {} bytes copied between replicas, {} pages "
+        "lost",
+        state.agreed_bytes, state.lost_pages);
+  }
   if (!arguments.keep) disk_copy_ = arguments.disk_copy;
   space_ = MakeSpace(*session_);
   FileServer::Limits limits;

@@ -22,6 +22,7 @@ struct FilesArguments : SessionArguments {
   std::string directory;  // mount point
   bool allow_other = false;
   bool write_back = false;
+  std::string names;  // with `keep`: file of the names; empty: beside the disk copy
 };
 
 class RemoteFiles {
@@ -36,12 +37,6 @@ class RemoteFiles {
   void Stop();
 
  private:
-  struct KeptNames {
-    std::unique_ptr<Journal> journal;
-    KeptFiles files;
-  };
-  static StatusOr<KeptNames> OpenNames(const SessionArguments& arguments);
-
   std::string disk_copy_;  // removed at the end: without the names nobody can use it
   std::unique_ptr<Session> session_;
   std::unique_ptr<Space> space_;

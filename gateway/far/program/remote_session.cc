@@ -47,7 +47,8 @@ void NameDonors(Session& session, SessionArguments& arguments) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments, int signals) {
+StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments, int signals,
+                                               KeptSpace kept) {
   const bool fleet = !arguments.donors_from.empty();
   if (arguments.donors.empty() && !fleet)
     return Status(EINVAL, "--donor HOST or --donors fleet is needed");
@@ -68,6 +69,9 @@ StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments, int 
   if (!settings.ok()) return settings.status();
   // Unless names are kept, only this process knows where in the space files and swap lie.
   settings.value().disk_use = arguments.keep ? CopyUse::kContinue : CopyUse::kTemporary;
+  settings.value().save_placement = std::move(kept.save);
+  settings.value().kept = std::move(kept.placement);
+  settings.value().kept_data = std::move(kept.data);
   const StopWhileOpening stop(signals);
   settings.value().cancel_fd = stop.fd();
   auto session = Session::Open(settings.value());

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,15 +25,23 @@ struct SessionArguments {
   uint64_t slab_bytes = 64 << 20;
   uint32_t timeout_ms = 5000;
   std::string disk_copy;  // file; empty: none
-  bool keep = false;      // the space begins with the disk copy, which outlives the session
+  bool keep = false;      // the space outlives the session: in the disk copy, or else at the donors
   std::string metrics;    // "ADDRESS:PORT"; empty: none
 };
 
 constexpr uint64_t kMostInFlight = 32 << 20;  // bytes of requests that wait for donors
 
+// Space at the donors that outlives its session.
+struct KeptSpace {
+  std::function<Status(const std::string& placement)> save;  // nullptr: the space does not
+  std::optional<Placement> placement;                        // the earlier session's
+  std::vector<CopyFile::Range> data;
+};
+
 // Opens the session; fills in the names of donors that the fleet chooses. EINVAL: no donor is
 // named. ECANCELED: `signals` (process::BlockSignals) had one that stops the program.
-StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments, int signals);
+StatusOr<std::unique_ptr<Session>> OpenSession(SessionArguments& arguments, int signals,
+                                               KeptSpace kept = {});
 
 // The session as a space; the session outlives it.
 std::unique_ptr<Space> MakeSpace(Session& session);

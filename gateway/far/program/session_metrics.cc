@@ -33,6 +33,13 @@ void AddSessionFamilies(std::vector<prometheus::MetricFamily>& families,
              "Reads repeated at another replica", session.retried_reads);
   AddCounter(families, "rocegw_memory_session_restored_bytes_total", "Bytes copied to new replicas",
              session.restored_bytes);
+  AddCounter(families, "rocegw_memory_session_agreed_bytes_total",
+             "Bytes copied between replicas of a process that was killed, so that they are equal",
+             session.agreed_bytes);
+  AddCounter(families, "rocegw_memory_session_placement_saves_total",
+             "Times that the placement of kept files was saved", session.placement_saves);
+  AddCounter(families, "rocegw_memory_session_placement_errors_total",
+             "Times that the placement of kept files could not be saved", session.placement_errors);
   AddGauge(families, "rocegw_memory_session_degraded_slabs",
            "Slabs with fewer replicas than asked for", session.slabs_degraded);
   AddGauge(families, "rocegw_memory_session_unserved_slabs", "Slabs without any replica",

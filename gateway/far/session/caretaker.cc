@@ -48,6 +48,7 @@ Status Caretaker::Start() {
   caring_ = std::thread([this] { Care(); });
   connecting_ = std::thread([this] { Connect(); });
   if (!settings_.donors_dir.empty()) asking_ = std::thread([this] { Ask(); });
+  if (settings_.save_placement) saving_ = std::thread([this] { SavePlacement(); });
   return OkStatus();
 }
 
@@ -61,16 +62,23 @@ Status Caretaker::WaitUntilPlaced() {
   const auto end = Clock::now() + settings_.LongestPlacing();
   const auto decided = [this] {
     const bool all_tried = std::find(tried_.begin(), tried_.end(), false) == tried_.end();
-    return placed_ || (all_tried && stuck_);
+    return agreed_ && (placed_ || (all_tried && stuck_));
   };
   bool in_time = decided();
-  while (!in_time && Clock::now() < end) {
+  // Replicas agree at last: each copy goes on, or its donor is lost.
+  while (!in_time && (agreeing_ || Clock::now() < end)) {
     if (IsCancelled()) return {ECANCELED, "stopped"};
     in_time = changed_.wait_for(lock, kTick, decided);
   }
-  if (placed_) return OkStatus();
   size_t connected = 0;
   for (uint32_t donor = 0; donor < donors_.size(); donor++) connected += IsUp(donor);
+  // A slab that lost all replicas does not keep the others from being served.
+  const bool continued = settings_.kept && agreed_ && connected != 0;
+  opened_ = placed_ || continued;
+  if (opened_) {
+    dispatcher_.AcceptLosses();
+    return OkStatus();
+  }
   if (connected < settings_.replicas) {
     return {last_connect_.ok() ? ENODEV : last_connect_.error(),
             std::to_string(connected) + " of " + std::to_string(donors_.size()) +
@@ -133,12 +141,14 @@ void Caretaker::Stop() {
   [[maybe_unused]] const ssize_t written = write(stop_fd_.get(), &one, sizeof one);
   if (connecting_.joinable()) connecting_.join();
   if (asking_.joinable()) asking_.join();
+  if (saving_.joinable()) saving_.join();
   if (caring_.joinable()) caring_.join();
   dispatcher_.StopDisk();
   const auto quiet = [this](uint32_t donor) {
     return std::unique_lock(pollers_[donor % pollers_.size()]->quiet());
   };
-  Close();
+  // Donors keep the leases for a later process until they expire.
+  if (!settings_.save_placement || (!opened_ && !settings_.kept)) Close();
   for (uint32_t donor = 0; donor < donors_.size(); donor++) dispatcher_.FailLink(donor, false);
   // Transfers of an interrupted copy complete or are abandoned after the timeout.
   const auto any_connection = [this] {
@@ -335,8 +345,11 @@ void Caretaker::LeaseForSlabs() {
     if (SendTo(donor, message) != 0) continue;
     leases_[slab] = {donor, now + std::chrono::milliseconds(settings_.timeout_ms)};
   }
+  const bool agreeing = dispatcher_.IsAgreeing();
   const std::lock_guard lock(mutex_);
   needs_donors_ = needs_donors;
+  agreeing_ = agreeing;
+  agreed_ = !agreeing;
   placed_ = placed;
   stuck_ = stuck && leases_.empty();
   if (placed_ || stuck_) changed_.notify_all();
@@ -346,6 +359,8 @@ void Caretaker::LeaseForSlabs() {
 void Caretaker::ReturnDropped() {
   if (dispatcher_.IsSuspended()) return;
   for (const Dispatcher::Dropped& dropped : dispatcher_.DropReplicas()) dropped_.push_back(dropped);
+  // A later process must not look for data where other data may be by then.
+  if (!dispatcher_.IsPlacementSaved()) return;
   std::erase_if(dropped_, [this](const Dispatcher::Dropped& dropped) {
     if (!IsUp(dropped.donor)) return true;  // its leases have ended
     {
@@ -380,10 +395,14 @@ void Caretaker::FindCopy() {
   if (now >= copy_at_) {
     const std::lock_guard lock(dispatcher_.mutex());
     const std::vector<Slab>& slabs = dispatcher_.slabs();
+    // Requests wait for replicas that are to agree.
+    const bool agreeing = std::any_of(slabs.begin(), slabs.end(),
+                                      [](const Slab& slab) { return slab.agreeing() != 0; });
+    const ReplicaState first = agreeing ? ReplicaState::kAgreeing : ReplicaState::kRestoring;
     for (uint32_t number = 0; number < slabs.size() && !copy_; number++) {
       if (slabs[number].live() == 0 && !disk_up) continue;
       for (const Replica& replica : slabs[number].replicas()) {
-        if (replica.state == ReplicaState::kRestoring) copy_ = {number, replica.serial};
+        if (replica.state == first) copy_ = {number, replica.serial};
       }
     }
   }
@@ -460,6 +479,20 @@ int Caretaker::SendTo(uint32_t donor, const Message& message) {
   return error;
 }
 
+// Placement --------------------------------------------------------------------------------------
+
+void Caretaker::SavePlacement() {
+  pthread_setname_np(pthread_self(), "rocegw-far-save");
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    lock.unlock();
+    const bool saved = dispatcher_.SavePlacement() == 0;
+    lock.lock();
+    changed_.wait_for(lock, saved ? kTick : std::chrono::milliseconds(kReconnectAfter),
+                      [this] { return stop_; });
+  }
+}
+
 // Donors of the fleet ----------------------------------------------------------------------------
 
 std::vector<Settings::Donor> Caretaker::Donors() {
@@ -500,7 +533,7 @@ void Caretaker::TakeFound() {
     donors_.push_back(std::move(donor));
     connect_at_.emplace_back();
     tried_.push_back(false);
-    dispatcher_.AddDonor(domain);
+    dispatcher_.AddDonor(domain, donors_.back());
   }
 }
 
@@ -527,6 +560,7 @@ void Caretaker::Connect() {
       stuck_ = false;  // until the caring thread has looked at this donor
       if (!status.ok()) {
         last_connect_ = {status.error(), named.host + ": " + status.text()};
+        if (status.error() == ECONNREFUSED) dispatcher_.Refused(donor);
       }
       Wake();
       changed_.notify_all();

@@ -4,7 +4,8 @@
 // and notices donors that end or hang. When the device of this host ends, because its gateway is
 // restarted, it opens the device again and continues the session at its donors. Two threads: one
 // for all that, one that waits for connections. A third one asks the agent of this host for donors
-// that came later, if it named the first ones.
+// that came later, if it named the first ones; a fourth one saves the placement of replicas, if it
+// outlives the process: a slow disk must not keep leases from being renewed.
 #pragma once
 
 #include <condition_variable>
@@ -93,6 +94,8 @@ class Caretaker {
   void FindCopy();
   void ContinueCopy();
 
+  void SavePlacement();
+
   void Connect();
   bool ReopenDevice(std::unique_lock<std::mutex>& lock);
   Status ConnectTo(uint32_t donor, const Settings::Donor& named);
@@ -120,6 +123,9 @@ class Caretaker {
   std::vector<bool> tried_;                    // by donor: connecting has succeeded or failed once
   Status last_connect_;
   bool placed_ = false;
+  bool agreeing_ = false;      // replicas of an earlier process are being made equal
+  bool agreed_ = false;        // all are equal, and the session has continued at the donors
+  bool opened_ = false;        // the program has the session
   bool stuck_ = false;         // no donor has room for a slab that lacks a replica
   bool needs_donors_ = false;  // the same, or for one whose replica leaves a draining donor
 
@@ -138,6 +144,7 @@ class Caretaker {
   std::thread caring_;
   std::thread connecting_;
   std::thread asking_;  // only if the fleet names the donors
+  std::thread saving_;  // only if the placement is kept
 };
 
 }  // namespace rocegw::far

@@ -27,7 +27,11 @@ Dispatcher::Dispatcher(const Settings& settings, RegisteredMemory& memory,
       domains_(settings.Domains()),
       reads_(settings.merge),
       writes_(settings.merge),
-      admission_(settings.window_bytes) {}
+      admission_(settings.window_bytes) {
+  for (size_t donor = 0; donor < links_.size(); donor++) {
+    links_[donor].named = settings.donors[donor];
+  }
+}
 
 // Requests ---------------------------------------------------------------------------------------
 
@@ -136,9 +140,9 @@ void Dispatcher::Free(void* memory) {
 
 // Donors -----------------------------------------------------------------------------------------
 
-void Dispatcher::AddDonor(uint32_t domain) {
+void Dispatcher::AddDonor(uint32_t domain, const Settings::Donor& named) {
   const std::lock_guard lock(mutex_);
-  links_.emplace_back();
+  links_.emplace_back().named = named;
   domains_.push_back(domain);
 }
 
@@ -155,6 +159,9 @@ void Dispatcher::LinkUp(uint32_t donor, std::unique_ptr<Connection> connection,
   link.renewals_asked = 0;
   link.state = DonorLink::State::kUp;
   link.proof = welcome.proof;
+  link.refusals = 0;
+  unheard_ = false;
+  placement_++;
   if (link.suspended) EndSuspensionLocked(donor, welcome.continued);
 }
 
@@ -189,7 +196,16 @@ void Dispatcher::FailLinkLocked(uint32_t donor, bool timed_out) {
   link.ending_since = Clock::now();
   counts_.donors_lost++;
   if (timed_out) counts_.donor_timeouts++;
-  for (Slab& slab : slabs_) slab.DonorLost(donor);
+  LoseDonorLocked(donor);
+}
+
+void Dispatcher::LoseDonorLocked(uint32_t donor) {
+  placement_++;
+  for (Slab& slab : slabs_) {
+    const uint64_t before = slab.lost_pages();
+    slab.DonorLost(donor);
+    lost_ever_ += slab.lost_pages() - before;
+  }
 }
 
 void Dispatcher::CheckLinks(

@@ -51,7 +51,9 @@ class Dispatcher {
              rocegw_memory_done done, void* argument, Limit limit = Limit::kApplies);
   int SubmitAndWait(Direction direction, uint64_t offset, uint8_t* buffer, uint64_t length);
   // `done` is called when all writes that were complete before are on the disk, or with -EIO when
-  // the disk copy lacks data, as long as it does. Without a disk copy it is called at once.
+  // the disk copy lacks data, as long as it does. Without a disk copy, when a later process would
+  // find these writes at the donors, or with -EIO when some of them were lost since the last call.
+  // Without either it is called at once.
   void Flush(rocegw_memory_done done, void* argument);
   int FlushAndWait();
   void WaitUntilIdle();
@@ -99,7 +101,7 @@ class Dispatcher {
   // Grows by AddDonor only; its elements stay where they are.
   std::deque<DonorLink>& links() { return links_; }
   // Adds a donor, not connected, in that failure domain: its number is the next one.
-  void AddDonor(uint32_t domain);
+  void AddDonor(uint32_t domain, const Settings::Donor& named);
   std::mutex& mutex() { return mutex_; }
 
   // Slabs, by the caretaker.
@@ -131,6 +133,25 @@ class Dispatcher {
   CopyStart StartCopy(uint32_t slab, uint64_t replica, uint64_t* position,
                       std::function<void(bool copied)> done);
 
+  // Placement that outlives the process (Settings::save_placement).
+  // Continues the session of an earlier process: its donors are suspended until the session is
+  // continued there. `numbers` are those of the placement's donors. Before the caretaker starts.
+  // The ranges of `data` are those that the program has data in.
+  void Continue(const Placement& kept, const std::vector<uint32_t>& numbers,
+                const std::vector<CopyFile::Range>& data);
+  // The earlier process has left nothing of use: its sessions are to end.
+  void EndEarlier(const Placement& kept, const std::vector<uint32_t>& numbers);
+  // The donor's host refuses connections. After some in a row, its memory is gone: a suspended
+  // donor is lost.
+  void Refused(uint32_t donor);
+  // Whether replicas of an earlier process are still being made equal.
+  bool IsAgreeing();
+  // Saves the placement if it has changed since. Returns 0, or a negative errno value when a later
+  // process would find an earlier placement.
+  int SavePlacement();
+  bool IsPlacementSaved();
+  // No flush fails because of pages that were lost until now.
+  void AcceptLosses();
   // Disk copy, by the caretaker; nothing happens without one.
   // The slab's disk copy has data of the range, which begins in the slab, before the session does.
   void Recover(uint64_t begin, uint64_t end);
@@ -194,6 +215,9 @@ class Dispatcher {
   void Release(const Operation& operation);
   void FinishPart(const Part& part, int status);
   void FailLinkLocked(uint32_t donor, bool timed_out);
+  void LoseDonorLocked(uint32_t donor);
+  Placement PlacementLocked() const;
+  int FlushPlacement();
   void SuspendLinksLocked();
   void EndSuspensionLocked(uint32_t donor, bool continued);
   void CheckSuspension();
@@ -225,6 +249,14 @@ class Dispatcher {
   uint64_t copy_bytes_ = kCopyBytes;
   std::vector<CopyFile::Range> noted_;  // lost pages that the disk copy's file knows of
   std::optional<DiskEnd> disk_end_;     // the disk copy was closed
+  // Numbers of states of the placement: the present one, which `mutex_` guards, and the one that
+  // was saved.
+  uint64_t placement_ = 1;
+  uint64_t saved_placement_ = 0;
+  std::mutex save_mutex_;    // held while the placement is saved; taken before `mutex_`
+  bool unheard_ = false;     // no donor of an earlier process has answered yet
+  uint64_t lost_ever_ = 0;   // pages that were lost
+  uint64_t lost_known_ = 0;  // pages among them that a flush has failed for
   rocegw_memory_statistics counts_{};
   std::atomic<uint64_t> doorbells_{0};
 };

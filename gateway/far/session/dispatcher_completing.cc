@@ -75,7 +75,9 @@ void Dispatcher::Finish(Operation* operation) {
         slab.generation() == operation->generation) {
       status = 0;
       const uint64_t begin = operation->plan.offset() % slab_bytes_;
+      const uint64_t lost = slab.lost_pages();
       slab.WriteDone(begin, begin + operation->plan.length());
+      if (slab.lost_pages() != lost) placement_++;
     } else if (operation->disk != nullptr) {
       if (!operation->disk->ended) {
         operation->disk->waiting = operation;

@@ -14,6 +14,7 @@ void Dispatcher::AddReplica(uint32_t slab, const Replica& replica) {
     const std::lock_guard lock(mutex_);
     if (links_[replica.donor].state != DonorLink::State::kUp) return;
     slabs_[slab].Add(replica);
+    placement_++;
   }
   Completed();
 }
@@ -30,6 +31,7 @@ Dispatcher::CopyStart Dispatcher::StartCopy(uint32_t slab, uint64_t replica, uin
     if (!stretch) {
       copy_bytes_ = kCopyBytes;
       state.Restored(replica);
+      placement_++;
       return CopyStart::kNothingLeft;
     }
     const Replica* source = state.ForRead(turn_++);
@@ -85,7 +87,10 @@ void Dispatcher::FinishCopy(Operation* operation, bool ok) {
       Start(*operation, {*target});
       send = true;
     }
-    if (ok && !send) counts_.restored_bytes += operation->plan.length();
+    if (ok && !send) {
+      const bool agrees = target->state == ReplicaState::kAgreeing;
+      (agrees ? counts_.agreed_bytes : counts_.restored_bytes) += operation->plan.length();
+    }
     if (!send) Release(*operation);
   }
   // Room that was reserved for a copy to the disk whose read has failed.
@@ -141,6 +146,7 @@ std::vector<Dispatcher::Dropped> Dispatcher::DropReplicas() {
     }
   }
   counts_.leases_returned += dropped.size();
+  if (!dropped.empty()) placement_++;
   return dropped;
 }
 

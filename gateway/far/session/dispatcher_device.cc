@@ -70,20 +70,22 @@ Hello Dispatcher::HelloFor(uint32_t donor) {
 void Dispatcher::EndSuspensionLocked(uint32_t donor, bool continued) {
   links_[donor].suspended = false;
   suspended_--;
-  if (suspended_ == 0) {
+  // No request waits for the donors of an earlier process.
+  if (suspended_ == 0 && counts_.device_losses != 0) {
     const auto stall = Clock::now() - suspended_since_;
     counts_.device_stall_ns +=
         static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(stall).count());
   }
   if (continued) return;
   counts_.donors_lost++;
-  for (Slab& slab : slabs_) slab.DonorLost(donor);
+  LoseDonorLocked(donor);
 }
 
 // Gives up donors where the session has not continued in time.
 void Dispatcher::CheckSuspension() {
   const std::lock_guard lock(mutex_);
-  if (suspended_ == 0 || Clock::now() < suspended_until_) return;
+  // The placement of an earlier process stays as it is while nothing is known of its donors.
+  if (suspended_ == 0 || unheard_ || Clock::now() < suspended_until_) return;
   for (uint32_t donor = 0; donor < links_.size(); donor++)
     if (links_[donor].suspended) EndSuspensionLocked(donor, false);
 }

@@ -94,7 +94,7 @@ void Dispatcher::ReadFromDisk(const Part& part) {
 
 void Dispatcher::Flush(rocegw_memory_done done, void* argument) {
   if (disk_ == nullptr) {
-    done(argument, 0);
+    done(argument, FlushPlacement());
     return;
   }
   disk_->copy().Flush([this, done, argument](int status) {

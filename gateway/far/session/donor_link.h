@@ -10,6 +10,7 @@
 #include "gateway/far/link/connection.h"
 #include "gateway/far/link/protocol.h"
 #include "gateway/far/session/operation.h"
+#include "gateway/far/session/settings.h"
 
 namespace rocegw::far {
 
@@ -30,6 +31,8 @@ struct DonorLink {
   int renewals_asked = 0;
   bool draining = false;  // the donor asks for its memory: data moves to other donors
   SessionProof proof;     // by which the next connection continues the session there
+  Settings::Donor named;  // its address
+  uint32_t refusals = 0;  // connections in a row that its host has refused while suspended
   // The device of this host has ended, and the connection with it. The donor keeps the leases for a
   // while: requests wait until the session continues there.
   bool suspended = false;

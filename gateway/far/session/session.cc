@@ -34,7 +34,11 @@ Dispatcher::DiskEnd Session::Stop() {
 
 // Asks the agent of this host, if it is to name the donors.
 Status Session::FindDonors() {
-  if (!settings_.donors_dir.empty()) {
+  // Donors that have the data of an earlier process may have no room besides; further ones are
+  // found later.
+  const bool known =
+      settings_.kept && !settings_.kept->donors.empty() && !settings_.kept_data.empty();
+  if (!settings_.donors_dir.empty() && !known) {
     auto found = FindFleetDonors(settings_, settings_.slabs * settings_.merge.slab_bytes,
                                  settings_.replicas, kLongestSearch, settings_.cancel_fd);
     if (!found.ok()) return found.status();
@@ -42,9 +46,35 @@ Status Session::FindDonors() {
     if (settings_.donors.empty()) return {ENOENT, "the fleet has no donors"};
     if (settings_.donors.size() > kMostDonors) settings_.donors.resize(kMostDonors);
   }
-  const auto donors = static_cast<uint32_t>(settings_.donors.size());
-  settings_.pollers = settings_.pollers == 0 ? donors : std::min(settings_.pollers, donors);
   return OkStatus();
+}
+
+// Adds the donors of an earlier process that are not named any more: they have its data. Returns
+// their numbers.
+StatusOr<std::vector<uint32_t>> Session::FindKeptDonors() {
+  std::vector<uint32_t> numbers;
+  if (!settings_.kept) return numbers;
+  const Placement& kept = *settings_.kept;
+  if (kept.slab_bytes != settings_.merge.slab_bytes || kept.slabs.size() != settings_.slabs) {
+    return Status{EINVAL, "the files were kept in " + std::to_string(kept.slabs.size()) +
+                              " slabs of " + std::to_string(kept.slab_bytes) + " bytes"};
+  }
+  if (kept.tenant != settings_.tenant) {
+    return Status{EINVAL, "the files were kept for tenant " + kept.tenant};
+  }
+  std::vector<Settings::Donor>& known = settings_.donors;
+  for (const Placement::Donor& donor : kept.donors) {
+    const auto same = std::find_if(known.begin(), known.end(), [&](const Settings::Donor& named) {
+      return named.host == donor.host && named.port == donor.port;
+    });
+    numbers.push_back(static_cast<uint32_t>(same - known.begin()));
+    if (same != known.end()) continue;
+    known.push_back({donor.host, donor.port, donor.failure_domain, donor.name});
+  }
+  if (known.size() > kMostDonors) {
+    return Status{EINVAL, "more than 64 donors, with those that the files are kept at"};
+  }
+  return numbers;
 }
 
 // Returns a connection that has resolved the address of one of the donors, by the device that
@@ -109,6 +139,11 @@ StatusOr<std::unique_ptr<DiskCopy>> Session::OpenDisk(Ranges& found, Ranges& los
 
 Status Session::Start() {
   if (Status status = FindDonors(); !status.ok()) return status;
+  const auto kept_donors = FindKeptDonors();
+  if (!kept_donors.ok()) return kept_donors.status();
+  const auto donor_count = static_cast<uint32_t>(settings_.donors.size());
+  if (settings_.pollers == 0) settings_.pollers = donor_count;
+  settings_.pollers = std::min(settings_.pollers, donor_count);
   auto opener = FindDevice(settings_.donors);
   if (!opener.ok()) return opener.status();
   ibv_device_attr device{};
@@ -134,6 +169,12 @@ Status Session::Start() {
                                              [this] { caretaker_->Wake(); });
   for (const CopyFile::Range& range : recovered) dispatcher_->Recover(range.begin, range.end);
   if (!lost.empty()) dispatcher_->RecoverLost(lost);
+  if (settings_.kept && settings_.kept_data.empty()) {
+    dispatcher_->EndEarlier(*settings_.kept, kept_donors.value());
+    settings_.kept.reset();
+  } else if (settings_.kept) {
+    dispatcher_->Continue(*settings_.kept, kept_donors.value(), settings_.kept_data);
+  }
   for (uint32_t number = 0; number < settings_.pollers; number++) {
     pollers_.push_back(std::make_unique<Poller>(settings_.polling));
   }

@@ -34,6 +34,7 @@ class Session {
   explicit Session(const Settings& settings) : settings_(settings) {}
   Status Start();
   Status FindDonors();
+  StatusOr<std::vector<uint32_t>> FindKeptDonors();
   StatusOr<std::unique_ptr<Connection>> FindDevice(const std::vector<Settings::Donor>& donors);
   Status OpenDevice(const std::vector<Settings::Donor>& donors);
   Status StartPollers();

@@ -5,12 +5,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gateway/base/status.h"
 #include "gateway/far/disk/copy_file.h"
 #include "gateway/far/link/poller.h"
+#include "gateway/far/placement/placement.h"
 #include "gateway/far/request/merge_queue.h"
 #include "gateway/far/session/api/rocegw_memory.h"
 
@@ -50,6 +53,14 @@ struct Settings {
   std::string disk_path;  // empty: no disk copy
   uint64_t disk_queue_bytes = 0;
   CopyUse disk_use = CopyUse::kStart;
+  // The session outlives the program at its donors. `save_placement` replaces the placement that a
+  // later process continues with, and returns when it survives this process; any thread, one at a
+  // time. Without, the session ends with the program. Not together with a disk copy.
+  std::function<Status(const std::string& placement)> save_placement;
+  // Placement of an earlier process, and ranges of the space that have data. Other pages are of no
+  // use to the program.
+  std::optional<Placement> kept;
+  std::vector<CopyFile::Range> kept_data;
   bool brief = false;  // the program ends without closing the session
   int cancel_fd = -1;  // readable: the session need not be opened any more
 

@@ -17,12 +17,17 @@
 namespace rocegw::far {
 namespace {
 
-constexpr char kMagic[] = "rocegw file names 1\n";
-
 struct Header {
   char magic[24];
   uint64_t bytes;  // size of the space
 };
+
+Header HeaderOf(const char* magic, uint64_t bytes) {
+  Header header{};
+  std::strncpy(header.magic, magic, sizeof header.magic - 1);
+  header.bytes = bytes;
+  return header;
+}
 
 // Stands before the records of a commit.
 struct CommitHeader {
@@ -69,15 +74,16 @@ Status SyncDirectoryOf(const std::string& path) {
 }  // namespace
 
 StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path, uint64_t bytes,
-                                                 std::string* records, bool* exists) {
+                                                 std::string* records, bool* exists,
+                                                 const Kind& kind) {
   const std::string lock_path = path + ".lock";
   UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid()) return ErrnoStatus(lock_path);
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return Status{EBUSY, path + ": another process uses these names"};
+    if (errno == EWOULDBLOCK) return Status{EBUSY, path + ": another process uses it"};
     return ErrnoStatus(lock_path);
   }
-  std::unique_ptr<Journal> journal(new Journal(path, bytes, std::move(lock)));
+  std::unique_ptr<Journal> journal(new Journal(path, bytes, kind, std::move(lock)));
   records->clear();
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   *exists = fd.valid();
@@ -87,17 +93,22 @@ StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path, uint64
   if (fstat(fd.get(), &state) != 0) return ErrnoStatus(path);
   if (!S_ISREG(state.st_mode)) return Status{EINVAL, path + ": is no regular file"};
   if (state.st_uid != geteuid()) return Status{EPERM, path + ": belongs to another user"};
+  if (kind.secret && (state.st_mode & 077) != 0) {
+    return Status{EPERM, path + ": other users can read its secrets, or write to it (mode 0600)"};
+  }
   const auto text = ReadAll(fd.get(), path);
   if (!text.ok()) return text.status();
   const std::string_view all = text.value();
   Header header{};
   if (all.size() >= sizeof header) std::memcpy(&header, all.data(), sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
-    return Status{EINVAL, path + ": holds no names of files; remove it or name another file"};
+  const Header wanted = HeaderOf(kind.magic, bytes);
+  if (std::memcmp(header.magic, wanted.magic, sizeof header.magic) != 0) {
+    return Status{EINVAL, path + ": holds no " + kind.what + "; remove it or name another file"};
   }
   if (header.bytes != bytes) {
-    return Status{EINVAL, path + ": has the names of a space of " + std::to_string(header.bytes) +
-                              " bytes, not " + std::to_string(bytes)};
+    return Status{EINVAL, path + ": has the " + kind.what + " of a space of " +
+                              std::to_string(header.bytes) + " bytes, not " +
+                              std::to_string(bytes)};
   }
   uint64_t at = sizeof header;
   for (;;) {
@@ -140,9 +151,7 @@ Status Journal::Append(std::string_view records) {
 }
 
 Status Journal::Replace(std::string_view records) {
-  Header header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.bytes = bytes_;
+  const Header header = HeaderOf(kind_.magic, bytes_);
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text += CommitOf(records, sizeof header);
   const std::string next = path_ + ".new";

@@ -183,6 +183,9 @@ struct rocegw_memory_statistics {
   uint64_t device_losses;       /* times that the device (the gateway of this host) ended in use */
   uint64_t device_stall_ns;     /* how long requests waited because of that */
   uint64_t donors_suspended;    /* now: donors where the session is to continue by another device */
+  uint64_t agreed_bytes;        /* copied between replicas of a process that was killed */
+  uint64_t placement_saves;     /* times that the placement of replicas was saved in its file */
+  uint64_t placement_errors;    /* times that it could not be */
 };
 void rocegw_memory_get_statistics(struct rocegw_memory_session* session,
                                   struct rocegw_memory_statistics* statistics,

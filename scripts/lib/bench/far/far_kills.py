@@ -179,6 +179,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--disk-copy", action="store_true", help="one donor without a replica, and a disk copy")
     parser.add_argument("--keep", action="store_true", help="files that outlive their server, which is killed each time")
+    parser.add_argument("--replicas", type=int, default=0, help="with --keep: so many at donors, of which one is killed too, and no disk copy")
     arguments = parser.parse_args()
     chance, counts, longest = random.Random(arguments.seed), {}, {}
     with Lab() as lab:
@@ -186,7 +187,7 @@ def main():
         for host in hosts:
             host.start_gateway()
         if arguments.keep:
-            syncs, steps = kept_rounds(hosts, arguments.kills, arguments.seed, True)
+            syncs, steps = kept_rounds(hosts, arguments.kills, arguments.seed, True, arguments.replicas)
             print(json.dumps({"kills": arguments.kills, "steps": steps, "syncs": syncs, "wrong": 0, "lost": 0}))
             return 0
         scene = Scene(hosts, chance, lab.path("copy") if arguments.disk_copy else None)
