@@ -104,17 +104,20 @@ std::vector<PortHolder> FindPortHolders(const std::string& proc, const std::stri
 }
 
 std::string PortHolderText(PortKind kind, uint16_t port) {
-  std::string text;
+  std::string unnamed;
+  std::string own;
   for (const PortHolder& holder : FindPortHolders("/proc", "/proc/thread-self/net", kind, port)) {
     const std::string user = " of user " + std::to_string(holder.uid);
-    if (holder.own) continue;
-    if (holder.pid != 0) {
+    if (holder.own) {
+      own = "this process, by a socket" + user;
+    } else if (holder.pid != 0) {
       return "process " + std::to_string(holder.pid) + " (" + ForeignText(holder.command) + ")" +
              user;
+    } else if (unnamed.empty()) {
+      unnamed = "a program" + user;
     }
-    if (text.empty()) text = "a program" + user;
   }
-  return text;
+  return unnamed.empty() ? own : unnamed;
 }
 
 }  // namespace rocegw

@@ -35,8 +35,9 @@ std::vector<PortSocketLine> SocketsOfPort(std::string_view table, uint16_t port)
 std::vector<PortHolder> FindPortHolders(const std::string& proc, const std::string& net,
                                         PortKind kind, uint16_t port);
 
-// Describes the first holder that is not this process, in the network namespace of the calling
-// thread: "process 33 (python3) of user 7", or "a program of user 7", or "" if no socket is seen.
+// Describes the first holder in the network namespace of the calling thread, another process if
+// there is one: "process 33 (python3) of user 7", "a program of user 7", or "this process, by a
+// socket of user 7"; "" if no socket is seen.
 std::string PortHolderText(PortKind kind, uint16_t port);
 
 }  // namespace rocegw

@@ -230,7 +230,7 @@ TEST_F(InProcess, PortTaken_SaysWhatToDo) {
   Engine engine = Make();
   const Status started = engine.Start();
   EXPECT_EQ(started.error(), EADDRINUSE);
-  EXPECT_NE(started.text().find("UDP port 4791 of 127.0.0.1 is taken, by a rocegwd"),
+  EXPECT_NE(started.text().find("UDP port 4791 of 127.0.0.1 is taken by this process"),
             std::string::npos)
       << started.text();
 }

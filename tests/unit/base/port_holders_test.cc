@@ -144,6 +144,19 @@ TEST_P(StrangerTest, HolderText_WithoutRightToLookAtTheProcess_NamesTheUser) {
   EXPECT_EQ(text, "a program of user 65534");
 }
 
+TEST(PortHolderText, OfAnOwnSocket_SaysSo) {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  socklen_t length = sizeof name;
+  auto* const address = reinterpret_cast<sockaddr*>(&name);
+  ASSERT_EQ(bind(fd, address, length), 0);
+  ASSERT_EQ(getsockname(fd, address, &length), 0);
+  EXPECT_EQ(PortHolderText(PortKind::kUdp, ntohs(name.sin_port)),
+            "this process, by a socket of user " + std::to_string(geteuid()));
+  close(fd);
+}
+
 TEST(PortHolderText, OfAFreePort_IsEmpty) { EXPECT_EQ(PortHolderText(PortKind::kUdp, 1), ""); }
 
 }  // namespace

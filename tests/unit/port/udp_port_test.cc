@@ -475,7 +475,7 @@ TEST(UdpPort_OnlyAddress, Taken_IsRefusedWithARemedy) {
     const auto group = MakeGroup(config);
     const auto second = UdpPortGroup::Create(config, SteeringTable(1));
     EXPECT_EQ(second.status().error(), EADDRINUSE);
-    EXPECT_NE(second.status().text().find("of 127.0.0.1 is taken by another program"),
+    EXPECT_NE(second.status().text().find("of 127.0.0.1 is taken by this process"),
               std::string::npos);
     EXPECT_EQ(UdpPortGroup::Create(all, SteeringTable(1)).status().error(), EADDRINUSE);
   }
