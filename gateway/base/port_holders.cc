@@ -109,7 +109,7 @@ std::string PortHolderText(PortKind kind, uint16_t port) {
   for (const PortHolder& holder : FindPortHolders("/proc", "/proc/thread-self/net", kind, port)) {
     const std::string user = " of user " + std::to_string(holder.uid);
     if (holder.own) {
-      own = "this process, by a socket" + user;
+      own = "this process (socket" + user + ")";
     } else if (holder.pid != 0) {
       return "process " + std::to_string(holder.pid) + " (" + ForeignText(holder.command) + ")" +
              user;

@@ -36,8 +36,8 @@ std::vector<PortHolder> FindPortHolders(const std::string& proc, const std::stri
                                         PortKind kind, uint16_t port);
 
 // Describes the first holder in the network namespace of the calling thread, another process if
-// there is one: "process 33 (python3) of user 7", "a program of user 7", or "this process, by a
-// socket of user 7"; "" if no socket is seen.
+// there is one: "process 33 (python3) of user 7", "a program of user 7", or "this process (socket
+// of user 7)"; "" if no socket is seen.
 std::string PortHolderText(PortKind kind, uint16_t port);
 
 }  // namespace rocegw

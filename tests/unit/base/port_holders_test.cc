@@ -153,7 +153,7 @@ TEST(PortHolderText, OfAnOwnSocket_SaysSo) {
   ASSERT_EQ(bind(fd, address, length), 0);
   ASSERT_EQ(getsockname(fd, address, &length), 0);
   EXPECT_EQ(PortHolderText(PortKind::kUdp, ntohs(name.sin_port)),
-            "this process, by a socket of user " + std::to_string(geteuid()));
+            "this process (socket of user " + std::to_string(geteuid()) + ")");
   close(fd);
 }
 

@@ -303,9 +303,9 @@ TEST_F(MetricsTest, SecondServer_OnTheSamePort_SaysRemedy) {
   process::MetricsServer second(metrics_, readiness_);
   const std::string address = "127.0.0.1:" + std::to_string(server_.port());
   EXPECT_EQ(second.Start(address).text(),
-            "metrics: cannot listen on " + address +
-                "; another process may have the port or the address may not exist here: set "
-                "metrics.address, or \"\" for none");
+            "metrics: cannot listen on " + address + "; this process (socket of user " +
+                std::to_string(geteuid()) +
+                ") has the port: stop it, set metrics.address, or \"\" for none");
 }
 
 // A local user can take the port while no daemon runs.
