@@ -14,6 +14,7 @@
 
 #include "gateway/base/errno_status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/far/disk/sync_directory.h"
 
 namespace rocegw::far {
 namespace {
@@ -181,14 +182,6 @@ bool IsEmpty(int fd, const uint8_t* page, size_t length) {
   return lseek(fd, static_cast<off_t>(kHeaderBytes), SEEK_DATA) < 0 && errno == ENXIO;
 }
 
-Status SyncDirectory(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string name = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const UniqueFd directory(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid() || fsync(directory.get()) != 0) return ErrnoStatus(name);
-  return OkStatus();
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64_t bytes,
@@ -248,7 +241,7 @@ StatusOr<std::unique_ptr<CopyFile>> OpenCopyFile(const std::string& path, uint64
       fsync(fd.get()) != 0) {
     return ErrnoStatus(path);
   }
-  if (Status status = SyncDirectory(path); !status.ok()) return status;
+  if (Status status = SyncDirectoryOf(path); !status.ok()) return status;
   return std::unique_ptr<CopyFile>(std::make_unique<DiskFile>(std::move(fd), header));
 }
 

@@ -74,7 +74,7 @@ class Tree {
   }
   // Adds records of what has changed since the last call, or of everything.
   void Record(bool everything, RecordWriter& records);
-  // Replaces the tree, which nobody has used, by that of an earlier object. `file` makes the data
+  // Replaces the tree, which is unused, by that of an earlier object. `file` makes the data
   // of a regular file. Returns false when the data of one cannot be made.
   bool Restore(const KeptFiles& kept,
                const std::function<FileData::FilePointer(uint64_t number)>& file);

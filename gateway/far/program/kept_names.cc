@@ -78,7 +78,7 @@ StatusOr<KeptNames> OpenKeptNames(const std::string& names, const std::string& d
     return Status(ENOENT, holder + ": is missing, and " + path +
                               " names files in it; remove the latter to begin anew");
   }
-  // Made before what holds the data: that is somebody else's without names.
+  // The journal is made before the file that holds the data, which is refused without names.
   if (!exists) {
     if (Status status = kept.journal->Replace(""); !status.ok()) return status;
   }

@@ -37,7 +37,7 @@ class RemoteFiles {
   void Stop();
 
  private:
-  std::string disk_copy_;  // removed at the end: without the names nobody can use it
+  std::string disk_copy_;  // removed at the end: it is of no use without the names
   std::unique_ptr<Session> session_;
   std::unique_ptr<Space> space_;
   std::unique_ptr<FileServer> server_;

@@ -13,6 +13,7 @@
 
 #include "gateway/base/errno_status.h"
 #include "gateway/base/mix.h"
+#include "gateway/far/disk/sync_directory.h"
 
 namespace rocegw::far {
 namespace {
@@ -35,7 +36,7 @@ struct CommitHeader {
   uint64_t checksum;
 };
 
-// Detects commits that were cut off; whoever can write to the file can make any.
+// Detects commits that were cut off. It does not detect those that another writer of the file made.
 uint64_t Checksum(std::string_view text, uint64_t offset) {
   uint64_t sum = Mix(offset + text.size());
   for (size_t at = 0; at < text.size(); at += sizeof(uint64_t)) {
@@ -61,14 +62,6 @@ StatusOr<std::string> ReadAll(int fd, const std::string& path) {
     if (got == 0) return text;
     text.append(part.data(), static_cast<size_t>(got));
   }
-}
-
-Status SyncDirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string name = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const UniqueFd directory(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid() || fsync(directory.get()) != 0) return ErrnoStatus(name);
-  return OkStatus();
 }
 
 }  // namespace
