@@ -2,6 +2,7 @@
 #include "gateway/tenant/registry.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "gateway/tenant/heap_cost.h"
@@ -24,6 +25,14 @@ const char* LevelName(Level level) {
       return "the slot, by the claim of its pod";
   }
   return "";
+}
+
+// Returns the count of the limit that workers raise; nullptr: the control thread counts it.
+template <typename AnyShare>
+auto* CountOfWorkers(AnyShare& share, size_t limit) {
+  if (limit == IndexOf(Rate::kBytes)) return &share.held_back_by_bytes;
+  if (limit == IndexOf(Rate::kPackets)) return &share.held_back_by_packets;
+  return limit == IndexOf(Resource::kChannels) ? &share.channels_refused : nullptr;
 }
 
 }  // namespace
@@ -145,10 +154,8 @@ Refusal Pool::HeldBack(Rate rate, const RateNode* by) const {
 }
 
 uint64_t Pool::refused(size_t limit) const {
-  if (limit == IndexOf(Rate::kBytes)) return share_.held_back_by_bytes.load();
-  if (limit == IndexOf(Rate::kPackets)) return share_.held_back_by_packets.load();
-  if (limit == IndexOf(Resource::kChannels)) return share_.channels_refused.load();
-  return refused_[limit];
+  const std::atomic<uint64_t>* const of_workers = CountOfWorkers(share_, limit);
+  return of_workers == nullptr ? refused_[limit] : of_workers->load();
 }
 
 PoolCounts Pool::counts() const {
@@ -166,12 +173,8 @@ PoolCounts Pool::counts() const {
 
 void Pool::AddCounts(const PoolCounts& counts) {
   for (size_t limit = 0; limit < kLimits; ++limit) {
-    if (limit == IndexOf(Rate::kBytes)) {
-      share_.held_back_by_bytes += counts.refused[limit];
-    } else if (limit == IndexOf(Rate::kPackets)) {
-      share_.held_back_by_packets += counts.refused[limit];
-    } else if (limit == IndexOf(Resource::kChannels)) {
-      share_.channels_refused += counts.refused[limit];
+    if (std::atomic<uint64_t>* const of_workers = CountOfWorkers(share_, limit)) {
+      *of_workers += counts.refused[limit];
     } else {
       refused_[limit] += counts.refused[limit];
     }
