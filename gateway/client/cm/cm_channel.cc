@@ -81,6 +81,10 @@ void LeaveChannel(CmChannel* channel) {
   free(channel);
 }
 
+void LockChannels() { g_lock.Lock(); }
+void UnlockChannels() { g_lock.Unlock(); }
+void ResetChannelsLock() { g_lock.Reset(); }
+
 // In a forked child the lock may be held by a thread that does not exist there.
 void StopTaking(CmChannel* channel) {
   if (channel->forks == ForkCount()) pthread_mutex_lock(&channel->taking);

@@ -56,4 +56,9 @@ void WatchNoMore(const CmChannel* channel, int descriptor);
 void StopTaking(CmChannel* channel);
 void ResumeTaking(CmChannel* channel);
 
+// The table of channels, for fork.
+void LockChannels();
+void UnlockChannels();
+void ResetChannelsLock();
+
 }  // namespace rocegw::client

@@ -19,6 +19,7 @@ namespace {
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // guards the table and all reference counts
 CmDevice* g_devices[kMaxDevices];                    // by the daemon's device number
+SpinLock g_lists_lock;                               // guards the lists that programs hold
 
 CmDevice* Open(Session* session, Device* device) {
   auto* opened = MakeObject<CmDevice>();
@@ -117,20 +118,29 @@ ibv_xrcd* XrcdOfCmDevice(CmDevice* device) {
   return before;
 }
 
-void LockCmDevices() { pthread_mutex_lock(&g_lock); }
-void UnlockCmDevices() { pthread_mutex_unlock(&g_lock); }
-void ResetCmDevicesLock() { pthread_mutex_init(&g_lock, nullptr); }
+void LockCmDevices() {
+  pthread_mutex_lock(&g_lock);
+  g_lists_lock.Lock();
+}
+void UnlockCmDevices() {
+  g_lists_lock.Unlock();
+  pthread_mutex_unlock(&g_lock);
+}
+void ResetCmDevicesLock() {
+  g_lists_lock.Reset();
+  pthread_mutex_init(&g_lock, nullptr);
+}
 
 }  // namespace rocegw::client
 
 using rocegw::client::AcquireCmDevice;
 using rocegw::client::CmDevice;
+using rocegw::client::g_lists_lock;
 using rocegw::client::IsOurs;
 using rocegw::client::kMaxDevices;
 using rocegw::client::RealCmHasDevices;
 using rocegw::client::Session;
 using rocegw::client::SpinGuard;
-using rocegw::client::SpinLock;
 
 namespace {
 
@@ -143,7 +153,6 @@ struct ContextList {
   ibv_context* entry[];
 };
 
-SpinLock g_lists_lock;
 ContextList* g_lists = nullptr;
 
 // Removes and returns our list that begins there; nullptr: not ours.

@@ -70,11 +70,10 @@ int QueryDevice(Session* session, uint32_t index, rocegw_device_reply* reply) {
 namespace {
 
 // Other threads may read the device meanwhile, so unchanged members are not written.
-void Update(Session* session, uint32_t index, const rocegw_device_reply& reply, Device* device) {
+void Update(const char* root, uint32_t index, const rocegw_device_reply& reply, Device* device) {
   if (device->index != index) device->index = index;
   if (device->guid != reply.node_guid) device->guid = reply.node_guid;
   char path[sizeof(device->ibv.dev_path)];
-  const char* const root = SysfsRoot(session);
   snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s", root, device->ibv.dev_name);
   if (strcmp(path, device->ibv.dev_path) != 0) memcpy(device->ibv.dev_path, path, strlen(path) + 1);
   snprintf(path, sizeof(path), "%s/class/infiniband/%s", root, device->ibv.name);
@@ -96,10 +95,10 @@ int ListDevices(Session* session, Device** devices) {
       if (session->dead()) return -error;
       continue;
     }
-    SysfsRoot(session);
+    const char* const root = SysfsRoot(session);
     pthread_mutex_lock(&g_lock);
     Device* device = FindOrMake(reply.name);
-    if (device != nullptr) Update(session, index, reply, device);
+    if (device != nullptr) Update(root, index, reply, device);
     pthread_mutex_unlock(&g_lock);
     if (device != nullptr) devices[found++] = device;
   }

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "gateway/client/cm/cm_channel.h"
 #include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_id.h"
 #include "gateway/client/device/device.h"
@@ -10,6 +11,7 @@
 #include "gateway/client/device/objects.h"
 #include "gateway/client/memory/memory_map.h"
 #include "gateway/client/memory/regions.h"
+#include "gateway/client/process/sysfs_tree.h"
 #include "gateway/client/session/session.h"
 
 namespace rocegw::client {
@@ -19,19 +21,23 @@ namespace {
 // Takes the locks in the order in which the control path nests them.
 void Prepare() {
   LockCmDevices();
+  LockChannels();
   LockDevices();
   LockRegions();
   Session::LockForFork();
   LockIds();
   LockObjects();
+  LockSysfsRoots();
 }
 
 void InParent() {
+  UnlockSysfsRoots();
   UnlockObjects();
   UnlockIds();
   Session::UnlockAfterFork();
   UnlockRegions();
   UnlockDevices();
+  UnlockChannels();
   UnlockCmDevices();
 }
 
@@ -53,12 +59,14 @@ uint32_t g_forks = 0;
 void InChild() {
   ++g_forks;
   ForEachObject(&ResetQueueLocks);
+  ResetSysfsRootsLock();
   ResetObjectsLock();
   ResetIdsLock();
   Session::CutOffInChild();
   ForgetMemoryMap();
   MakeRegionsPrivateInChild();
   ResetDevicesLock();
+  ResetChannelsLock();
   ResetCmDevicesLock();
 }
 

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "gateway/client/device/device.h"
+#include "gateway/client/device/objects.h"
 #include "gateway/client/process/raw_syscall.h"
 #include "gateway/client/process/real.h"
 #include "gateway/client/process/report.h"
@@ -23,9 +24,17 @@ namespace {
 
 constexpr size_t kPathSize = 256;  // size of ibv_device's own paths
 
-char g_root[kPathSize];
-uint32_t g_root_session = 0;  // 0: unknown yet
-SpinLock g_root_lock;
+// A root that a session has had. Neither changed nor freed: programs keep the text, and other
+// threads read it without the lock. There are as many as gateways with different trees were met.
+struct Root {
+  Root* next;
+  char path[kPathSize];
+};
+
+SpinLock g_lock;
+Root* g_roots = nullptr;
+const Root* g_current = nullptr;
+uint32_t g_current_session = 0;  // 0: unknown yet
 
 bool IsDirectory(const char* path) {
   const long fd = RawOpen(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -185,22 +194,41 @@ void FindRoot(Session* session, char* root, size_t size) {
   for (uint32_t i = 0; i < session->welcome().device_count; ++i) WriteDevice(session, i, &writer);
 }
 
+// Returns the root with that text; nullptr if there is no memory for a new one.
+const Root* FindOrMakeRoot(const char* path) {
+  for (const Root* root = g_roots; root != nullptr; root = root->next) {
+    if (strcmp(root->path, path) == 0) return root;
+  }
+  auto* const root = MakeObject<Root>();
+  if (root == nullptr) return nullptr;
+  snprintf(root->path, sizeof(root->path), "%s", path);
+  root->next = g_roots;
+  g_roots = root;
+  return root;
+}
+
 }  // namespace
 
 const char* SysfsRoot(Session* session) {
   // Without the lock while it asks the daemon: a second thread does the same work with the same
   // result.
   {
-    SpinGuard guard(g_root_lock);
-    if (g_root_session == session->number()) return g_root;
+    SpinGuard guard(g_lock);
+    if (g_current_session == session->number()) return g_current->path;
   }
-  char root[kPathSize];
-  FindRoot(session, root, sizeof(root));
-  SpinGuard guard(g_root_lock);
-  snprintf(g_root, sizeof(g_root), "%s", root);
-  g_root_session = session->number();
-  return g_root;
+  char path[kPathSize];
+  FindRoot(session, path, sizeof(path));
+  SpinGuard guard(g_lock);
+  const Root* const root = FindOrMakeRoot(path);
+  if (root == nullptr) return "/sys";
+  g_current = root;
+  g_current_session = session->number();
+  return root->path;
 }
+
+void LockSysfsRoots() { g_lock.Lock(); }
+void UnlockSysfsRoots() { g_lock.Unlock(); }
+void ResetSysfsRootsLock() { g_lock.Reset(); }
 
 bool KernelHasRdma() { return IsDirectory("/sys/class/infiniband"); }
 

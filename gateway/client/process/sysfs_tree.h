@@ -12,6 +12,11 @@ namespace rocegw::client {
 // as long as the process.
 const char* SysfsRoot(Session* session);
 
+// For fork, which must not meet a half-written table.
+void LockSysfsRoots();
+void UnlockSysfsRoots();
+void ResetSysfsRootsLock();
+
 // Returns true if /sys/class/infiniband belongs to a kernel with RDMA devices.
 bool KernelHasRdma();
 

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include "gateway/client/process/redirect.h"
+#include "gateway/client/process/sysfs_tree.h"
 #include "tests/unit/client/verbs_fixture.h"
 
 namespace rocegw::testing {
@@ -114,6 +115,28 @@ TEST_F(VerbsTest, Sysfs_OtherGateway_IsAskedItself) {
   EXPECT_STREQ("/sys/class/infiniband",
                client::RedirectPath("/sys/class/infiniband", buffer, sizeof buffer));
   EXPECT_NE("/sys/class/infiniband", first);
+}
+
+// Programs keep the text that ibv_get_sysfs_path returned, and other threads may be reading it.
+TEST_F(VerbsTest, Sysfs_RootOfAnEarlierGateway_KeepsItsText) {
+  const auto root = [] {
+    client::Session* const session = client::Session::Acquire();
+    if (session == nullptr) return "no session";
+    const char* const path = client::SysfsRoot(session);
+    session->Release();
+    return path;
+  };
+  Start();
+  const char* const first = root();
+  const std::string text = first;
+  FakeOptions options;
+  options.sysfs = false;
+  Start(options);
+  const char* const second = root();
+  EXPECT_NE(text, second);
+  EXPECT_EQ(text, first);
+  EXPECT_EQ(second, root());
+  std::filesystem::remove_all(second);
 }
 
 TEST_F(VerbsTest, Sysfs_TreeThatIsNotVisibleHere_IsWrittenByTheLibrary) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <thread>
 
+#include "gateway/client/cm/cm_channel.h"
 #include "tests/unit/client/cm/cm_fixture.h"
 
 namespace rocegw::testing {
@@ -317,6 +318,28 @@ TEST_F(CmTest, Fork_ChildStartsAnew) {
   waitpid(child, &status, 0);
   EXPECT_EQ(0, status);
   End(channel, {id});
+}
+
+TEST_F(CmTest, Fork_WhileAnotherThreadUsesTheTableOfChannels_ChildIsNotStuck) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  ASSERT_NE(nullptr, channel);
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    while (!stop) client::IsOpen(channel, channel->fd);
+  });
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      _exit(client::IsOpen(channel, channel->fd) ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(0, status);
+  }
+  stop = true;
+  other.join();
+  End(channel, {});
 }
 
 }  // namespace
