@@ -129,9 +129,9 @@ ATTACKS = (
     Attack("half_open_streams", "HTTP/2 connections without certificate, each with many streams that never end", "connections",
            STRANGER, ("streams",), target="controller"),
     Attack("member_streams", "a person with a certificate and no role: the same, on connections that count as a member's",
-           "connections", STRANGER, ("member_streams",), target="controller", growth_mib=_MEMBERS_MIB),
+           "connections", STRANGER, ("member_streams",), target="controller", least_s=3, growth_mib=_MEMBERS_MIB),
     Attack("member_resets", "the same, each stream is reset at once", "connections", STRANGER, ("member_resets",),
-           target="controller", growth_mib=_MEMBERS_MIB),
+           target="controller", least_s=3, growth_mib=_MEMBERS_MIB),
     Attack("stream_resets", "HTTP/2 connections that open streams and reset them at once", "connections", STRANGER, ("resets",),
            target="controller"),
     # Noises of scripts/bench neighbours.
