@@ -28,12 +28,15 @@ constexpr int kHandshakeTimeoutMs = 10000;
 constexpr int kMostStreams = 256;    // per connection
 constexpr int kMostIdleMs = 600000;  // idle time of a connection without calls
 constexpr int kMostThreads = 64;
+// Bytes that gRPC reads at once: it makes the streams that they open before any of them is counted.
+constexpr int kMostReadBytes = 16384;
 constexpr process::SocketWords kAdminSocket = {"admin socket", "state_dir or admin_socket"};
 
 void Bound(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMostIdleMs);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadBytes);
   // Synchronous services (reflection) use a thread per call.
   builder.SetResourceQuota(grpc::ResourceQuota("controller").SetMaxThreads(kMostThreads));
   // Detects vanished agents, and allows agents to check the connection.
@@ -45,15 +48,16 @@ void Bound(grpc::ServerBuilder& builder) {
 
 }  // namespace
 
-std::shared_ptr<grpc::ServerCredentials> ApiListener::Credentials() const {
+std::shared_ptr<grpc::ServerCredentials> ApiListener::Credentials() {
   grpc::experimental::TlsServerCredentialsOptions options(identity_.Certificates());
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   // Certificates are requested, and verified if given. The guard lists what needs none.
   options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   auto credentials = grpc::experimental::TlsServerCredentials(options);
-  credentials->SetAuthMetadataProcessor(
-      std::make_shared<ConnectionGuard>(*services_.revocations, identity_.authority().domain()));
+  credentials->SetAuthMetadataProcessor(std::make_shared<ConnectionGuard>(
+      *services_.revocations, identity_.authority().domain(), calls_,
+      [this](const std::string& principal) { front_->Expel(principal); }));
   return credentials;
 }
 
@@ -72,7 +76,7 @@ Status ApiListener::Start() {
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       Builder::ExternalConnectionType::FROM_FD, Credentials());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> notices;
-  notices.push_back(std::make_unique<MemberNotice>(*front_));
+  notices.push_back(std::make_unique<MemberNotice>(*front_, calls_));
   builder.experimental().SetInterceptorCreators(std::move(notices));
   builder.AddListeningPort("unix:" + socket, grpc::experimental::LocalServerCredentials(UDS));
   for (grpc::Service* const service : services_.services()) builder.RegisterService(service);

@@ -13,6 +13,7 @@
 #include "controlplane/server/controller_identity.h"
 #include "controlplane/server/fleet_services.h"
 #include "controlplane/server/front/connection_front.h"
+#include "controlplane/server/front/open_calls.h"
 #include "gateway/base/status.h"
 
 namespace rocegw::server {
@@ -39,11 +40,15 @@ class ApiListener {
   int port() const { return front_ == nullptr ? 0 : front_->port(); }
 
  private:
-  std::shared_ptr<grpc::ServerCredentials> Credentials() const;
+  // Calls of one principal: the streams of four connections.
+  static constexpr size_t kMostCalls = 1024;
+
+  std::shared_ptr<grpc::ServerCredentials> Credentials();
 
   const Config& config_;
   const ControllerIdentity& identity_;
   FleetServices& services_;
+  OpenCalls calls_{kMostCalls};
   std::unique_ptr<ConnectionFront> front_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;

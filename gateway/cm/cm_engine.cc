@@ -39,8 +39,7 @@ struct Executor {
   int operator()(const CommEstablished&) const { return NoteCommEstablished(core, id, step); }
   int operator()(const QpFailed&) const { return FailQp(core, id, step); }
   int operator()(const RequestFetched&) const {
-    Connection* connection = core.ConnectionOf(id);
-    if (connection != nullptr) core.LeaveBacklog(*connection);
+    core.LeaveBacklog(id);
     return 0;
   }
 };

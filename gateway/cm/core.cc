@@ -27,6 +27,8 @@ Core::Core(const CmConfig& settings, RandomSource& source)
       strangers(settings.unsolicited_rate, settings.unsolicited_burst),
       strangers_by_source(DrawKey(source), settings.source_unsolicited_rate,
                           settings.source_unsolicited_burst),
+      members_by_source(DrawKey(source), settings.source_unsolicited_rate,
+                        settings.source_unsolicited_burst),
       guid_key(DrawKey(source)) {
   ports.pool_of = pool_of;
 }
@@ -39,6 +41,7 @@ uint64_t Core::CaGuidFor(const wire::Gid& peer) const {
 void Core::Keep(size_t connections_wanted) {
   wanted = connections_wanted;
   kept_ids.SetWanted(wanted);
+  backlog.Keep(wanted);
   connections.Keep(wanted);
   ports.Keep(wanted);
   deadlines.Keep(wanted);
@@ -48,11 +51,12 @@ void Core::Keep(size_t connections_wanted) {
 bool Core::Refill() {
   owners.Reserve(owners.size() + wanted);
   const bool of_ids = kept_ids.Refill(ids, kRefilledAtOnce);
+  const bool of_backlog = backlog.Refill(kRefilledAtOnce);
   const bool of_connections = connections.Refill(kRefilledAtOnce);
   const bool of_ports = ports.Refill(kRefilledAtOnce);
   const bool of_deadlines = deadlines.Refill(kRefilledAtOnce);
   const bool of_window = window.Refill(kRefilledAtOnce);
-  return of_ids || of_connections || of_ports || of_deadlines || of_window;
+  return of_ids || of_backlog || of_connections || of_ports || of_deadlines || of_window;
 }
 
 const LocalAddress* Core::FindAddress(const wire::Gid& gid) const {
@@ -119,9 +123,8 @@ Id* Core::NewId(CmHandle handle, SessionId owner) {
 void Core::EraseId(Id& id) {
   SetDeadline(id, kNever);
   if (id.holds_port) ports.Unbind(id.port_space, id.local.port, id.handle);
-  if (Id* const listener = FindId(id.listener); listener != nullptr)
-    Unlink<&Id::of_listener>(listener->first_request, id);
-  while (id.first_request != nullptr) Unlink<&Id::of_listener>(id.first_request, *id.first_request);
+  LeaveBacklog(id);
+  while (id.first_request != nullptr) LeaveBacklog(*id.first_request);
   Holdings& held = HoldingsOf(id.owner);
   --held.ids;
   Unlink<&Id::of_owner>(held.first, id);
@@ -150,15 +153,10 @@ void Core::DropConnection(Connection& connection) {
   connections.Erase(connection);
 }
 
-void Core::LeaveBacklog(Connection& connection) {
-  if (connection.active || connection.fetched) return;
-  connection.fetched = true;
-  Id* id = IdOf(connection);
-  if (id == nullptr) return;
-  Id* listener = FindId(id->listener);
-  if (listener == nullptr) return;
-  --listener->waiting_requests;
-  Unlink<&Id::of_listener>(listener->first_request, *id);
+void Core::LeaveBacklog(Id& id) {
+  if (Connection* const connection = ConnectionOf(id); connection != nullptr)
+    connection->fetched = true;
+  if (Id* const listener = FindId(id.listener); listener != nullptr) backlog.Leave(*listener, id);
 }
 
 void Core::LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint now) {
@@ -168,7 +166,6 @@ void Core::LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint
 }
 
 void Core::Separate(Connection& connection) {
-  LeaveBacklog(connection);
   if (Id* id = IdOf(connection); id != nullptr) id->connection = 0;
   connection.id = {};
 }
@@ -249,9 +246,14 @@ void Core::SetDeadline(Id& id, TimePoint deadline) {
   deadlines.Move({DeadlineKey::Kind::kId, id.handle.value}, id.deadline, deadline);
 }
 
+// Members have limits of their own: strangers from many addresses use up the common limit.
+bool Core::MayAnswer(const wire::Gid& source, TimePoint now) {
+  if (discovery.IsMember(source)) return members_by_source.Take(source.bytes, now);
+  return strangers_by_source.Take(source.bytes, now) && strangers.Take(now);
+}
+
 bool Core::Reply(const Inbound& inbound, const wire::CmBody& body, Step& step) {
-  if (!strangers_by_source.Take(inbound.meta.source.bytes, step.now) || !strangers.Take(step.now))
-    return false;
+  if (!MayAnswer(inbound.meta.source, step.now)) return false;
   SendMad& out = step.actions.mads.emplace_back();
   out.path.source = inbound.meta.destination;
   out.path.destination = inbound.meta.source;

@@ -24,6 +24,7 @@
 #include "gateway/cm/cm_counters.h"
 #include "gateway/cm/cm_id.h"
 #include "gateway/cm/cm_types.h"
+#include "gateway/cm/connection/backlog.h"
 #include "gateway/cm/connection/connection.h"
 #include "gateway/cm/connection/connection_table.h"
 #include "gateway/cm/connection/early_requests.h"
@@ -68,6 +69,7 @@ struct Core {
     size_t ids = 0;
     Id* first = nullptr;  // list of the ids
   };
+  Backlog backlog;
   KeyMap<Holdings> owners;  // by SessionId; only sessions that own ids
   ConnectionTable connections;
   Orphans answered_orphans;
@@ -83,6 +85,7 @@ struct Core {
   std::set<std::pair<wire::Gid, uint32_t>> undiscovered;
   TokenBucket strangers;  // limits answers to messages without a connection
   SourceLimits strangers_by_source;
+  SourceLimits members_by_source;
   CmCounters counters;
   SecretKey guid_key;  // key of CaGuidFor
   uint64_t last_engine_handle = kEngineHandleBit;
@@ -118,8 +121,9 @@ struct Core {
   Connection& NewConnection(Id& id, bool active, Step& step);
   // Destroys the connection at once, without timewait. The reference is invalid afterwards.
   void DropConnection(Connection& connection);
-  // Removes a request from the listener's backlog count.
-  void LeaveBacklog(Connection& connection);
+  // Removes a request that the program has fetched, or that is destroyed, from the backlog of its
+  // listener. Does nothing for other ids.
+  void LeaveBacklog(Id& id);
   // Frees the REQ's slot in the request window.
   void LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint now);
   // Separates the connection from its id, which may be destroyed, and lists it as an orphan.
@@ -175,8 +179,11 @@ struct Core {
 
  private:
   void Resume(hand_over::StateStream& state);
+  void HandOverWithdrawn(hand_over::StateStream& state);
   // Removes the connection from its id.
   void Separate(Connection& connection);
+  // Returns true if the rate limits allow an answer to a message without a connection.
+  bool MayAnswer(const wire::Gid& source, TimePoint now);
   Holdings& HoldingsOf(SessionId owner);
   void ForgetIfNothing(SessionId owner);
 };

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "controlplane/api/calls/audit_note.h"
 #include "controlplane/model/timestamp.h"
@@ -13,6 +16,8 @@ namespace {
 
 // Limit of attempts when others keep changing what this write relies on.
 constexpr int kMostAttempts = 32;
+// Key that does not exist; its reading tells the newest revision.
+constexpr std::string_view kNoKey = "none";
 
 }  // namespace
 
@@ -23,6 +28,8 @@ struct Writer::Attempt {
   Plan planned;
   Records records;
   int count = 0;
+  store::Revision planned_at = 0;               // revision of the plan's fleet
+  std::optional<store::Revision> refusable_at;  // a plan on this fleet or a newer one may refuse
 };
 
 void Writer::Write(Call call, store::Revision at_least, Planner plan, Done done) {
@@ -48,15 +55,25 @@ void Writer::WhenFresh(store::Revision at_least, std::function<void(On)> call) {
 
 void Writer::Validate(store::Revision at_least, Planner plan, Done done) {
   WhenFresh(at_least, [this, plan = std::move(plan), done = std::move(done)](On) {
-    PlanOrError planned = follower_.Read([&](const sync::Fleet& fleet) { return plan(fleet); });
-    if (auto* const error = std::get_if<ApiError>(&planned)) return done(std::move(*error));
-    done(Written{0, std::get<Plan>(planned).intent.value_or("")});
+    const auto answer = [this, plan, done] {
+      PlanOrError planned = follower_.Read(plan);
+      if (auto* const error = std::get_if<ApiError>(&planned)) return done(std::move(*error));
+      done(Written{0, std::get<Plan>(planned).intent.value_or("")});
+    };
+    const PlanOrError planned = follower_.Read(plan);
+    if (std::holds_alternative<Plan>(planned)) return answer();
+    follower_.WhenNewest([answer, done](const StatusOr<store::Revision>& newest) {
+      if (!newest.ok()) return done(FromStore(newest.status()));
+      answer();
+    });
   });
 }
 
 void Writer::Try(const std::shared_ptr<Attempt>& attempt, On thread) {
-  PlanOrError planned =
-      follower_.Read([&](const sync::Fleet& fleet) { return attempt->plan(fleet); });
+  PlanOrError planned = follower_.Read([&](const sync::Fleet& fleet) {
+    attempt->planned_at = fleet.view.revision;
+    return attempt->plan(fleet);
+  });
   if (auto* const error = std::get_if<ApiError>(&planned)) {
     return RefuseOrAnswer(attempt, std::move(*error));
   }
@@ -79,16 +96,24 @@ void Writer::Try(const std::shared_ptr<Attempt>& attempt, On thread) {
   store_.TxnAsync(std::move(transaction), on_result);
 }
 
+// The record is read at a revision that is not older than the fleet of the plan: a plan that fails
+// because of this very write finds its record.
 void Writer::RefuseOrAnswer(const std::shared_ptr<Attempt>& attempt, ApiError error) {
-  if (attempt->call.request_id.empty()) return attempt->done(std::move(error));
-  store_.RangeAsync({.range = store::KeyRange::Key(RequestKey(attempt->call))},
-                    [attempt, error = std::move(error)](const StatusOr<store::RangeResult>& found) {
+  const std::string& id = attempt->call.request_id;
+  const std::string key = id.empty() ? std::string(kNoKey) : RequestKey(attempt->call);
+  store_.RangeAsync({.range = store::KeyRange::Key(key), .limit = 1},
+                    [this, attempt, error](const StatusOr<store::RangeResult>& found) {
+                      if (!found.ok()) return attempt->done(FromStore(found.status()));
+                      const std::vector<store::Entry>& entries = found.value().entries;
                       controlplane::v1::RequestRecord record;
-                      const bool there =
-                          found.ok() && !found.value().entries.empty() &&
-                          record.ParseFromString(found.value().entries.front().value);
-                      if (!there) return attempt->done(error);
-                      AnswerAgain(*attempt, record, found.value().entries.front().mod_revision);
+                      if (!entries.empty() && record.ParseFromString(entries.front().value))
+                        return AnswerAgain(*attempt, record, entries.front().mod_revision);
+                      if (!attempt->refusable_at.has_value())
+                        attempt->refusable_at = found.value().revision;
+                      if (attempt->planned_at >= *attempt->refusable_at)
+                        return attempt->done(error);
+                      follower_.WhenReached(*attempt->refusable_at,
+                                            [this, attempt] { Try(attempt, On::kFollower); });
                     });
 }
 

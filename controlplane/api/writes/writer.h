@@ -31,8 +31,9 @@ class Writer {
   using Done = std::function<void(WrittenOrError)>;
 
   // Writes. `plan` is called on a fleet that includes all writes acknowledged here before, and
-  // revision `at_least`; maybe several times. `done` is called once, on any thread. Without
-  // concurrent writes the calling thread waits for the disk.
+  // revision `at_least`; maybe several times. A plan that fails is made again on a fleet that
+  // includes all writes acknowledged by any controller, before its error is returned. `done` is
+  // called once, on any thread. Without concurrent writes the calling thread waits for the disk.
   void Write(Call call, store::Revision at_least, Planner plan, Done done);
   // Returns what Write would do now, without doing it.
   void Validate(store::Revision at_least, Planner plan, Done done);
@@ -45,8 +46,8 @@ class Writer {
   // not waited for: clients can send any etag.
   void WhenFresh(store::Revision at_least, std::function<void(On)> call);
   void Try(const std::shared_ptr<Attempt>& attempt, On thread);
-  // Ends an attempt whose plan failed; the plan also fails if the write was done before under the
-  // same request_id, and then its answer is returned.
+  // Handles a plan that failed. If the write was done before under the same request_id, its answer
+  // is returned. If the fleet was behind the store, the attempt goes on. Otherwise it ends.
   void RefuseOrAnswer(const std::shared_ptr<Attempt>& attempt, ApiError error);
   static void AnswerAgain(const Attempt& attempt, const controlplane::v1::RequestRecord& record,
                           store::Revision revision);

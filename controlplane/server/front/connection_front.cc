@@ -148,9 +148,8 @@ void ConnectionFront::Accept(UniqueFd connection, const sockaddr_storage& from) 
   if (of_source != per_source_.end() && of_source->second >= limits_.strangers_per_source) {
     CloseOldestOf(place.source, FrontClose::kSource);
   }
-  if (strangers_.size() >= limits_.strangers) {
+  if (strangers_.size() >= limits_.strangers)
     CloseOldestOf(BusiestSource(), FrontClose::kStrangers);
-  }
   const uint64_t id = next_id_++;
   epoll_event event{};
   // Edge-triggered, so each arrival is an event: within a tick a stranger could send so much that
@@ -364,13 +363,10 @@ void ConnectionFront::Admit(const std::string& peer, const std::string& principa
   const uint64_t id = found->second;
   Stranger& stranger = strangers_.at(id);
   if (!stranger.has_slot()) return;
-  std::vector<Member>& of_principal = members_[principal];
-  if (of_principal.size() >= limits_.per_member) {
-    std::erase_if(of_principal,
-                  [](const Member& one) { return SocketCookie(one.handed) != one.cookie; });
-  }
-  if (of_principal.size() >= limits_.per_member) return Close(id, FrontClose::kMember);
-  of_principal.push_back({.handed = stranger.handed, .cookie = stranger.cookie});
+  const auto verdict = members_.Add(principal, stranger.handed, stranger.cookie, Clock::now());
+  using enum MemberConnections::Verdict;
+  if (verdict != kAdded)
+    return Close(id, verdict == kTooMany ? FrontClose::kMember : FrontClose::kCalls);
   SetReceiveBuffer(stranger.watch.get(), kMemberBuffer);
   SetLowWater(stranger.watch.get(), 1);
   slots_.Release(stranger.source);
@@ -379,20 +375,24 @@ void ConnectionFront::Admit(const std::string& peer, const std::string& principa
   if (!waiting_.empty()) eventfd_write(wake_.get(), 1);
 }
 
+void ConnectionFront::Expel(const std::string& principal) {
+  const std::lock_guard lock(mutex_);
+  CountClosed(FrontClose::kCalls, principal, members_.Expel(principal, Clock::now()));
+  heap_.CountEnded();
+}
+
 size_t ConnectionFront::strangers() const {
   const std::lock_guard lock(mutex_);
   return strangers_.size();
 }
 
-void ConnectionFront::CountClosed(FrontClose reason, const std::string& source) {
-  closed_[static_cast<size_t>(reason)].fetch_add(1);
-  ++unreported_;
+void ConnectionFront::CountClosed(FrontClose reason, const std::string& source, uint64_t count) {
+  closed_[static_cast<size_t>(reason)].fetch_add(count);
+  unreported_ += count;
   const Clock::time_point now = Clock::now();
-  if (now < next_report_) return;
-  spdlog::warn(
-      "closed {} connections at the limits for callers without a certificate; the latest came from "
-      "{} (limit: {})",
-      unreported_, source, kFrontCloseNames[static_cast<size_t>(reason)]);
+  if (unreported_ == 0 || now < next_report_) return;
+  spdlog::warn("closed {} connections at the limits of callers, the latest of {} (limit: {})",
+               unreported_, source, kFrontCloseNames[static_cast<size_t>(reason)]);
   unreported_ = 0;
   next_report_ = now + kReportEvery;
 }

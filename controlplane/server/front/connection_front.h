@@ -5,8 +5,8 @@
 // A connection is a stranger's until a call with a valid certificate arrives on it. Strangers are
 // bounded in number, per source, in time and in received bytes. At a bound the oldest stranger of
 // the busiest source is closed, so that a new caller always gets a chance for its handshake.
-// Members are bounded per principal. Descriptors are kept in reserve: strangers are closed before
-// the process runs out.
+// Members are bounded per principal, in connections and in calls. Descriptors are kept in reserve:
+// strangers are closed before the process runs out.
 //
 // gRPC takes up to 10 KiB for a stream of 15 bytes and accepts any number of streams from a client
 // that does not acknowledge its SETTINGS. So gRPC gets few strangers at a time: a connection waits
@@ -37,6 +37,7 @@
 #include "controlplane/server/front/front_limits.h"
 #include "controlplane/server/front/hand_off_slots.h"
 #include "controlplane/server/front/heap_return.h"
+#include "controlplane/server/front/member_connections.h"
 #include "gateway/base/status.h"
 #include "gateway/base/timing/heartbeat.h"
 #include "gateway/base/unique_fd.h"
@@ -51,10 +52,11 @@ enum class FrontClose : uint8_t {
   kDescriptors,
   kMember,
   kSlots,
-  kNoTls
+  kNoTls,
+  kCalls
 };
-inline constexpr std::array<const char*, 8> kFrontCloseNames = {
-    "time", "bytes", "source", "strangers", "descriptors", "member", "slots", "no_tls"};
+inline constexpr std::array<const char*, 9> kFrontCloseNames = {
+    "time", "bytes", "source", "strangers", "descriptors", "member", "slots", "no_tls", "calls"};
 
 class ConnectionFront {
  public:
@@ -62,7 +64,9 @@ class ConnectionFront {
   using HandOff = std::function<void(int listener, int connection)>;
 
   explicit ConnectionFront(const FrontLimits& limits)
-      : limits_(limits), slots_(limits.handed, limits.handed_per_source) {}
+      : limits_(limits),
+        slots_(limits.handed, limits.handed_per_source),
+        members_(limits.per_member) {}
   ~ConnectionFront() { Stop(); }
   ConnectionFront(const ConnectionFront&) = delete;
   ConnectionFront& operator=(const ConnectionFront&) = delete;
@@ -76,6 +80,9 @@ class ConnectionFront {
 
   // Reports a call with a valid certificate. `peer`: PeerAddress::key. Any thread.
   void Admit(const std::string& peer, const std::string& principal);
+  // Closes the connections of a principal that has too many calls; further ones for a while. Any
+  // thread.
+  void Expel(const std::string& principal);
 
   size_t strangers() const;
   const Heartbeat& heartbeat() const { return heartbeat_; }
@@ -99,12 +106,6 @@ class ConnectionFront {
     uint64_t taken = 0;  // bytes that gRPC had read when reading stopped
 
     bool has_slot() const { return stage >= Stage::kHanded; }
-  };
-  // gRPC's descriptor number and the socket's cookie, which together show if the connection still
-  // exists.
-  struct Member {
-    int handed = -1;
-    uint64_t cookie = 0;
   };
 
   void Run();
@@ -130,7 +131,8 @@ class ConnectionFront {
   void Close(uint64_t id, FrontClose reason);
   static void ShutDown(const Stranger& stranger);
   void Forget(uint64_t id);
-  void CountClosed(FrontClose reason, const std::string& source);
+  // `source`: address or principal.
+  void CountClosed(FrontClose reason, const std::string& source, uint64_t count = 1);
 
   const FrontLimits limits_;
   UniqueFd listener_;
@@ -147,9 +149,9 @@ class ConnectionFront {
   std::map<uint64_t, Stranger> strangers_;  // in order of arrival
   std::unordered_map<std::string, uint64_t> by_peer_;
   std::unordered_map<std::string, size_t> per_source_;
-  std::unordered_map<std::string, std::vector<Member>> members_;  // by principal
-  std::set<uint64_t> waiting_;                                    // in order of arrival
+  std::set<uint64_t> waiting_;  // in order of arrival
   HandOffSlots slots_;
+  MemberConnections members_;
   std::vector<int> to_hand_off_;  // descriptors that will be gRPC's
   std::condition_variable taken_;
   Clock::time_point next_report_;

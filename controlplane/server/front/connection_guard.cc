@@ -20,6 +20,10 @@ grpc::Status Refuse(const char* why) { return {grpc::StatusCode::UNAUTHENTICATED
 
 }  // namespace
 
+std::string PrincipalOf(const grpc::AuthContext& context) {
+  return context.IsPeerAuthenticated() ? api::Property(context, "peer_spiffe_id") : std::string();
+}
+
 bool IsOpenMethod(std::string_view method) { return std::ranges::count(kOpen, method) != 0; }
 
 ConnectionGuard::Known ConnectionGuard::Read(const std::string& pem) {
@@ -44,6 +48,11 @@ grpc::Status ConnectionGuard::Process(const InputMetadata& metadata, grpc::AuthC
                                       OutputMetadata*, OutputMetadata*) {
   const auto path = metadata.find(":path");
   if (path == metadata.end()) return Refuse("the call has no path");
+  if (const std::string principal = PrincipalOf(*context);
+      !principal.empty() && !calls_.Begin(principal)) {
+    expel_(principal);
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls are in progress"};
+  }
   const std::string_view method(path->second.data(), path->second.size());
   if (IsOpenMethod(method)) return grpc::Status::OK;
   if (!context->IsPeerAuthenticated()) {

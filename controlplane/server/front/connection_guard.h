@@ -7,6 +7,7 @@
 
 #include <grpcpp/security/auth_metadata_processor.h>
 
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -14,16 +15,27 @@
 
 #include "controlplane/identity/certificate.h"
 #include "controlplane/identity/revocations.h"
+#include "controlplane/server/front/open_calls.h"
 
 namespace rocegw::server {
 
 // Returns true if the method ("/package.Service/Method") is answered without a certificate.
 bool IsOpenMethod(std::string_view method);
 
+// Returns the URI of the client's certificate; "": there is none.
+std::string PrincipalOf(const grpc::AuthContext& context);
+
 class ConnectionGuard final : public grpc::AuthMetadataProcessor {
  public:
-  ConnectionGuard(identity::Revocations& revocations, std::string domain)
-      : revocations_(revocations), domain_(std::move(domain)) {}
+  // `expel`: gets the principal that has too many calls.
+  using Expel = std::function<void(const std::string& principal)>;
+
+  ConnectionGuard(identity::Revocations& revocations, std::string domain, OpenCalls& calls,
+                  Expel expel)
+      : revocations_(revocations),
+        domain_(std::move(domain)),
+        calls_(calls),
+        expel_(std::move(expel)) {}
 
   bool IsBlocking() const override { return false; }
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
@@ -41,6 +53,8 @@ class ConnectionGuard final : public grpc::AuthMetadataProcessor {
 
   identity::Revocations& revocations_;
   const std::string domain_;
+  OpenCalls& calls_;
+  const Expel expel_;
   std::mutex mutex_;
   std::unordered_map<std::string, Known> known_;
 };

@@ -88,7 +88,7 @@ struct Connection {
 
   EceRecord ece;
   bool asked_for_time = false;  // an MRA was sent, so the peer repeats its message late
-  bool fetched = false;         // passive: the program fetched the request
+  bool fetched = false;         // passive: outside of the backlog; copy for the hand-over
   uint16_t reason = 0;          // reason of the last REJ received or sent
   TimePoint created;            // active: time of the first REQ
 

@@ -44,8 +44,8 @@ void ConnectionTable::Index(Map& map, KeptNodes<Map>& kept, const typename Map::
 void ConnectionTable::Erase(Connection& connection) {
   const uint32_t id = connection.local_comm_id;
   const wire::Gid& peer = connection.path.destination;
-  EraseOwn(by_remote_id_, kept_by_node_, {connection.remote_ca_guid, connection.remote_comm_id},
-           id);
+  EraseOwn(by_remote_id_, kept_by_node_,
+           {{peer, connection.remote_ca_guid}, connection.remote_comm_id}, id);
   EraseOwn(by_peer_, kept_by_address_, {peer, connection.remote_qpn.value}, id);
   EraseOwn(by_sidr_request_, kept_by_address_, {peer, connection.remote_comm_id}, id);
   kept_connections_.Erase(by_local_id_, by_local_id_.find(id));
@@ -56,8 +56,9 @@ Connection* ConnectionTable::ByLocalId(uint32_t local_comm_id) {
   return at == by_local_id_.end() ? nullptr : &at->second;
 }
 
-Connection* ConnectionTable::ByRemoteId(uint64_t ca_guid, uint32_t remote_comm_id) {
-  return Find(*this, by_remote_id_, std::pair(ca_guid, remote_comm_id));
+Connection* ConnectionTable::ByRemoteId(const wire::Gid& peer, uint64_t ca_guid,
+                                        uint32_t remote_comm_id) {
+  return Find(*this, by_remote_id_, std::pair(Node(peer, ca_guid), remote_comm_id));
 }
 
 Connection* ConnectionTable::ByPeerQpn(const wire::Gid& peer, uint64_t ca_guid, Qpn remote_qpn) {
@@ -75,8 +76,8 @@ Connection* ConnectionTable::BySidrRequest(const wire::Gid& peer, uint32_t reque
 }
 
 void ConnectionTable::IndexRemoteId(Connection& connection) {
-  Index(by_remote_id_, kept_by_node_, {connection.remote_ca_guid, connection.remote_comm_id},
-        connection);
+  const Node node(connection.path.destination, connection.remote_ca_guid);
+  Index(by_remote_id_, kept_by_node_, {node, connection.remote_comm_id}, connection);
 }
 
 void ConnectionTable::IndexRemoteQpn(Connection& connection) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table of all connections with the indices by which messages find them: our communication ID, the
-// peer's (CA GUID, communication ID), the peer's (CA GUID, QPN), and for SIDR (peer address,
-// request ID). Owns the connections. An entry stays through timewait, so repeated and stale
-// requests are recognised. Control thread.
+// peer's (address, CA GUID, communication ID), the peer's (address, QPN), and for SIDR (address,
+// request ID). The address is part of each key of the peer: a claim from another address neither
+// finds nor hides a connection. Owns the connections. An entry stays through timewait, so repeated
+// and stale requests are recognised. Control thread.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +30,8 @@ class ConnectionTable {
   void Erase(Connection& connection);
 
   Connection* ByLocalId(uint32_t local_comm_id);
-  Connection* ByRemoteId(uint64_t ca_guid, uint32_t remote_comm_id);
-  // Returns the newest connection with that queue pair of that node at this address. The address is
-  // part of the key: a claim from another address neither finds nor hides the connection.
+  Connection* ByRemoteId(const wire::Gid& peer, uint64_t ca_guid, uint32_t remote_comm_id);
+  // Returns the newest connection with that queue pair of that node at this address.
   Connection* ByPeerQpn(const wire::Gid& peer, uint64_t ca_guid, Qpn remote_qpn);
   // Returns the newest connection to that queue pair.
   const Connection* ByPeer(const wire::Gid& peer, Qpn remote_qpn) const;
@@ -42,7 +42,8 @@ class ConnectionTable {
   void IndexRemoteQpn(Connection& connection);
   void IndexSidrRequest(Connection& connection);
 
-  void HandOver(hand_over::StateStream& state);
+  // `version`: of the record ConnectionManager.
+  void HandOver(hand_over::StateStream& state, uint16_t version);
 
   size_t size() const { return by_local_id_.size(); }
 
@@ -60,8 +61,9 @@ class ConnectionTable {
   }
 
  private:
-  // Maps (CA GUID, number) to our communication ID.
-  using ByNode = std::map<std::pair<uint64_t, uint32_t>, uint32_t>;
+  // Maps (node, number) to our communication ID.
+  using Node = std::pair<wire::Gid, uint64_t>;  // address, CA GUID
+  using ByNode = std::map<std::pair<Node, uint32_t>, uint32_t>;
   using ByAddress = std::map<std::pair<wire::Gid, uint32_t>, uint32_t>;
   using Connections = std::unordered_map<uint32_t, Connection>;
 

@@ -13,7 +13,7 @@ struct Finder {
   const Inbound& in;
 
   Connection* operator()(const wire::CmReq& m) const {
-    return core.connections.ByRemoteId(m.local_ca_guid, m.local_comm_id);
+    return core.connections.ByRemoteId(in.meta.source, m.local_ca_guid, m.local_comm_id);
   }
   Connection* operator()(const wire::CmMra& m) const {
     return Pair(m.local_comm_id, m.remote_comm_id);
@@ -23,8 +23,8 @@ struct Finder {
     if (m.reason == wire::RejectReason::kTimeout && m.info_length >= sizeof(uint64_t)) {
       uint64_t guid = 0;
       for (size_t i = 0; i < sizeof guid; ++i) guid = guid << 8 | m.info[i];
-      if (Connection* found = core.connections.ByRemoteId(guid, m.local_comm_id); found != nullptr)
-        return found;
+      Connection* const found = core.connections.ByRemoteId(in.meta.source, guid, m.local_comm_id);
+      if (found != nullptr) return found;
     }
     if (m.answered == wire::CmAnswered::kReq) return core.connections.ByLocalId(m.remote_comm_id);
     return Pair(m.local_comm_id, m.remote_comm_id);

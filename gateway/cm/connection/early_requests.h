@@ -4,12 +4,16 @@
 // Linux's rdma_cm the client takes longer. A request without a listener waits a moment before it is
 // refused (for ours at a peer: MayBeEarly in teardown.cc). The queue is bounded, and a source with
 // fewer requests displaces the oldest of the source with the most. All requests wait equally long,
-// so the oldest is due first. Control thread.
+// so the oldest is due first. Strangers fill the queue, so no request costs a walk through it.
+// Control thread.
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "gateway/base/ids.h"
@@ -45,14 +49,28 @@ class EarlyRequests {
 
   void HandOver(hand_over::StateStream& state);
 
-  TimePoint deadline() const { return held_.empty() ? kNever : held_.front().until; }
+  TimePoint deadline() const { return held_.empty() ? kNever : held_.begin()->second.until; }
 
  private:
+  // Address, CA GUID, communication ID: a request from another address is another one.
+  using Name = std::tuple<wire::Gid, uint64_t, uint32_t>;
+  using Numbers = std::set<uint64_t>;  // numbers of requests, oldest first
+  // Number of requests, age of the oldest, address: the last one has to make room first.
+  using Rank = std::tuple<size_t, uint64_t, wire::Gid>;
+
+  static Name NameOf(const Held& request);
+  static Rank RankOf(const wire::Gid& source, const Numbers& numbers);
+  void Enter(const Held& request);
+  Held Remove(uint64_t number);
   // Removes the oldest request of the source with the most, if that has more than `source`.
   std::optional<Held> MakeRoom(const wire::Gid& source);
 
   const size_t most_;
-  std::deque<Held> held_;
+  uint64_t last_ = 0;
+  std::map<uint64_t, Held> held_;  // by number, oldest first
+  std::set<Name> names_;
+  std::map<wire::Gid, Numbers> by_source_;
+  std::set<Rank> ranks_;
 };
 
 }  // namespace rocegw::cm

@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/cm/connection/incoming.h"
 
-#include "gateway/cm/id_list.h"
 #include "gateway/cm/path/path_rules.h"
 
 namespace rocegw::cm {
-
-namespace {
-
-// Returns true if a request of the source may wait at the listener. A source alone has the whole
-// backlog. As many places again are left to other sources: of those that remain, a source has half.
-bool HasPlace(const Id& listener, const wire::Gid& source) {
-  if (listener.waiting_requests < listener.backlog) return true;
-  const uint32_t places = 2 * listener.backlog;
-  if (listener.waiting_requests >= places) return false;
-  uint32_t of_source = 0;
-  for (const Id* id = listener.first_request; id != nullptr; id = id->of_listener.next)
-    of_source += id->destination_gid == source ? 1 : 0;
-  return of_source < places - listener.waiting_requests;
-}
-
-}  // namespace
 
 IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType type,
                       std::span<const uint8_t, wire::kIpCmHeaderLength> header, Incoming& out) {
@@ -46,7 +29,7 @@ IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType
   if (out.local == nullptr || out.listener == nullptr || out.listener->qp_type != type) {
     return IncomingVerdict::kRefused;
   }
-  if (!HasPlace(*out.listener, in.meta.source)) {
+  if (!core.backlog.HasPlace(*out.listener, in.meta.source)) {
     ++core.counters.backlog_full;
     return IncomingVerdict::kFull;
   }
@@ -73,8 +56,7 @@ Connection* NewPassive(Core& core, const Incoming& incoming, const Inbound& in, 
   id->path_mtu = PathMtuCode(id->mtu);
   id->flow_label = flow_label;
   id->traffic_class = traffic_class;
-  ++listener.waiting_requests;
-  Link<&Id::of_listener>(listener.first_request, *id);
+  core.backlog.Enter(listener, *id);
 
   connection->path = MadPath(in.meta.destination, in.meta.source, traffic_class, id->hop_limit);
   connection->peer_gsi = in.source_qpn;

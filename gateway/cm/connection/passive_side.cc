@@ -257,7 +257,7 @@ int AcceptRequest(Core& core, Id& id, const ConnectParams& param, Step& step) {
   }
   if (connection->state != ConnectionState::kReqReceived) return EINVAL;
   if (param.private_data.length > kMaxAcceptData || !UsableQpn(param.qpn)) return EINVAL;
-  core.LeaveBacklog(*connection);
+  core.LeaveBacklog(id);
   connection->local_qpn = param.qpn;
   connection->responder_resources =
       Depth(param.responder_resources, connection->responder_resources, core);

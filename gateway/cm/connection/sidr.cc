@@ -27,7 +27,7 @@ DropReason Refuse(Core& core, const Inbound& in, wire::SidrStatus status, Step& 
 
 void SendReply(Core& core, Connection& connection, const wire::CmSidrRep& rep, uint32_t modifier,
                Step& step) {
-  core.LeaveBacklog(connection);
+  if (Id* const id = core.IdOf(connection); id != nullptr) core.LeaveBacklog(*id);
   core.Send(connection, connection.transaction_id, rep, modifier, step);
   connection.message = step.actions.mads.back().bytes;
   connection.state = ConnectionState::kSidrReplied;

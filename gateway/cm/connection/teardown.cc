@@ -301,6 +301,7 @@ int RejectRequest(Core& core, Id& id, const Reject& command, Step& step) {
   std::copy_n(command.private_data.bytes.begin(), command.private_data.length,
               rej.private_data.begin());
   if (passive) {
+    core.LeaveBacklog(id);
     RefuseRequest(core, *connection, rej, step);
     return 0;
   }

@@ -84,7 +84,7 @@ void HandOver(StateStream& state, Connection& connection) {
 
 // Each index names the newest of several connections, which the order of the entries tells no
 // reader: the indices are handed over too.
-void ConnectionTable::HandOver(StateStream& state) {
+void ConnectionTable::HandOver(StateStream& state, uint16_t version) {
   auto& [by_local_id, by_remote_id, by_peer, by_sidr_request, kept_connections, kept_by_node,
          kept_by_address] = *this;
   (void)kept_connections, (void)kept_by_node, (void)kept_by_address;  // free lists
@@ -100,7 +100,7 @@ void ConnectionTable::HandOver(StateStream& state) {
   } else {
     for (auto& [id, connection] : by_local_id) cm::HandOver(state, connection);
   }
-  const auto index = [&](auto& map, auto each, auto matches) {
+  const auto index = [&](auto& map, auto each, auto complete, auto matches) {
     const uint32_t entries = state.Count(map.size(), kMost);
     auto at = map.begin();
     if (state.reading()) map.clear();
@@ -114,22 +114,32 @@ void ConnectionTable::HandOver(StateStream& state) {
         continue;
       }
       const Connection* const found = ByLocalId(id);
+      if (found != nullptr) complete(*found, key);
       state.Require(found != nullptr && matches(*found, key), "connection of an index is missing");
       state.Require(map.try_emplace(key, id).second, "index names a peer twice");
     }
   };
   index(
-      by_remote_id, [&](uint64_t& guid) { state(guid); },
+      by_remote_id,
+      [&](Node& node) {
+        if (version >= 2) cm::HandOver(state, node.first);
+        state(node.second);
+      },
+      [&](const Connection& one, auto& key) {
+        if (version < 2) key.first.first = one.path.destination;
+      },
       [](const Connection& one, const auto& key) {
-        return one.remote_ca_guid == key.first && one.remote_comm_id == key.second;
+        return key.first == Node(one.path.destination, one.remote_ca_guid) &&
+               one.remote_comm_id == key.second;
       });
+  const auto is_complete = [](const Connection&, const auto&) {};
   index(
-      by_peer, [&](wire::Gid& peer) { cm::HandOver(state, peer); },
+      by_peer, [&](wire::Gid& peer) { cm::HandOver(state, peer); }, is_complete,
       [](const Connection& one, const auto& key) {
         return one.path.destination == key.first && one.remote_qpn.value == key.second;
       });
   index(
-      by_sidr_request, [&](wire::Gid& peer) { cm::HandOver(state, peer); },
+      by_sidr_request, [&](wire::Gid& peer) { cm::HandOver(state, peer); }, is_complete,
       [](const Connection& one, const auto& key) {
         return one.path.destination == key.first && one.remote_comm_id == key.second;
       });
@@ -155,7 +165,7 @@ void HandOver(StateStream& state, Id& id) {
   state(source_gid_index, mtu, path_mtu, hop_limit, traffic_class, flow_label, psn, connection);
   HandOver(state, listener);
   state(backlog, deadline);
-  if (state.reading()) waiting_requests = 0;  // counted by the connections (Core::HandOver)
+  if (state.reading()) waiting_requests = 0;  // counted again (Core::HandOver)
 }
 
 void PortTable::HandOver(StateStream& state) {
@@ -196,12 +206,14 @@ void PortTable::HandOver(StateStream& state) {
 }
 
 void EarlyRequests::HandOver(StateStream& state) {
-  auto& [most, held] = *this;
+  auto& [most, last_number, held, names, by_source, ranks] = *this;
+  (void)last_number, (void)names, (void)by_source, (void)ranks;  // entered again
   const uint32_t count = state.Count(held.size(), kMost);
   state.Require(count <= most || !state.reading(), "too many early requests");
-  if (state.reading()) held.resize(state.ok() ? count : 0);
   TimePoint last{INT64_MIN};
-  for (Held& one : held) {
+  auto at = held.begin();
+  for (uint32_t i = 0; i < count && state.ok(); ++i) {
+    Held one = state.reading() ? Held{} : (at++)->second;
     auto& [mad, meta, source_qpn, until] = one;
     wire::MadBytes bytes{};
     if (!state.reading()) wire::EncodeMad(mad, bytes);
@@ -215,8 +227,9 @@ void EarlyRequests::HandOver(StateStream& state) {
     state(source_qpn, until);
     state.Require(until >= last, "early requests are out of order");
     last = until;
+    if (!state.reading() || !state.ok()) continue;
+    if (state.Require(!names.contains(NameOf(one)), "early request is there twice")) Enter(one);
   }
-  if (!state.ok()) held.clear();
 }
 
 void RequestWindow::HandOver(StateStream& state) {

@@ -123,10 +123,8 @@ void Core::Resume(StateStream& state) {
                                 connection.local_comm_id),
                   "request has no place at its listener");
     if (id == nullptr || connection.active || connection.fetched) return;
-    Id* const listener = FindId(id->listener);
-    if (listener == nullptr) return;
-    ++listener->waiting_requests;
-    Link<&Id::of_listener>(listener->first_request, *id);
+    if (Id* const listener = FindId(id->listener); listener != nullptr)
+      backlog.Enter(*listener, *id);
   });
   std::ranges::sort(orphans, {}, [](const Connection* one) { return one->created; });
   for (Connection* const orphan : orphans) ListOrphan(*orphan);
@@ -135,17 +133,42 @@ void Core::Resume(StateStream& state) {
   state.Require(window.Consistent(), "window of a listener is impossible");
 }
 
+// Hands over the ids whose peer withdrew its request before the program fetched it.
+void Core::HandOverWithdrawn(StateStream& state) {
+  std::vector<CmHandle> withdrawn;
+  for (const auto& [handle, id] : ids) {
+    const Id* const listener = FindId(id.listener);
+    if (id.connection == 0 && listener != nullptr && Backlog::Contains(*listener, id))
+      withdrawn.push_back(handle);
+  }
+  const uint32_t count = state.Count(withdrawn.size(), kMostListed);
+  for (uint32_t i = 0; i < count && state.ok(); ++i) {
+    CmHandle handle = state.reading() ? CmHandle{} : withdrawn[i];
+    cm::HandOver(state, handle);
+    if (!state.reading()) continue;
+    Id* const id = FindId(handle);
+    Id* const listener = id == nullptr ? nullptr : FindId(id->listener);
+    if (state.Require(
+            listener != nullptr && id->connection == 0 && !Backlog::Contains(*listener, *id),
+            "withdrawn request is missing")) {
+      backlog.Enter(*listener, *id);
+    }
+  }
+}
+
 void Core::HandOver(StateStream& state, CmActions& actions) {
   const StateRecord record(state, StateKind::kConnectionManager);
-  auto& [settings, source, local_addresses, all_ids, kept, held_by, all_connections, answered,
-         ending, pool_of_session, all_ports, due, early_requests, peers, request_window,
-         waits_for_discovery, stranger_limit, stranger_limits, counts, guids, last_handle,
-         kept_wanted] = *this;
+  auto& [settings, source, local_addresses, all_ids, kept, requests, held_by, all_connections,
+         answered, ending, pool_of_session, all_ports, due, early_requests, peers, request_window,
+         waits_for_discovery, stranger_limit, stranger_limits, member_limits, counts, guids,
+         last_handle, kept_wanted] = *this;
   // Configuration and free lists.
   (void)settings, (void)source, (void)local_addresses, (void)kept, (void)kept_wanted;
-  (void)held_by, (void)due, (void)answered, (void)ending;  // counted and entered again (Resume)
-  (void)pool_of_session;                                   // a link
-  (void)stranger_limits;  // addresses that share a limit depend on a secret, which is new
+  (void)requests, (void)held_by, (void)due, (void)answered,
+      (void)ending;       // counted and entered again (Resume)
+  (void)pool_of_session;  // a link
+  // Addresses that share a limit depend on a secret, which is new.
+  (void)stranger_limits, (void)member_limits;
   state.Require(!state.reading() || (all_ids.empty() && all_connections.size() == 0),
                 "the connection manager is in use");
   state(guids[0], guids[1], last_handle);
@@ -160,7 +183,7 @@ void Core::HandOver(StateStream& state, CmActions& actions) {
   } else {
     for (auto& [handle, id] : all_ids) cm::HandOver(state, id);
   }
-  all_connections.HandOver(state);
+  all_connections.HandOver(state, record.version());
   all_ports.HandOver(state);
   early_requests.HandOver(state);
   peers.HandOver(state, actions);
@@ -176,6 +199,7 @@ void Core::HandOver(StateStream& state, CmActions& actions) {
   }
   stranger_limit.HandOver(state);
   if (state.reading() && state.ok()) Resume(state);
+  if (record.version() >= 2 && state.ok()) HandOverWithdrawn(state);
 }
 
 void CmEngine::HandOverInstance(StateStream& state) { core_->discovery.HandOverInstance(state); }

@@ -93,6 +93,7 @@ extern const std::span<const Attack> kObjectAttacks;   // the same
 extern const std::span<const Attack> kSharingAttacks;  // the same
 // Arguments: IPv4 address to send from, the gateway's.
 extern const std::span<const Attack> kPacketAttacks;
+extern const std::span<const Attack> kConnectionAttacks;  // the same; a listener's port
 // Arguments: as before, then numbers that the attacker has learned of the victim.
 extern const std::span<const Attack> kForgedAttacks;
 

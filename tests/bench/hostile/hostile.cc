@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that attack a gateway until they are killed; scripts/bench hostile runs them.
 //
-//   hostile ATTACK ATTACH_SOCKET               session_attacks.cc, object_attacks.cc,
-//   sharing_attacks.cc hostile ATTACK ADDRESS GATEWAY             packet_attacks.cc hostile ATTACK
-//   ADDRESS GATEWAY NUMBER ...  forged_attacks.cc
+//   hostile ATTACK ATTACH_SOCKET: session_attacks.cc, object_attacks.cc, sharing_attacks.cc
+//   hostile ATTACK ADDRESS GATEWAY: packet_attacks.cc, connection_attacks.cc
+//   hostile ATTACK ADDRESS GATEWAY NUMBER ...: forged_attacks.cc, connection_attacks.cc
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     return false;
   };
   if (run(kSessionAttacks, 1) || run(kObjectAttacks, 1) || run(kSharingAttacks, 1) ||
-      run(kPacketAttacks, 2) || run(kForgedAttacks, 3)) {
+      run(kPacketAttacks, 2) || run(kConnectionAttacks, 2) || run(kForgedAttacks, 3)) {
     return 0;
   }
   std::fprintf(stderr, "usage: hostile ATTACK ATTACH_SOCKET | ADDRESS GATEWAY [NUMBER ...]\n");

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 POOL, LOCAL, PEER, STRANGER = "pool", "local user", "user of the peer's host", "stranger"
 # Numbers of a running victim that the attacker knows.
 OWN_CHANNELS, PEER_CHANNELS, CONNECTION = "channels of the gateway", "channels of its peer", "connection"
+# The port of a server of the victim's pool that is stopped while the attacker runs.
+LISTENER = "listener"
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Attack:
 
 # segment_bytes of the noise's pool, and what the daemon needs beside it.
 _SEGMENTS_MIB = 512 + 128
+# Streams that a controller has made before it counts them. Without a bound it is gigabytes within seconds.
+_MEMBERS_MIB = 512
 
 ATTACKS = (
     # Descriptors and memory that program and daemon share.
@@ -86,6 +90,11 @@ ATTACKS = (
     Attack("channel_opens", "opens channels and confirms each with one probe", where=STRANGER, fresh_peer=True),
     Attack("discovery_flood", "asks without end whether the gateway is one", where=STRANGER, fresh_peer=True),
     Attack("connection_requests", "asks for connections from every queue pair number", where=STRANGER),
+    Attack("withdrawn_requests", "asks a stopped server for connections and withdraws each, or makes it stale", where=STRANGER,
+           knows=LISTENER),
+    Attack("cm_messages_from_everywhere", "messages of the connection manager of each kind, from 65,536 forged addresses",
+           where=STRANGER, forges="10.78.0.1", fresh_peer=True),
+    Attack("odd_mads", "management datagrams of other classes and methods, cut off or too long", where=STRANGER),
     Attack("congestion_notices", "CNPs for every queue pair number", where=STRANGER),
     Attack("datagrams", "datagrams for every queue pair number", where=STRANGER),
     Attack("forged_channel_guesses", "resets channels of all numbers, from the peer's address", where=STRANGER,
@@ -119,6 +128,10 @@ ATTACKS = (
            target="controller"),
     Attack("half_open_streams", "HTTP/2 connections without certificate, each with many streams that never end", "connections",
            STRANGER, ("streams",), target="controller"),
+    Attack("member_streams", "a person with a certificate and no role: the same, on connections that count as a member's",
+           "connections", STRANGER, ("member_streams",), target="controller", least_s=3, growth_mib=_MEMBERS_MIB),
+    Attack("member_resets", "the same, each stream is reset at once", "connections", STRANGER, ("member_resets",),
+           target="controller", least_s=3, growth_mib=_MEMBERS_MIB),
     Attack("stream_resets", "HTTP/2 connections that open streams and reset them at once", "connections", STRANGER, ("resets",),
            target="controller"),
     # Noises of scripts/bench neighbours.

@@ -4,6 +4,7 @@ have the egress and the ingress guard."""
 
 import fcntl
 import os
+import signal
 
 from netlab.daemon import start_daemon, start_gateway_daemon
 from netlab.fleet import Controller
@@ -13,12 +14,14 @@ from netlab.gateway_host import GatewayHost
 from netlab.job import LabError, LocalJob, run
 from netlab.neighbours import POOLS, Program, pool_socket
 
-from .catalogue import CONNECTION, LOCAL, OWN_CHANNELS, PEER, POOL
+from .catalogue import CONNECTION, LISTENER, LOCAL, OWN_CHANNELS, PEER, POOL
 from .observer import Observer
 
 USER = 65534  # nobody
-# The noise's pool may have as much queue memory as growth_mib of catalogue.py says.
-_POOLS = POOLS.replace("slots: 1, memory", "slots: 1, quota: {peak: {sessions: 32, segment_bytes: 536870912}}, memory")
+# The noise's pool may have as much queue memory as growth_mib of catalogue.py says. The victim's pool has few ids, so that a
+# stranger who could use them up would do so within a short trial.
+_POOLS = POOLS.replace("slots: 1, memory", "slots: 1, quota: {peak: {sessions: 32, segment_bytes: 536870912}}, memory").replace(
+    "quota:\n          committed", "quota:\n          peak: {cm_ids: 256}\n          committed")
 _CONNECTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
 _GUARDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, "packaging", "nftables")
 _MTU = 4200
@@ -65,6 +68,15 @@ class Scene:
             command = f'ulimit -n {_CONTROLLER_DESCRIPTORS}; exec "$0" "$@"'
             self.controller.daemon = start_daemon(self.lab, ["sh", "-c", command, *self.controller.command()],
                                                   self.controller.directory, "rocegw-controller", self.right.namespace)
+
+    def certificate(self):
+        """Key and certificate of a person without a role, readable by all: the words of connections.py."""
+        directory = os.path.join(self.controller.directory, "person")
+        if not os.path.exists(directory):
+            run(self.controller.command("user-certificate", "mallory", "--out", directory), namespace=self.right.namespace)
+            os.chmod(directory, 0o755)
+            os.chmod(os.path.join(directory, "mallory.key"), 0o644)
+        return [os.path.join(directory, f"mallory.{ending}") for ending in ("crt", "key")]
 
     def _start(self, host, unread_log):
         redirection = ""
@@ -131,6 +143,8 @@ class Scene:
 
     def observed(self, attack):
         """A running victim whose numbers the attacker knows, with them."""
+        if attack.knows == LISTENER:
+            return _Stopped(self)
         return _Connected(self) if attack.knows == CONNECTION else _Streaming(self, attack.knows == OWN_CHANNELS)
 
     def start(self, attack, known):
@@ -140,7 +154,8 @@ class Scene:
         namespace = self.namespaces["left" if attack.where in (POOL, LOCAL) else "right" if attack.where == PEER else "stranger"]
         if attack.program == "connections":
             where = ("10.77.0.2", _CONTROLLER_PORT) if attack.target == "controller" else ("127.0.0.1", _GATEWAY_PORT)
-            words = ["/usr/bin/python3", _CONNECTIONS, *attack.arguments, *map(str, where)]
+            person = self.certificate() if attack.arguments[0].startswith("member") else []
+            words = ["/usr/bin/python3", _CONNECTIONS, *attack.arguments, *map(str, where), *person]
         else:
             words = [os.path.join(self.binaries, "hostile"), attack.word or attack.name]
             if attack.where == POOL:
@@ -180,11 +195,11 @@ class _Connected:
     """A server and a client that are connected by rdma_cm, the server at the left gateway; the client host's GUID, and the numbers of
     the client's queue pairs."""
 
-    _port = 7700
+    port = 7700
 
     def __init__(self, scene):
-        _Connected._port += 1
-        port = str(_Connected._port)
+        _Connected.port += 1
+        port = str(_Connected.port)
         for host in (scene.left, scene.right):
             host.attach_socket = pool_socket(host, "a")
         self._jobs = [scene.left.start(["rping", "-s", "-d", "-a", scene.left.address4, "-p", port])]
@@ -202,6 +217,37 @@ class _Connected:
             job.wait(30)
         if not alive:
             raise LabError("a connection of rdma_cm ended")
+
+
+class _Stopped:
+    """A server of the victim's pool that is stopped before it has a client; its port."""
+
+    def __init__(self, scene):
+        self._scene = scene
+        self._server, port = self._serve()
+        self._server.signal(signal.SIGSTOP)
+        self.known = [port]
+
+    def _serve(self):
+        _Connected.port += 1
+        port = str(_Connected.port)
+        for host in (self._scene.left, self._scene.right):
+            host.attach_socket = pool_socket(host, "a")
+        server = self._scene.left.start(["rping", "-s", "-d", "-a", self._scene.left.address4, "-p", port])
+        server.expect("rdma_listen", 30)
+        return server, port
+
+    def end(self):
+        """LabError when another server of the pool gets no connection."""
+        server, port = self._serve()
+        client = self._scene.right.start(["rping", "-c", "-C", "1", "-a", self._scene.left.address4, "-p", port])
+        try:
+            if (status := client.wait(30)) != 0:
+                raise LabError(f"a client of another server ended with {status}: {client.output[-300:]}")
+        finally:
+            for job in (client, server, self._server):
+                job.signal(signal.SIGKILL)
+                job.wait(30)
 
 
 class _Attacker:

@@ -338,6 +338,24 @@ TEST_F(ConnectionFrontTest, ConnectionsOfOneMember_AreBounded) {
   EXPECT_TRUE(IsOpen(next));
 }
 
+TEST_F(ConnectionFrontTest, PrincipalWithTooManyCalls_LosesItsConnections_AndGetsNoOtherForAWhile) {
+  Start({});
+  const UniqueFd first = Connect();
+  front_->Admit(PeerOf(first), "p");
+  const UniqueFd second = Connect();
+  front_->Admit(PeerOf(second), "p");
+  const UniqueFd other = Connect();
+  front_->Admit(PeerOf(other), "q");
+  front_->Expel("p");
+  EXPECT_TRUE(Ends(first, seconds(10)));
+  EXPECT_TRUE(Ends(second, seconds(10)));
+  EXPECT_TRUE(IsOpen(other));
+  const UniqueFd again = Connect();
+  front_->Admit(PeerOf(again), "p");
+  EXPECT_TRUE(Ends(again, seconds(10)));
+  EXPECT_EQ(front_->closed(FrontClose::kCalls), 3u);
+}
+
 // gRPC would keep it until it has read everything before the end.
 TEST_F(ConnectionFrontTest, StrangerThatClosesOneDirection_IsClosed) {
   Start({});
