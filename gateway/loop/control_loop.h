@@ -60,8 +60,9 @@ class ControlLoop {
   // Sets a function that runs after each round of handlers.
   void AfterRound(std::function<void()> hook) { after_round_ = std::move(hook); }
 
-  // Sets the source that is polled in each round; nullptr: none. The caller keeps it.
-  void LookAt(LoopSource* source) { source_ = source; }
+  // Polls a source in each round, until LookAway. The caller keeps it.
+  void LookAt(LoopSource& source) { sources_.push_back(&source); }
+  void LookAway(LoopSource& source) { std::erase(sources_, &source); }
 
   // Runs `task` on the control thread; any thread. Returns false, and drops the task, if the loop
   // has ended.
@@ -87,6 +88,7 @@ class ControlLoop {
   };
 
   bool SourceHasWork() const;
+  void SetAwake(bool awake);
   int Await(epoll_event* events, int most, Duration wait);
   int Linger(epoll_event* events, int most);
   bool RunTasks();
@@ -105,7 +107,7 @@ class ControlLoop {
   KeptNodes<TimerDeadlines> kept_deadlines_;
   std::vector<TimerId> due_;
   std::function<void()> after_round_;
-  LoopSource* source_ = nullptr;
+  std::vector<LoopSource*> sources_;
   bool worked_ = false;  // work was done in the last round
   LateYields late_yields_;
   Heartbeat heartbeat_;

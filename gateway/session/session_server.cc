@@ -103,7 +103,7 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   }
   watches_.push_back(loop.Watch(services_.returned_calls->fd(), EPOLLIN,
                                 [this](uint32_t) { services_.returned_calls->TakeAll(); }));
-  loop.LookAt(&services_.workers);
+  loop.LookAt(services_.workers);
   loop.AfterRound([this] { AfterRound(); });
 }
 
@@ -159,7 +159,7 @@ void SessionServer::SetKeys(const FleetKeys& keys) {
 
 SessionServer::~SessionServer() {
   services_.loop.AfterRound({});
-  services_.loop.LookAt(nullptr);
+  services_.loop.LookAway(services_.workers);
   services_.loop.Cancel(retry_timer_);
   for (const ControlLoop::WatchId watch : watches_) services_.loop.Unwatch(watch);
 }

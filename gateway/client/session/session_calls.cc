@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gateway/client/process/raw_syscall.h"
+#include "gateway/client/session/incoming.h"
 #include "gateway/client/session/session.h"
 
 namespace rocegw::client {
@@ -16,6 +17,10 @@ namespace rocegw::client {
 namespace {
 
 constexpr int kMaxErrno = 4095;
+
+constexpr uint32_t kMinorOfRings = 18;
+// Requests between a refusal of rings, or their end, and the next attempt.
+constexpr uint64_t kRequestsBetweenAttempts = 1024;
 
 // State of a call; each thread waits on its own.
 enum CallState : uint32_t { kWaits, kReads, kIsAnswered };
@@ -52,9 +57,8 @@ void Session::FailAll(int error) {
   }
 }
 
-// Requires the lock. *answered is unchanged for messages that are no answer.
-int Session::TakeAnswer(const void* message, uint32_t size, int* descriptor,
-                        PendingCall** answered) {
+// Requires the lock.
+int Session::TakeAnswer(const void* message, uint32_t size, int* descriptor) {
   const auto* answer = static_cast<const rocegw_reply*>(message);
   if (answer->type >= ROCEGW_MSG_CHUNK) return TakeAnnouncement(message, size, descriptor);
   PendingCall* const call = first_call_;
@@ -71,45 +75,58 @@ int Session::TakeAnswer(const void* message, uint32_t size, int* descriptor,
   memset(static_cast<void*>(call->reply), 0, call->reply_size);
   memcpy(static_cast<void*>(call->reply), message,
          size < call->reply_size ? size : call->reply_size);
+  if (answer->type == ROCEGW_MSG_USE_RINGS && answer->error == 0)
+    rings_.Map(*descriptor, static_cast<const rocegw_rings_reply*>(message)->bytes);
   if (answer->error == 0 && call->descriptor != nullptr) {
     *call->descriptor = *descriptor;
   } else {
     CloseIfOpen(descriptor);
   }
-  *answered = call;
+  const bool waits = __atomic_load_n(&call->state, __ATOMIC_RELAXED) == kWaits;
+  SetState(&call->state, kIsAnswered);
+  if (waits) Wake(&call->state);
   return 0;
 }
 
+// Handles a message, and what was sent before it. Requires the lock.
+int Session::TakeMessages(Incoming* incoming) {
+  if (!incoming->by_ring) {
+    alignas(16) unsigned char earlier[ROCEGW_RING_MESSAGE_MAX];
+    uint32_t size = 0;
+    int none = -1;
+    while (rings_.TakeAnswer(earlier, &size)) {
+      if (const int error = size < sizeof(rocegw_reply) ? EPROTO : TakeAnswer(earlier, size, &none))
+        return error;
+    }
+    rings_.CountSocketAnswer();
+  }
+  return TakeAnswer(incoming->message, incoming->size, &incoming->descriptor);
+}
+
 void Session::ReadAnswers(PendingCall* reader) {
-  alignas(16) unsigned char message[ROCEGW_MESSAGE_MAX];
+  Incoming incoming;
   // A client that is refused at once finds the connection closed with the reason in it; the
   // connection's error comes once, before it.
   bool look_again = reader->type == ROCEGW_MSG_HELLO;
   for (bool mine = false; !mine;) {
-    uint32_t size = 0;
-    int descriptor = -1;
-    int error = Receive(message, &size, &descriptor);
+    int error = Receive(&incoming);
     if (look_again && error == ECONNRESET) {
       look_again = false;
       continue;
     }
     pthread_mutex_lock(&lock_);
-    PendingCall* answered = nullptr;
-    if (error == 0) {
-      error = TakeAnswer(message, size, &descriptor, &answered);
-    } else {
-      CloseIfOpen(&descriptor);
+    if (error == 0) error = TakeMessages(&incoming);
+    if (error != 0) {
+      CloseIfOpen(&incoming.descriptor);
+      FailAll(error);
     }
-    if (error != 0) FailAll(error);
     // A thread whose request could not be sent may have failed this call.
-    mine = answered == reader || __atomic_load_n(&reader->state, __ATOMIC_RELAXED) == kIsAnswered;
+    mine = __atomic_load_n(&reader->state, __ATOMIC_RELAXED) == kIsAnswered;
     PendingCall* const next = mine ? first_call_ : nullptr;
     being_read_ = !mine || next != nullptr;
     if (next != nullptr) SetState(&next->state, kReads);
-    if (answered != nullptr) SetState(&answered->state, kIsAnswered);
     pthread_mutex_unlock(&lock_);
     if (next != nullptr) Wake(&next->state);
-    if (answered != nullptr && answered != reader) Wake(&answered->state);
   }
 }
 
@@ -151,6 +168,8 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
   pthread_mutex_unlock(&lock_);
   // Without that lock: the gateway may need its answers read before it accepts a request.
   const int sent = Send(request, size, send_descriptor);
+  if (type == ROCEGW_MSG_USE_RINGS) rings_.RestartCount();
+  const bool wants_rings = request->request_id >= rings_wanted_at_ && !rings_.open();
   pthread_mutex_unlock(&send_lock_);
   const bool refused_at_once = type == ROCEGW_MSG_HELLO && (sent == EPIPE || sent == ECONNRESET);
   if (sent != 0 && !refused_at_once) {
@@ -163,10 +182,23 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
     // During the greeting the reason matters (EACCES, ECONNREFUSED); later programs always get EIO.
     return welcome_.major == 0 ? broken : EIO;
   }
+  if (wants_rings && welcome_.minor >= kMinorOfRings) UseRings();
   const int result = reply->error;
   if (result == 0) return 0;
   refused_ = type == ROCEGW_MSG_HELLO;
   return result > 0 && result <= kMaxErrno ? result : EIO;
+}
+
+void Session::UseRings() {
+  if (__atomic_exchange_n(&asks_for_rings_, true, __ATOMIC_ACQUIRE)) return;
+  rocegw_request request = {};
+  rocegw_rings_reply reply;
+  const int error = Call(ROCEGW_MSG_USE_RINGS, &request, &reply);
+  pthread_mutex_lock(&send_lock_);
+  rings_wanted_at_ = last_request_ + kRequestsBetweenAttempts;
+  if (error == 0) rings_.Open();
+  pthread_mutex_unlock(&send_lock_);
+  __atomic_store_n(&asks_for_rings_, false, __ATOMIC_RELEASE);
 }
 
 int Session::CallForEvents(uint32_t type, rocegw_request* request, uint32_t size, uint32_t* handle,
@@ -194,8 +226,10 @@ int Session::Tell(uint32_t type, rocegw_request* request, uint32_t size) {
   request->type = type;
   request->length = size;
   request->request_id = 0;
-  // A record is written to the socket completely or not at all: no lock is needed.
-  const int error = dead() ? EIO : Send(request, size, -1);
+  if (dead()) return EIO;
+  pthread_mutex_lock(&send_lock_);
+  const int error = Send(request, size, -1);
+  pthread_mutex_unlock(&send_lock_);
   if (error != 0) Break(strerror(error));
   return error != 0 ? EIO : 0;
 }

@@ -97,6 +97,8 @@ constexpr Kind kRequests[] = {
     {ROCEGW_MSG_CM_NOTIFY, sizeof(rocegw_cm_notify)},
     {ROCEGW_MSG_CM_JOIN, sizeof(rocegw_cm_join)},
     {ROCEGW_MSG_CM_QUERY_ID, sizeof(rocegw_object_request)},
+    {ROCEGW_MSG_USE_RINGS, sizeof(rocegw_request)},
+    {ROCEGW_MSG_WAKE_DAEMON, sizeof(rocegw_request)},
 };
 static_assert(std::size(kRequests) == session::kCommandTypes.size(),
               "a request is not in the list");
@@ -150,9 +152,71 @@ void HostileWorld::BeginMessenger() {
   Require(client.error() == 0, "a program that asks for little is refused");
 }
 
+std::vector<uint8_t> HostileWorld::SpoiledRequest(uint32_t type, size_t of_type, bool numbered) {
+  const size_t length = random_.Below(32) == 0 ? random_.Between(1, 256) : of_type;
+  std::vector<uint8_t> bytes(length);
+  // Small numbers name objects, and are most values.
+  for (size_t at = 0; at + 4 <= length; at += 4) {
+    const uint32_t word =
+        random_.Below(4) == 0 ? random_.Value<uint32_t>() : static_cast<uint32_t>(random_.Below(4));
+    std::memcpy(&bytes[at], &word, sizeof word);
+  }
+  // A request without a number fails by an event, if it has one.
+  const uint64_t number = !numbered || random_.Below(4) == 0 ? 0 : figures_.messages;
+  rocegw_request header{type, static_cast<uint32_t>(length), number};
+  if (random_.Below(64) == 0) header.type = random_.Value<uint32_t>();
+  if (random_.Below(64) == 0) header.length ^= 8;
+  std::memcpy(bytes.data(), &header, std::min(sizeof header, length));
+  return bytes;
+}
+
+// Asks for rings, and writes requests and any other word there. The gateway may look at them or
+// not, or be woken.
+void HostileWorld::SpoilRings() {
+  if (messenger_rings_ == nullptr || random_.Below(64) == 0) {
+    struct Plain {
+      rocegw_request header;
+    };
+    messenger_->Call<rocegw_rings_reply>(TestClient::Request<Plain>(ROCEGW_MSG_USE_RINGS));
+    if (messenger_->error() != 0) return;
+    messenger_rings_ = std::make_unique<MappedRings>(messenger_->received_fd.get());
+    ++figures_.rings;
+  }
+  MappedRings& rings = *messenger_rings_;
+  for (size_t n = random_.Between(1, 80); n != 0; --n) {
+    const Kind& request = kRequests[random_.Below(std::size(kRequests))];
+    std::vector<uint8_t> bytes = SpoiledRequest(request.type, request.length, true);
+    if (bytes.size() > ROCEGW_RING_MESSAGE_MAX && random_.Below(16) != 0) continue;
+    rings.Put(bytes);
+    ++figures_.ring_messages;
+    if (random_.Below(8) == 0) left_.Turn();
+    if (random_.Below(64) == 0) left_.Settle();
+  }
+  // Answers are taken, or said to be.
+  if (random_.Coin()) rings->answers_taken = rings->answers;
+  rings->client_awake = static_cast<uint32_t>(random_.Below(2));
+  rings->socket_answers_taken = rings->socket_answers - (random_.Below(8) == 0 ? 1 : 0);
+  if (random_.Below(32) == 0) {
+    std::array<uint32_t*, 9> words = {&rings->requests,
+                                      &rings->answers_taken,
+                                      &rings->client_awake,
+                                      &rings->requests_taken,
+                                      &rings->daemon_awake,
+                                      &rings->answers,
+                                      &rings->socket_answers,
+                                      &rings->socket_requests_taken,
+                                      &rings->request[random_.Below(ROCEGW_RING_SLOTS)].length};
+    *words[random_.Below(words.size())] = random_.Value<uint32_t>();
+  }
+  const std::vector<uint8_t> wake =
+      SpoiledRequest(ROCEGW_MSG_WAKE_DAEMON, sizeof(rocegw_request), false);
+  if (random_.Coin()) messenger_->SendRaw(wake);
+}
+
 void HostileWorld::SendMessages() {
   if (messenger_ == nullptr || messenger_->closed()) {
     if (messenger_ != nullptr) ++figures_.connections_refused;
+    messenger_rings_.reset();
     messenger_ = left_.Join(session::kDefaultPool);
     if (random_.Below(8) != 0) BeginMessenger();
   }
@@ -161,20 +225,7 @@ void HostileWorld::SendMessages() {
     const bool storm = random_.Below(128) == 0;
     const Kind& request =
         storm && random_.Coin() ? kMakesEvents : kRequests[random_.Below(std::size(kRequests))];
-    const size_t length = random_.Below(32) == 0 ? random_.Between(1, 256) : request.length;
-    std::vector<uint8_t> bytes(length);
-    // Small numbers name objects, and are most values.
-    for (size_t at = 0; at + 4 <= length; at += 4) {
-      const uint32_t word = random_.Below(4) == 0 ? random_.Value<uint32_t>()
-                                                  : static_cast<uint32_t>(random_.Below(4));
-      std::memcpy(&bytes[at], &word, sizeof word);
-    }
-    // A request without a number fails by an event, if it has one.
-    const uint64_t number = storm || random_.Below(4) == 0 ? 0 : figures_.messages;
-    rocegw_request header{request.type, static_cast<uint32_t>(length), number};
-    if (random_.Below(64) == 0) header.type = random_.Value<uint32_t>();
-    if (random_.Below(64) == 0) header.length ^= 8;
-    std::memcpy(bytes.data(), &header, std::min(sizeof header, length));
+    const std::vector<uint8_t> bytes = SpoiledRequest(request.type, request.length, !storm);
     std::vector<UniqueFd> passed(random_.Below(8) == 0 ? random_.Between(1, 3) : 0);
     std::vector<int> numbers;
     for (UniqueFd& one : passed) {
@@ -185,6 +236,16 @@ void HostileWorld::SendMessages() {
       if (!messenger_->SendRaw(bytes, numbers)) break;
       ++figures_.messages;
       left_.Settle();
+    }
+    if (random_.Below(4) == 0) SpoilRings();
+    // A take-over that fails.
+    if (random_.Below(16) == 0) {
+      left_.server->attach().SetReading(false);
+      left_.Settle();
+      const std::string unsettled = left_.server->attach().Unsettled();
+      Require(unsettled.find("ring") == std::string::npos, "take-over: " + unsettled);
+      left_.server->attach().SetReading(true);
+      if (random_.Coin()) messenger_rings_.reset();
     }
     JudgeBounds();
     while (messenger_->Receive()) {

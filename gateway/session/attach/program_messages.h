@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of one program, in order: over its attach socket, and over rings once the program asked
+// for them. Each side uses a ring only while the other one looks at it and has nothing unread in
+// the socket. So what is in a ring always comes before what is in the socket. Control thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "gateway/session/attach/message_rings.h"
+#include "gateway/session/attach/message_socket.h"
+
+namespace rocegw::session {
+
+class ProgramMessages final : public MessageSink {
+ public:
+  explicit ProgramMessages(ProgramConnection connection) : socket_(std::move(connection)) {}
+
+  MessageSocket& socket() { return socket_; }
+  const MessageSocket& socket() const { return socket_; }
+
+  // Returns the program's next request. `look_at_socket`: false if the socket need not be looked
+  // at.
+  MessageSocket::Received Receive(bool look_at_socket);
+
+  // Sends a message to the program.
+  void Send(std::span<const uint8_t> message, int fd) override;
+  // Begins to use rings, which the program knows by the last message that was sent.
+  void UseRings(std::unique_ptr<MessageRings> rings) override;
+  bool has_rings() const override { return rings_ != nullptr && !rings_->closed(); }
+
+  // Returns true if Receive would return a message without a look at the socket.
+  bool HasRequest() const;
+  void SetAwake(bool awake);
+  // Closes the rings: all further messages go over the socket.
+  void CloseRings();
+  // Returns true while requests wait that came before CloseRings. They are executed by this gateway
+  // whatever holds up requests otherwise, at most one ring of them.
+  bool closing() const;
+
+  void Close();
+
+ private:
+  void DropClosedRings();
+
+  MessageSocket socket_;
+  std::unique_ptr<MessageRings> rings_;
+  MessageRings::Buffer buffer_{};
+  // Message of the socket that waits for earlier ones in the ring.
+  std::optional<MessageSocket::Received> held_;
+};
+
+}  // namespace rocegw::session
