@@ -133,7 +133,8 @@ class Session {
   int TakeMessages(Incoming* incoming);
   int TakeAnswer(const void* message, uint32_t size, int* descriptor);
   void FailAll(int error);
-  void UseRings();
+  void UseRings();  // unless another thread does, or did
+  void AskForRings();
   int TakeAnnouncement(const void* message, uint32_t size, int* descriptor);
   int AddChunk(const rocegw_chunk_announcement& announcement, int descriptor);
   int AddWorker(const rocegw_worker_announcement& announcement, int* descriptor);

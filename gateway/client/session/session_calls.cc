@@ -191,6 +191,15 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
 
 void Session::UseRings() {
   if (__atomic_exchange_n(&asks_for_rings_, true, __ATOMIC_ACQUIRE)) return;
+  // Another thread may have asked since the caller looked.
+  pthread_mutex_lock(&send_lock_);
+  const bool wanted = last_request_ >= rings_wanted_at_ && !rings_.open();
+  pthread_mutex_unlock(&send_lock_);
+  if (wanted) AskForRings();
+  __atomic_store_n(&asks_for_rings_, false, __ATOMIC_RELEASE);
+}
+
+void Session::AskForRings() {
   rocegw_request request = {};
   rocegw_rings_reply reply;
   const int error = Call(ROCEGW_MSG_USE_RINGS, &request, &reply);
@@ -198,7 +207,6 @@ void Session::UseRings() {
   rings_wanted_at_ = last_request_ + kRequestsBetweenAttempts;
   if (error == 0) rings_.Open();
   pthread_mutex_unlock(&send_lock_);
-  __atomic_store_n(&asks_for_rings_, false, __ATOMIC_RELEASE);
 }
 
 int Session::CallForEvents(uint32_t type, rocegw_request* request, uint32_t size, uint32_t* handle,

@@ -178,8 +178,11 @@ void HostileWorld::SpoilRings() {
       rocegw_request header;
     };
     messenger_->Call<rocegw_rings_reply>(TestClient::Request<Plain>(ROCEGW_MSG_USE_RINGS));
-    if (messenger_->error() != 0) return;
-    messenger_rings_ = std::make_unique<MappedRings>(messenger_->received_fd.get());
+    // The answer may be another request's.
+    if (messenger_->error() != 0 || !messenger_->received_fd.valid()) return;
+    auto rings = std::make_unique<MappedRings>(messenger_->received_fd.get());
+    if (!rings->valid()) return;
+    messenger_rings_ = std::move(rings);
     ++figures_.rings;
   }
   MappedRings& rings = *messenger_rings_;
