@@ -55,6 +55,18 @@ TEST_F(SessionCalls, EachGetsItsOwnAnswer) {
   EXPECT_EQ(handles.size(), size_t{kThreads} * kRounds);
 }
 
+// Both ends begin to count messages when rings are asked for.
+TEST_F(SessionCalls, RingsAreWanted_OneThreadAsksOnce) {
+  InThreads(8, [&] {
+    for (int i = 0; i < 60; ++i) {
+      ibv_pd* const pd = ibv_alloc_pd(context_);
+      ASSERT_NE(pd, nullptr);
+      EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+    }
+  });
+  EXPECT_EQ(daemon_.Requests(ROCEGW_MSG_USE_RINGS).size(), 1u) << "the fake daemon refuses them";
+}
+
 TEST_F(SessionCalls, DaemonGoes_AllThatWaitAreTold) {
   constexpr int kThreads = 5;
   daemon_.HoldAnswers(kThreads + 1);
