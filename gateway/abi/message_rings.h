@@ -30,21 +30,25 @@ struct rocegw_message_rings {
   /* Written by the client. */
   uint32_t answers_taken;
   uint32_t socket_answers_taken;
-  uint32_t client_awake; /* 0: the thread that reads answers waits at the socket */
-  uint32_t pad1[13];
-  /* Written by the daemon. */
+  uint32_t pad1[14];
+  /* Written by the daemon, but for daemon_awake: a client that puts a request into the ring of a
+   * daemon that sleeps (0) sets 1, and writes to the daemon's eventfd if it was the one that did.
+   */
   uint32_t requests_taken;
   uint32_t socket_requests_taken;
-  uint32_t daemon_awake; /* 0: it does not look at the ring before it is woken by the socket */
+  uint32_t daemon_awake;
   uint32_t pad2[13];
   uint32_t answers;
   uint32_t socket_answers;
   uint32_t pad3[14];
+  /* Futexes of waiting threads: that of a request is its number modulo ROCEGW_RING_SLOTS. A thread
+   * sets 1 before it sleeps there; who has its answer for it sets 0, and wakes it if it was 1. */
+  uint32_t waits[ROCEGW_RING_SLOTS];
   struct rocegw_ring_slot request[ROCEGW_RING_SLOTS]; /* written by the client */
   struct rocegw_ring_slot answer[ROCEGW_RING_SLOTS];  /* written by the daemon */
 };
 
-/* The answer to USE_RINGS; its descriptor is the memory. */
+/* The answer to USE_RINGS; its descriptor is the memory. RINGS_WAKE comes before it. */
 struct rocegw_rings_reply {
   struct rocegw_reply header;
   uint32_t bytes; /* size of the memory */

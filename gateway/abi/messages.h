@@ -80,7 +80,6 @@ enum rocegw_message {
   ROCEGW_MSG_MODIFY_EP = 45,     /* since minor 17 */
   ROCEGW_MSG_QUERY_EP = 46,      /* since minor 17 */
   ROCEGW_MSG_USE_RINGS = 47,     /* reply descriptor: struct rocegw_message_rings; since minor 18 */
-  ROCEGW_MSG_WAKE_DAEMON = 48,   /* does nothing; the daemon looks at the ring of requests */
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,
@@ -103,9 +102,10 @@ enum rocegw_message {
   ROCEGW_MSG_CM_JOIN = 82, /* answered by a MULTICAST_JOIN event as well */
 
   /* Daemon to client, unasked; they come before the reply that needs them. */
-  ROCEGW_MSG_CHUNK = 128,       /* descriptor: memfd of the chunk */
-  ROCEGW_MSG_WORKER = 129,      /* descriptor: eventfd that wakes the worker */
-  ROCEGW_MSG_WAKE_CLIENT = 130, /* says nothing; the client looks at the ring of answers */
+  ROCEGW_MSG_CHUNK = 128,  /* descriptor: memfd of the chunk */
+  ROCEGW_MSG_WORKER = 129, /* descriptor: eventfd that wakes the worker */
+  ROCEGW_MSG_RINGS_WAKE =
+      130, /* descriptor: eventfd that wakes the daemon for requests in a ring */
 };
 
 struct rocegw_hello {

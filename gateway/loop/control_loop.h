@@ -118,4 +118,18 @@ class ControlLoop {
   std::atomic<bool> stop_{false};
 };
 
+// Watch that ends with its object.
+class ScopedWatch {
+ public:
+  ScopedWatch(ControlLoop& loop, int fd, uint32_t events, std::function<void(uint32_t)> handler)
+      : loop_(loop), id_(loop.Watch(fd, events, std::move(handler))) {}
+  ~ScopedWatch() { loop_.Unwatch(id_); }
+  ScopedWatch(const ScopedWatch&) = delete;
+  ScopedWatch& operator=(const ScopedWatch&) = delete;
+
+ private:
+  ControlLoop& loop_;
+  const ControlLoop::WatchId id_;
+};
+
 }  // namespace rocegw

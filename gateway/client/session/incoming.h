@@ -13,7 +13,6 @@ struct Session::Incoming {
   alignas(16) unsigned char message[ROCEGW_MESSAGE_MAX];
   uint32_t size;
   int descriptor;  // -1: none
-  bool by_ring;
 };
 
 }  // namespace rocegw::client

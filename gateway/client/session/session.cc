@@ -191,6 +191,7 @@ Session* Session::Create(uint32_t number) {
   session->number_ = number;
   session->process_ = getpid();
   session->fork_mark_ = MakeForkMark();
+  session->rings_ = MessageRings();
   session->rings_wanted_at_ = kRequestsBeforeRings;
   return session;
 }
@@ -419,6 +420,9 @@ int Session::TakeAnnouncement(const void* message, uint32_t size, int* descripto
     error = AddChunk(*static_cast<const rocegw_chunk_announcement*>(message), *descriptor);
   } else if (header->type == ROCEGW_MSG_WORKER && size >= sizeof(rocegw_worker_announcement)) {
     error = AddWorker(*static_cast<const rocegw_worker_announcement*>(message), descriptor);
+  } else if (header->type == ROCEGW_MSG_RINGS_WAKE) {
+    *descriptor = MoveAside(*descriptor);
+    error = rings_.SetWake(descriptor) ? 0 : EPROTO;
   } else if (header->type > ROCEGW_MSG_WORKER) {
     error = 0;  // from a newer daemon; none of our requests needs it
   }

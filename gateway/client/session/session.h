@@ -127,11 +127,16 @@ class Session {
   int SendBySocket(const void* message, uint32_t size, int descriptor);
   int Receive(Incoming* incoming);
   long ReceiveBySocket(Incoming* incoming, int flags);
-  bool Linger(Incoming* incoming, long* got);
   int Await(PendingCall* call);
+  void AwaitInRing(PendingCall* call);
   void ReadAnswers(PendingCall* reader);
-  int TakeMessages(Incoming* incoming);
+  void BeginAwaiting(PendingCall* call);  // requires the lock
+  void BeginRings();                      // requires the lock
+  int TakeFromRing();
+  int TakeMessages(bool look);
+  int TakeMessage(Incoming* incoming);
   int TakeAnswer(const void* message, uint32_t size, int* descriptor);
+  void SetAnswered(PendingCall* call);
   void FailAll(int error);
   void UseRings();  // unless another thread does, or did
   void AskForRings();
@@ -145,7 +150,7 @@ class Session {
   pthread_mutex_t lock_;       // guards calls in progress, chunks and workers
   pthread_mutex_t send_lock_;  // orders requests; taken before lock_
   PendingCall* first_call_;    // calls without an answer yet, in the order sent
-  bool being_read_;            // a waiting thread reads for all
+  bool being_read_;            // a waiting thread reads the socket for all
   OwnDescriptor socket_;
   uint32_t references_;
   uint32_t number_;

@@ -6,22 +6,11 @@
 #include <cstring>
 
 #include "gateway/client/process/raw_syscall.h"
-#include "gateway/client/rings/monotonic_time.h"
 #include "gateway/client/session/incoming.h"
+#include "gateway/client/session/linger.h"
 #include "gateway/client/session/session.h"
 
 namespace rocegw::client {
-
-namespace {
-
-// Most answers come before a CPU could halt and wake up: the thread waits for them awake, unless
-// other threads need the CPU (shown for a while by a yield that took long).
-constexpr int64_t kLingerNs = 40000;
-constexpr int64_t kLateYieldNs = 20000;
-constexpr int64_t kCrowdedNs = 20000000;
-int64_t g_crowded_until = 0;
-
-}  // namespace
 
 int Session::SendBySocket(const void* message, uint32_t size, int descriptor) {
   iovec part = {const_cast<void*>(message), size};
@@ -50,12 +39,8 @@ int Session::SendBySocket(const void* message, uint32_t size, int descriptor) {
 
 int Session::Send(const void* message, uint32_t size, int descriptor) {
   const auto put = descriptor < 0 ? rings_.PutRequest(message, size) : MessageRings::Put::kNot;
-  if (put == MessageRings::Put::kIs) return 0;
   if (put == MessageRings::Put::kNot) return SendBySocket(message, size, descriptor);
-  rocegw_request wake = {};
-  wake.type = ROCEGW_MSG_WAKE_DAEMON;
-  wake.length = sizeof(wake);
-  return SendBySocket(&wake, sizeof(wake), -1);
+  return put == MessageRings::Put::kIs || rings_.WakeDaemon() ? 0 : EBADF;
 }
 
 // Returns the size of the message, or -errno.
@@ -87,52 +72,53 @@ long Session::ReceiveBySocket(Incoming* incoming, int flags) {
   return got;
 }
 
-// Waits awake. Returns true if a message is there, or an error: *got as with ReceiveBySocket, 0 for
-// a message of the ring.
-bool Session::Linger(Incoming* incoming, long* got) {
-  const int64_t begin = MonotonicNs();
-  if (begin < __atomic_load_n(&g_crowded_until, __ATOMIC_RELAXED)) return false;
-  bool has_socket = false;
-  for (int64_t at = begin; at - begin < kLingerNs;) {
-    *got = 0;
-    if (rings_.TakeAnswer(incoming->message, &incoming->size)) return true;
-    if (rings_.MayUseSocket()) {
-      has_socket = has_socket || HasSocket();
-      *got = has_socket ? ReceiveBySocket(incoming, MSG_DONTWAIT) : -EBADF;
-      if (*got != -EAGAIN) return true;
-    }
-    RawSyscall(SYS_sched_yield);
-    const int64_t back = MonotonicNs();
-    if (back - at > kLateYieldNs) {
-      __atomic_store_n(&g_crowded_until, back + kCrowdedNs, __ATOMIC_RELAXED);
-    }
-    at = back;
-  }
-  return false;
-}
-
 int Session::Receive(Incoming* incoming) {
+  if (!HasSocket()) return EBADF;
   incoming->descriptor = -1;
-  incoming->by_ring = true;
-  if (rings_.TakeAnswer(incoming->message, &incoming->size)) return 0;
   long got = -EAGAIN;
-  rings_.SetAwake(true);
-  if (!Linger(incoming, &got)) {
-    rings_.SetAwake(false);
-    if (rings_.TakeAnswer(incoming->message, &incoming->size)) {
-      got = 0;
-    } else {
-      do {
-        got = HasSocket() ? ReceiveBySocket(incoming, 0) : -EBADF;
-      } while (got == -EAGAIN || got == -EINTR);
-    }
-    rings_.SetAwake(true);
-  }
-  if (got == 0) return 0;
-  incoming->by_ring = false;
-  if (got < 0) return static_cast<int>(-got);
+  const auto receive = [&](int flags) {
+    got = ReceiveBySocket(incoming, flags);
+    return got != -EAGAIN && got != -EINTR;
+  };
+  if (!Linger([&] { return receive(MSG_DONTWAIT); }))
+    while (!receive(0) && HasSocket()) continue;
+  if (got < 0) return got == -EAGAIN || got == -EINTR ? EBADF : static_cast<int>(-got);
   incoming->size = static_cast<uint32_t>(got);
   return incoming->size < sizeof(rocegw_reply) ? EPROTO : 0;
+}
+
+// Takes all answers of the ring. Requires the lock.
+int Session::TakeFromRing() {
+  alignas(16) unsigned char message[ROCEGW_RING_MESSAGE_MAX];
+  uint32_t size = 0;
+  int none = -1;
+  while (rings_.TakeAnswer(message, &size)) {
+    if (const int error = size < sizeof(rocegw_reply) ? EPROTO : TakeAnswer(message, size, &none))
+      return error;
+  }
+  return 0;
+}
+
+// Takes all answers of the ring, and those of the socket if there may be some or `look`. Returns
+// EAGAIN if an answer of the socket is still under way. A thread that reads the socket would not
+// notice that its own message was taken, so the socket is left to that thread. Requires the lock.
+int Session::TakeMessages(bool look) {
+  if (const int error = TakeFromRing()) return error;
+  while (look || rings_.SocketHasAnswers()) {
+    if (being_read_) return EAGAIN;
+    Incoming incoming;
+    incoming.descriptor = -1;
+    const long got = HasSocket() ? ReceiveBySocket(&incoming, MSG_DONTWAIT) : -EBADF;
+    if (got == -EAGAIN) return rings_.SocketHasAnswers() ? EAGAIN : 0;
+    if (got == -EINTR) continue;
+    int error = static_cast<int>(-got);
+    incoming.size = static_cast<uint32_t>(got);
+    if (got >= 0) error = incoming.size < sizeof(rocegw_reply) ? EPROTO : TakeMessage(&incoming);
+    if (error == 0) continue;
+    CloseIfOpen(&incoming.descriptor);
+    return error;
+  }
+  return 0;
 }
 
 }  // namespace rocegw::client

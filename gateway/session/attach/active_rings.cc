@@ -15,17 +15,14 @@ void ActiveRings::Note(RingRequests& program) {
     known->sleeps = 0;
     return;
   }
+  bool beyond = false;
   if (active_.size() >= kMost) {
     const auto idle =
         std::ranges::find_if(active_, [](const Active& active) { return active.sleeps != 0; });
-    if (idle == active_.end() || working_) return;
-    if (!RemoveIdle(static_cast<size_t>(idle - active_.begin()))) return;
+    beyond = idle == active_.end() || working_ ||
+             !RemoveIdle(static_cast<size_t>(idle - active_.begin()));
   }
-  Serve(program);
-}
-
-void ActiveRings::Serve(RingRequests& program) {
-  if (Find(program) == nullptr) active_.push_back({&program, 0});
+  active_.push_back({&program, 0, beyond});
   program.SetAwake(true);
 }
 
@@ -68,6 +65,8 @@ void ActiveRings::Work() {
   }
   working_ = false;
   std::erase_if(active_, [](const Active& active) { return active.program == nullptr; });
+  for (size_t i = active_.size(); i-- > 0;)
+    if (active_[i].beyond) (void)RemoveIdle(i);
   ++first_;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs whose rings the control thread looks at in each round: those that sent a request lately,
-// up to a limit. All others wake the thread by their sockets, as every program does while the
-// thread sleeps. Control thread.
+// up to a limit, and those beyond it that woke the thread, until it has read their requests. All
+// others must wake the thread, as every program must while the thread sleeps. Control thread.
 #pragma once
 
 #include <cstddef>
@@ -29,15 +29,14 @@ class RingRequests {
 
 class ActiveRings final : public LoopSource {
  public:
-  // Programs beyond this limit use their sockets, unless one of these is idle.
+  // Programs beyond this limit wake the thread for each request, unless one of these is idle.
   static constexpr size_t kMost = 32;
   // A program that made no request while the thread slept so often is not looked at any more.
   static constexpr uint32_t kIdleSleeps = 16;
 
-  // Looks at the program's rings from now on, if it can. Call at each request.
+  // Looks at the program's rings from now on; beyond the limit, until they have no requests. Call
+  // at each request, and when the program has woken the thread.
   void Note(RingRequests& program);
-  // Looks at the program's rings until they have no requests, whatever the limit is.
-  void Serve(RingRequests& program);
   void Remove(RingRequests& program);
   size_t size() const { return active_.size(); }
 
@@ -49,6 +48,7 @@ class ActiveRings final : public LoopSource {
   struct Active {
     RingRequests* program;  // nullptr: removed during Work
     uint32_t sleeps;        // since its last request
+    bool beyond;            // the limit
   };
 
   Active* Find(const RingRequests& program);

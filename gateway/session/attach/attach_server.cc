@@ -353,7 +353,7 @@ void AttachServer::CloseRings() {
   for (auto& [id, connection] : connections_) {
     if (connection->closed || connection->session->ending()) continue;
     connection->messages.CloseRings();
-    if (connection->messages.closing()) active_rings_.Serve(*connection);
+    if (connection->messages.closing()) active_rings_.Note(*connection);
   }
 }
 
@@ -380,6 +380,10 @@ void AttachServer::OnSocket(Connection& connection, uint32_t events) {
 void AttachServer::OnRing(Connection& connection) {
   ReadRequests(connection, false);
   AfterReading(connection, false);
+}
+
+void AttachServer::OnRingWake(Connection& connection) {
+  if (!connection.closed && !connection.session->ending()) active_rings_.Note(connection);
 }
 
 void AttachServer::AfterReading(Connection& connection, bool too_early) {

@@ -134,6 +134,7 @@ class AttachServer {
     Connection(AttachServer& its_server, ProgramConnection accepted, std::string by)
         : server(its_server), messages(std::move(accepted)), path(std::move(by)) {
       messages.socket().Use(call_queue);
+      messages.Watch(server.services_.loop, [this] { server.OnRingWake(*this); });
     }
     bool HasRequest() const override { return messages.HasRequest(); }
     bool MayRead() const override;
@@ -194,6 +195,7 @@ class AttachServer {
   void Refuse(ProgramConnection socket, int error, const std::string& reason) const;
   void OnSocket(Connection& connection, uint32_t events);
   void OnRing(Connection& connection);
+  void OnRingWake(Connection& connection);
   // Returns true if nothing holds up the program's next request but its rate.
   bool MayReadNext(const Connection& connection) const;
   // `socket`: its socket may have requests, too.

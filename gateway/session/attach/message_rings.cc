@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/attach/message_rings.h"
 
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "gateway/shm/untrusted.h"
@@ -25,7 +29,10 @@ StatusOr<std::unique_ptr<MessageRings>> MessageRings::Create(Charges charges) {
   auto memory = shm::Chunk::Create(MemoryBytes(), shm::Writer::kClient);
   if (!memory.ok()) return memory.status();
   if (Status allocated = (*memory)->Prefault(); !allocated.ok()) return allocated;
-  return std::unique_ptr<MessageRings>(new MessageRings(std::move(*memory), std::move(charges)));
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return Status(errno, "an eventfd could not be made");
+  return std::unique_ptr<MessageRings>(
+      new MessageRings(std::move(*memory), std::move(wake), std::move(charges)));
 }
 
 void MessageRings::SetAwake(bool awake) { StoreOrdered(&rings().daemon_awake, awake ? 1 : 0); }
@@ -60,9 +67,7 @@ void MessageRings::CountSocketRequest() {
 bool MessageRings::PutAnswer(std::span<const uint8_t> message) {
   rocegw_message_rings& rings = this->rings();
   if (closed_ || message.size() > ROCEGW_RING_MESSAGE_MAX) return false;
-  if (shm::LoadAcquire(&rings.client_awake) == 0 ||
-      shm::LoadAcquire(&rings.socket_answers_taken) != socket_answers_)
-    return false;
+  if (shm::LoadAcquire(&rings.socket_answers_taken) != socket_answers_) return false;
   if (answers_ - shm::LoadAcquire(&rings.answers_taken) >= ROCEGW_RING_SLOTS) return false;
   rocegw_ring_slot& slot = rings.answer[answers_ % ROCEGW_RING_SLOTS];
   slot.length = static_cast<uint32_t>(message.size());
@@ -71,16 +76,21 @@ bool MessageRings::PutAnswer(std::span<const uint8_t> message) {
   return true;
 }
 
-bool MessageRings::client_sleeps() const { return shm::LoadOrdered(&rings().client_awake) == 0; }
-
 void MessageRings::CountSocketAnswer() {
   shm::StoreRelease(&rings().socket_answers, ++socket_answers_);
+}
+
+void MessageRings::WakeWaiter(uint64_t request) {
+  uint32_t* const waits = &rings().waits[request % ROCEGW_RING_SLOTS];
+  if (__atomic_exchange_n(waits, 0, __ATOMIC_SEQ_CST) == 0) return;
+  ::syscall(SYS_futex, waits, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 void MessageRings::Close() {
   if (std::exchange(closed_, true)) return;
   SetAwake(false);
   last_request_ = __atomic_fetch_or(&rings().requests, ROCEGW_RING_CLOSED, __ATOMIC_SEQ_CST);
+  for (uint64_t i = 0; i < ROCEGW_RING_SLOTS; ++i) WakeWaiter(i);
 }
 
 }  // namespace rocegw::session

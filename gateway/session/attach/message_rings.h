@@ -2,7 +2,7 @@
 // Daemon's end of the rings that carry messages of one program in place of its attach socket
 // (docs/develop/abi.md#message-rings). The program can write all of the memory at any time: each
 // word is loaded once and each message copied out once. A program that breaks the protocol spoils
-// its own messages only. Nothing here waits or makes a system call, but for Create. Control thread.
+// its own messages only. Nothing here waits. Control thread.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
 #include "gateway/shm/chunk.h"
 #include "gateway/tenant/charge.h"
 
@@ -29,12 +30,15 @@ class MessageRings {
   static uint64_t MemoryBytes();
   // Creates rings that the daemon does not look at yet. ENOMEM, EMFILE.
   static StatusOr<std::unique_ptr<MessageRings>> Create(Charges charges);
-  ~MessageRings() { SetAwake(false); }
+  ~MessageRings() { Close(); }
   MessageRings(const MessageRings&) = delete;
   MessageRings& operator=(const MessageRings&) = delete;
 
-  // Returns the descriptor for the program.
+  // Returns the descriptor of the memory, for the program.
   int fd() const { return memory_->fd(); }
+  // Returns the eventfd by which the program wakes the daemon. The program decides about its value
+  // and flags: watch it edge-triggered, and neither read nor write it.
+  int wake_fd() const { return wake_.get(); }
 
   // Says if the daemon looks at the requests without being woken. A request that is put into the
   // ring before is found by HasRequest behind the call.
@@ -54,22 +58,22 @@ class MessageRings {
   void CountSocketRequest();
 
   // Puts an answer into the ring. Returns false if it must be sent over the socket: it does not
-  // fit, or the program does not look at the ring.
+  // fit, or the program has not taken all messages of the socket.
   bool PutAnswer(std::span<const uint8_t> message);
-  // Returns true if the program waits at the socket, maybe since the last PutAnswer.
-  bool client_sleeps() const;
-  // Counts a message that is sent over the socket. None goes into the ring before the program has
+  // Counts a message that was sent over the socket. None goes into the ring before the program has
   // counted it, too.
   void CountSocketAnswer();
+  // Wakes the thread that waits for the answer to this request, if one does. Call when it is there.
+  void WakeWaiter(uint64_t request);
 
-  // Ends the use of the rings: the program puts no further request there. Those that it put there
-  // before are still to be taken.
+  // Ends the use of the rings: the program puts no further request there, and all its threads wait
+  // at the socket. Requests that it put there before are still to be taken.
   void Close();
   bool closed() const { return closed_; }
 
  private:
-  MessageRings(std::unique_ptr<shm::Chunk> memory, Charges charges)
-      : charges_(std::move(charges)), memory_(std::move(memory)) {}
+  MessageRings(std::unique_ptr<shm::Chunk> memory, UniqueFd wake, Charges charges)
+      : charges_(std::move(charges)), memory_(std::move(memory)), wake_(std::move(wake)) {}
 
   rocegw_message_rings& rings() const {
     return *reinterpret_cast<rocegw_message_rings*>(memory_->base());
@@ -79,6 +83,7 @@ class MessageRings {
 
   const Charges charges_;
   const std::unique_ptr<shm::Chunk> memory_;
+  const UniqueFd wake_;
   uint32_t requests_taken_ = 0;
   uint32_t socket_requests_ = 0;
   uint32_t answers_ = 0;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/attach/program_messages.h"
 
+#include <sys/epoll.h>
+
 #include <utility>
 
-#include "gateway/session/object_bytes.h"
+#include "gateway/session/exchange/request.h"
 
 namespace rocegw::session {
 
@@ -33,21 +35,22 @@ MessageSocket::Received ProgramMessages::Receive(bool look_at_socket) {
 void ProgramMessages::Send(std::span<const uint8_t> message, int fd) {
   if (rings_ == nullptr) return socket_.Send(message, fd);
   DropClosedRings();
-  if (rings_ == nullptr || fd >= 0 || !rings_->PutAnswer(message)) {
+  if (rings_ == nullptr) return socket_.Send(message, fd);
+  if (fd >= 0 || !rings_->PutAnswer(message)) {
     socket_.Send(message, fd);
-    if (rings_ != nullptr) rings_->CountSocketAnswer();
-    return;
+    rings_->CountSocketAnswer();
   }
-  if (!rings_->client_sleeps()) return;
-  // The thread that reads answers may have gone to the socket before it saw this one.
-  rocegw_reply wake{};
-  wake.type = ROCEGW_MSG_WAKE_CLIENT;
-  wake.length = sizeof wake;
-  socket_.Send(BytesOf(wake), -1);
-  rings_->CountSocketAnswer();
+  // An announcement has no number; the answer behind it wakes the thread.
+  const auto header = DecodeAs<rocegw_reply>(message);
+  if (header.type < ROCEGW_MSG_CHUNK) rings_->WakeWaiter(header.request_id);
 }
 
-void ProgramMessages::UseRings(std::unique_ptr<MessageRings> rings) { rings_ = std::move(rings); }
+void ProgramMessages::UseRings(std::unique_ptr<MessageRings> rings) {
+  watch_.reset();
+  rings_ = std::move(rings);
+  if (loop_ != nullptr)
+    watch_ = std::make_unique<ScopedWatch>(*loop_, rings_->wake_fd(), EPOLLIN | EPOLLET, on_wake_);
+}
 
 bool ProgramMessages::HasRequest() const {
   return rings_ != nullptr && (held_.has_value() || rings_->HasRequest());
@@ -67,11 +70,16 @@ bool ProgramMessages::closing() const {
 }
 
 void ProgramMessages::DropClosedRings() {
-  if (rings_ != nullptr && rings_->closed() && !HasRequest()) rings_.reset();
+  if (rings_ != nullptr && rings_->closed() && !HasRequest()) DropRings();
+}
+
+void ProgramMessages::DropRings() {
+  watch_.reset();
+  rings_.reset();
 }
 
 void ProgramMessages::Close() {
-  rings_.reset();
+  DropRings();
   held_.reset();
   socket_.Close();
 }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 
+#include "gateway/loop/control_loop.h"
 #include "gateway/session/attach/message_rings.h"
 #include "gateway/session/attach/message_socket.h"
 
@@ -17,6 +19,12 @@ namespace rocegw::session {
 class ProgramMessages final : public MessageSink {
  public:
   explicit ProgramMessages(ProgramConnection connection) : socket_(std::move(connection)) {}
+
+  // Calls `on_wake` when the program has put requests into its ring while the loop slept.
+  void Watch(ControlLoop& loop, std::function<void()> on_wake) {
+    loop_ = &loop;
+    on_wake_ = [wake = std::move(on_wake)](uint32_t) { wake(); };
+  }
 
   MessageSocket& socket() { return socket_; }
   const MessageSocket& socket() const { return socket_; }
@@ -43,10 +51,14 @@ class ProgramMessages final : public MessageSink {
   void Close();
 
  private:
+  void DropRings();
   void DropClosedRings();
 
+  ControlLoop* loop_ = nullptr;  // nullptr: the owner looks at the ring by itself
+  std::function<void(uint32_t)> on_wake_;
   MessageSocket socket_;
   std::unique_ptr<MessageRings> rings_;
+  std::unique_ptr<ScopedWatch> watch_;  // on the rings' eventfd
   MessageRings::Buffer buffer_{};
   // Message of the socket that waits for earlier ones in the ring.
   std::optional<MessageSocket::Received> held_;

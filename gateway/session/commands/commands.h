@@ -87,8 +87,7 @@ using Command = void (*)(ClientSession& session, Request& request);
   X(CM_NOTIFY, CmNotify)                       \
   X(CM_JOIN, CmJoin)                           \
   X(CM_QUERY_ID, CmQueryId)                    \
-  X(USE_RINGS, UseRings)                       \
-  X(WAKE_DAEMON, WakeDaemon)
+  X(USE_RINGS, UseRings)
 
 #define ROCEGW_DECLARE_COMMAND(type, function) \
   void function(ClientSession& session, Request& request);

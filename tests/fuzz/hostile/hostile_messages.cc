@@ -98,7 +98,6 @@ constexpr Kind kRequests[] = {
     {ROCEGW_MSG_CM_JOIN, sizeof(rocegw_cm_join)},
     {ROCEGW_MSG_CM_QUERY_ID, sizeof(rocegw_object_request)},
     {ROCEGW_MSG_USE_RINGS, sizeof(rocegw_request)},
-    {ROCEGW_MSG_WAKE_DAEMON, sizeof(rocegw_request)},
 };
 static_assert(std::size(kRequests) == session::kCommandTypes.size(),
               "a request is not in the list");
@@ -197,12 +196,12 @@ void HostileWorld::SpoilRings() {
   }
   // Answers are taken, or said to be.
   if (random_.Coin()) rings->answers_taken = rings->answers;
-  rings->client_awake = static_cast<uint32_t>(random_.Below(2));
+  rings->waits[random_.Below(ROCEGW_RING_SLOTS)] = static_cast<uint32_t>(random_.Below(3));
   rings->socket_answers_taken = rings->socket_answers - (random_.Below(8) == 0 ? 1 : 0);
   if (random_.Below(32) == 0) {
     std::array<uint32_t*, 9> words = {&rings->requests,
                                       &rings->answers_taken,
-                                      &rings->client_awake,
+                                      &rings->waits[random_.Below(ROCEGW_RING_SLOTS)],
                                       &rings->requests_taken,
                                       &rings->daemon_awake,
                                       &rings->answers,
@@ -211,9 +210,9 @@ void HostileWorld::SpoilRings() {
                                       &rings->request[random_.Below(ROCEGW_RING_SLOTS)].length};
     *words[random_.Below(words.size())] = random_.Value<uint32_t>();
   }
-  const std::vector<uint8_t> wake =
-      SpoiledRequest(ROCEGW_MSG_WAKE_DAEMON, sizeof(rocegw_request), false);
-  if (random_.Coin()) messenger_->SendRaw(wake);
+  // The eventfd is the program's as well: it may be full, so that a writer blocks.
+  const uint64_t value = random_.Below(16) == 0 ? UINT64_MAX - 1 : 1;
+  if (random_.Coin()) (void)!::write(messenger_->rings_wake.get(), &value, sizeof value);
 }
 
 void HostileWorld::SendMessages() {

@@ -58,58 +58,57 @@ class Ends {
   // The daemon makes rings, and the program gets them by a message of the socket.
   void NewRings() {
     auto rings = std::move(*MessageRings::Create({}));
-    library_->RestartCount();
-    const int fd = rings->fd();
+    MessageRings& made = *rings;
     daemon_->UseRings(std::move(rings));
-    library_->Map(fd, sizeof(rocegw_message_rings));
-    library_->Open();
+    EXPECT_GE(library_.Use(made), 0);
+    wake_fd_ = made.wake_fd();
   }
 
   void SendRequest(std::span<const uint8_t> message) {
     const auto put = library_->PutRequest(message.data(), static_cast<uint32_t>(message.size()));
-    if (put == client::MessageRings::Put::kIs) return;
-    std::vector<uint8_t> sent(message.begin(), message.end());
     if (put == client::MessageRings::Put::kNeedsWake) {
-      rocegw_request wake{};
-      wake.type = ROCEGW_MSG_WAKE_DAEMON;
-      wake.length = sizeof wake;
-      sent.assign(reinterpret_cast<const uint8_t*>(&wake),
-                  reinterpret_cast<const uint8_t*>(&wake) + sizeof wake);
+      EXPECT_TRUE(library_->WakeDaemon());
+    } else if (put == client::MessageRings::Put::kNot) {
+      library_->CountSocketRequest();
+      EXPECT_EQ(::send(program_.get(), message.data(), message.size(), 0),
+                static_cast<ssize_t>(message.size()));
     }
-    library_->CountSocketRequest();
-    EXPECT_EQ(::send(program_.get(), sent.data(), sent.size(), 0),
-              static_cast<ssize_t>(sent.size()));
   }
-  // Receives what is there, at most one message of the socket; `wait`: for that, where none is
-  // there and the ring is empty.
+  // Takes all answers that are there.
   template <typename F>
-  void ReceiveAnswers(bool wait, F&& on_answer) {
+  void ReceiveAnswers(F&& on_answer) {
     std::array<uint8_t, ROCEGW_MESSAGE_MAX> message{};
     uint32_t size = 0;
-    const auto take_ring = [&] {
-      bool any = false;
-      for (; library_->TakeAnswer(message.data(), &size); any = true)
+    for (;;) {
+      while (library_->TakeAnswer(message.data(), &size))
         on_answer(HeaderOf({message.data(), size}));
-      return any;
-    };
-    library_->SetAwake(true);
-    const bool had = take_ring();
-    if (wait && !had) {
-      library_->SetAwake(false);
-      wait = !take_ring();
-    } else {
-      wait = false;
+      const ssize_t got = ::recv(program_.get(), message.data(), message.size(), MSG_DONTWAIT);
+      if (got <= 0) return;
+      // Messages in the ring are older.
+      std::array<uint8_t, ROCEGW_MESSAGE_MAX> earlier{};
+      while (library_->TakeAnswer(earlier.data(), &size))
+        on_answer(HeaderOf({earlier.data(), size}));
+      library_->CountSocketAnswer();
+      on_answer(HeaderOf({message.data(), static_cast<size_t>(got)}));
     }
-    std::array<uint8_t, ROCEGW_MESSAGE_MAX> by_socket{};
-    const ssize_t got =
-        ::recv(program_.get(), by_socket.data(), by_socket.size(), wait ? 0 : MSG_DONTWAIT);
-    library_->SetAwake(true);
-    if (got <= 0) return;
-    take_ring();
-    library_->CountSocketAnswer();
-    const rocegw_reply header = HeaderOf({by_socket.data(), static_cast<size_t>(got)});
-    if (header.type != ROCEGW_MSG_WAKE_CLIENT) on_answer(header);
   }
+  // Takes answers as a thread does that waits for the one with this number.
+  template <typename F>
+  void AwaitAnswer(uint64_t number, const uint64_t& known, F&& on_answer) {
+    for (;;) {
+      ReceiveAnswers(on_answer);
+      if (known >= number) return;
+      library_->BeginWait(number);
+      if (library_->HasAnswer() || library_->SocketHasAnswers()) continue;
+      ASSERT_TRUE(library_->Wait(number, int64_t{30} * 1000000000)) << "nobody wakes it";
+    }
+  }
+  bool Woken() const { return Readable(wake_fd_); }
+  void TakeWake() const {
+    uint64_t value = 0;
+    if (Woken()) (void)!::read(wake_fd_, &value, sizeof value);
+  }
+  int wake_fd() const { return wake_fd_; }
 
   // Another daemon goes on with the socket.
   void ReplaceDaemon() {
@@ -130,6 +129,7 @@ class Ends {
   }
 
   UniqueFd program_;
+  int wake_fd_ = -1;
   std::unique_ptr<ProgramMessages> daemon_;
   // Their destruction would close the connection.
   std::vector<std::unique_ptr<ProgramMessages>> replaced_;
@@ -146,11 +146,10 @@ void RandomSteps(uint64_t seed, int steps) {
   Random random(seed);
   Ends ends;
   uint64_t asked = 0, executed = 0, answered = 0, known = 0;
-  bool program_sleeps = false, daemon_sleeps = true;
+  bool daemon_sleeps = true;
   const auto execute = [&](const MessageSocket::Received& received) {
     ASSERT_EQ(received.outcome, MessageSocket::Outcome::kMessage) << received.reason;
     const rocegw_reply header = HeaderOf(received.bytes);
-    if (header.type == ROCEGW_MSG_WAKE_DAEMON) return;
     EXPECT_EQ(header.request_id, ++executed);
     EXPECT_EQ(header.length, received.bytes.size());
   };
@@ -181,13 +180,16 @@ void RandomSteps(uint64_t seed, int steps) {
         break;
       case 6:
         ends.daemon().socket().Drain();
-        ends.ReceiveAnswers(false, learn);
-        program_sleeps = random.Coin();
-        if (program_sleeps) ends.library().SetAwake(false);
+        ends.ReceiveAnswers(learn);
         break;
       case 7:
         daemon_sleeps = random.Coin();
+        ends.TakeWake();
         ends.daemon().SetAwake(!daemon_sleeps);
+        if (daemon_sleeps && ends.daemon().HasRequest()) {
+          ends.daemon().SetAwake(true);
+          daemon_sleeps = false;
+        }
         break;
       case 8:
         if (random.Below(4) != 0) break;
@@ -197,7 +199,7 @@ void RandomSteps(uint64_t seed, int steps) {
         while (asked != executed) execute_some(20, true);
         while (answered != known) {
           ends.daemon().socket().Drain();
-          ends.ReceiveAnswers(false, learn);
+          ends.ReceiveAnswers(learn);
         }
         // The program finds the ring closed.
         ends.SendRequest(Numbered(++asked, 24));
@@ -206,18 +208,16 @@ void RandomSteps(uint64_t seed, int steps) {
         daemon_sleeps = true;
         break;
     }
-    // A side that sleeps finds the message at its socket.
+    // A daemon that sleeps is woken by its eventfd or its socket.
     if (daemon_sleeps && asked != executed) {
-      EXPECT_TRUE(ends.daemon().HasRequest() || Readable(ends.daemon().socket().fd()));
-    }
-    if (program_sleeps && answered != known && !ends.daemon().socket().has_backlog()) {
-      EXPECT_TRUE(Readable(ends.program()));
+      EXPECT_TRUE(ends.Woken() || Readable(ends.daemon().socket().fd()) ||
+                  ends.daemon().HasRequest());
     }
   }
   while (asked != executed && !::testing::Test::HasFailure()) execute_some(20, true);
   while (answered != known && !::testing::Test::HasFailure()) {
     ends.daemon().socket().Drain();
-    ends.ReceiveAnswers(false, learn);
+    ends.ReceiveAnswers(learn);
   }
 }
 
@@ -252,7 +252,6 @@ TEST(MessageRingsProperty, TakeOver_ExecutesEachRequestOnce) {
       const auto received = ends.daemon().Receive(socket);
       if (received.outcome == MessageSocket::Outcome::kNothing) return;
       const rocegw_reply header = HeaderOf(received.bytes);
-      if (header.type == ROCEGW_MSG_WAKE_DAEMON) return;
       EXPECT_EQ(header.request_id, executed + 1);
       executed = header.request_id;
     };
@@ -266,40 +265,41 @@ TEST(MessageRingsProperty, TakeOver_ExecutesEachRequestOnce) {
   EXPECT_GT(by_old_ring, 0u);
 }
 
-// Both sides in threads, each of which sleeps at its socket whenever nothing is left.
+// Both sides in threads, each of which sleeps whenever nothing is left.
 TEST(MessageRingsProperty, TwoThreads_NeitherSleepsForEver) {
   constexpr uint64_t kMessages = 30000;
   Ends ends;
-  std::atomic<uint64_t> answers{0};
   std::thread daemon([&] {
     Random random(1);
     for (uint64_t executed = 0; executed < kMessages;) {
       ends.daemon().SetAwake(true);
+      ends.TakeWake();
       const bool readable = Readable(ends.daemon().socket().fd());
       for (int i = 0; i < 16; ++i) {
         const auto received = ends.daemon().Receive(readable);
         if (received.outcome == MessageSocket::Outcome::kNothing) break;
         ASSERT_EQ(received.outcome, MessageSocket::Outcome::kMessage);
         const rocegw_reply header = HeaderOf(received.bytes);
-        if (header.type == ROCEGW_MSG_WAKE_DAEMON) continue;
         ASSERT_EQ(header.request_id, ++executed);
-        ends.daemon().Send(Numbered(executed, 24 + 8 * random.Below(20)), -1);
+        ends.daemon().Send(Numbered(executed, 24 + 8 * random.Below(80)), -1);
         ends.daemon().socket().Drain();
       }
       if (random.Below(4) != 0) continue;
       ends.daemon().SetAwake(false);
       if (ends.daemon().HasRequest() || executed == kMessages) continue;
-      pollfd look{ends.daemon().socket().fd(), POLLIN, 0};
-      ASSERT_EQ(::poll(&look, 1, 30000), 1) << "the daemon sleeps for ever";
+      std::array<pollfd, 2> look{
+          {{ends.daemon().socket().fd(), POLLIN, 0}, {ends.wake_fd(), POLLIN, 0}}};
+      ASSERT_GE(::poll(look.data(), look.size(), 30000), 1) << "the daemon sleeps for ever";
     }
   });
   Random random(2);
   uint64_t asked = 0, known = 0;
   while (known < kMessages && !::testing::Test::HasFailure()) {
     const uint64_t most = random.Between(1, 20);
-    while (asked < kMessages && asked - known < most) ends.SendRequest(Numbered(++asked, 24));
-    ends.ReceiveAnswers(true,
-                        [&](const rocegw_reply& header) { ASSERT_EQ(header.request_id, ++known); });
+    while (asked < kMessages && asked - known < most)
+      ends.SendRequest(Numbered(++asked, 24 + 8 * random.Below(80)));
+    ends.AwaitAnswer(asked, known,
+                     [&](const rocegw_reply& header) { ASSERT_EQ(header.request_id, ++known); });
   }
   daemon.join();
 }

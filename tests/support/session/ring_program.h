@@ -3,6 +3,7 @@
 // with any content that a test writes into the shared memory.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/client/session/message_rings.h"
+#include "gateway/session/attach/message_rings.h"
 
 namespace rocegw::testing {
 
@@ -45,7 +47,7 @@ class MappedRings {
   void* const base_;
 };
 
-// The library's rings, which begin as zeros.
+// The library's rings.
 class LibraryRings {
  public:
   LibraryRings() = default;
@@ -53,9 +55,19 @@ class LibraryRings {
   LibraryRings(const LibraryRings&) = delete;
   LibraryRings& operator=(const LibraryRings&) = delete;
   client::MessageRings* operator->() { return &rings_; }
+  // Uses rings as their program does. Returns the program's eventfd; -1: none.
+  int Use(const session::MessageRings& daemon) {
+    const int wake = ::fcntl(daemon.wake_fd(), F_DUPFD_CLOEXEC, 0);
+    int passed = wake;
+    rings_.RestartCount();
+    if (!rings_.SetWake(&passed) || !rings_.Map(daemon.fd(), sizeof(rocegw_message_rings)))
+      return -1;
+    rings_.Open();
+    return wake;
+  }
 
  private:
-  client::MessageRings rings_{};
+  client::MessageRings rings_;
 };
 
 }  // namespace rocegw::testing

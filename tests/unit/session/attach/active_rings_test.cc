@@ -107,34 +107,30 @@ TEST_F(Active, RequestThatComesWhileAProgramIsForgotten_IsFound) {
   EXPECT_EQ(one_.reads, 1);
 }
 
-TEST_F(Active, MoreProgramsThanTheLimit_UseTheirSockets) {
+TEST_F(Active, ProgramBeyondTheLimit_IsServedUntilItsRequestsAreRead) {
   std::vector<std::unique_ptr<Program>> all;
   for (size_t i = 0; i < ActiveRings::kMost; ++i) {
     all.push_back(std::make_unique<Program>());
     rings_.Note(*all.back());
   }
+  one_.requests = 2;
   rings_.Note(one_);
-  EXPECT_FALSE(one_.awake);
+  EXPECT_TRUE(one_.awake);
+  rings_.Work();
+  EXPECT_EQ(one_.reads, 1);
+  EXPECT_TRUE(one_.awake);
+  rings_.Work();
+  EXPECT_EQ(one_.reads, 2);
+  EXPECT_FALSE(one_.awake) << "it must wake the thread again";
   EXPECT_EQ(rings_.size(), ActiveRings::kMost);
   // A program that was idle while the thread slept makes place.
   Sleep();
   for (size_t i = 1; i < all.size(); ++i) rings_.Note(*all[i]);
   rings_.Note(one_);
+  rings_.Work();
   EXPECT_TRUE(one_.awake);
   EXPECT_FALSE(all[0]->awake);
   EXPECT_EQ(rings_.size(), ActiveRings::kMost);
-}
-
-TEST_F(Active, ClosingRings_AreServedBeyondTheLimit) {
-  std::vector<std::unique_ptr<Program>> all;
-  for (size_t i = 0; i < ActiveRings::kMost; ++i) {
-    all.push_back(std::make_unique<Program>());
-    rings_.Note(*all.back());
-  }
-  one_.requests = 1;
-  rings_.Serve(one_);
-  rings_.Work();
-  EXPECT_EQ(one_.reads, 1);
 }
 
 TEST_F(Active, ProgramThatEndsInItsRequest_IsNotTouchedAgain) {

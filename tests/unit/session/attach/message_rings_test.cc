@@ -2,10 +2,14 @@
 // Rings of messages, seen from the daemon: what a program may do, and what a hostile one cannot.
 #include "gateway/session/attach/message_rings.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <array>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/session/ring_program.h"
@@ -21,18 +25,16 @@ std::vector<uint8_t> Message(size_t size, uint8_t with) { return std::vector<uin
 class Rings : public ::testing::Test {
  protected:
   MessageRings::Request Take() { return rings_->TakeRequest(buffer_); }
-  void TheProgramLooks() { program_->client_awake = 1; }
 
   std::unique_ptr<MessageRings> rings_ = std::move(*MessageRings::Create({}));
   MappedRings program_{rings_->fd()};
   MessageRings::Buffer buffer_{};
 };
 
-TEST_F(Rings, Begin_NeitherSideLooks) {
+TEST_F(Rings, Begin_TheDaemonSleeps) {
   EXPECT_EQ(program_->daemon_awake, 0u);
   EXPECT_FALSE(rings_->HasRequest());
   EXPECT_EQ(Take().taken, MessageRings::Taken::kNothing);
-  EXPECT_FALSE(rings_->PutAnswer(Message(24, 1)));
 }
 
 TEST_F(Rings, Request_IsCopiedOnceAndCounted) {
@@ -83,14 +85,12 @@ TEST_F(Rings, Closed_TakesWhatIsThereAndNoMore) {
   EXPECT_EQ(Take().taken, MessageRings::Taken::kMessage);
   EXPECT_EQ(Take().taken, MessageRings::Taken::kMessage);
   EXPECT_EQ(Take().taken, MessageRings::Taken::kNothing);
-  TheProgramLooks();
   EXPECT_FALSE(rings_->PutAnswer(Message(24, 1)));
 }
 
 TEST_F(Rings, Library_PutsNothingIntoAClosedRing) {
   LibraryRings library;
-  library->Map(rings_->fd(), sizeof(rocegw_message_rings));
-  library->Open();
+  library.Use(*rings_);
   rings_->SetAwake(true);
   const auto message = Message(16, 1);
   EXPECT_EQ(library->PutRequest(message.data(), 16), client::MessageRings::Put::kIs);
@@ -100,21 +100,36 @@ TEST_F(Rings, Library_PutsNothingIntoAClosedRing) {
   EXPECT_EQ(program_->requests, 1 | ROCEGW_RING_CLOSED);
 }
 
-TEST_F(Rings, Library_WakesADaemonThatFallsAsleepMeanwhile) {
+TEST_F(Rings, Library_WakesADaemonThatSleepsOnce) {
   LibraryRings library;
-  library->Map(rings_->fd(), sizeof(rocegw_message_rings));
-  library->Open();
+  library.Use(*rings_);
   const auto message = Message(16, 1);
-  EXPECT_EQ(library->PutRequest(message.data(), 16), client::MessageRings::Put::kNot);
+  EXPECT_EQ(library->PutRequest(message.data(), 16), client::MessageRings::Put::kNeedsWake);
+  EXPECT_EQ(library->PutRequest(message.data(), 16), client::MessageRings::Put::kIs);
+  EXPECT_TRUE(library->WakeDaemon());
+  pollfd look{rings_->wake_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&look, 1, 0), 1);
   rings_->SetAwake(true);
   EXPECT_EQ(library->PutRequest(message.data(), 16), client::MessageRings::Put::kIs);
+  rings_->SetAwake(false);
+  EXPECT_EQ(library->PutRequest(message.data(), 16), client::MessageRings::Put::kNeedsWake);
   EXPECT_TRUE(rings_->HasRequest());
+}
+
+TEST_F(Rings, Library_NoticesThatTheProgramClosedItsEventfd) {
+  LibraryRings library;
+  const int fd = library.Use(*rings_);
+  ASSERT_GE(fd, 0);
+  const UniqueFd other(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::dup3(other.get(), fd, O_CLOEXEC), fd);
+  EXPECT_FALSE(library->WakeDaemon());
+  ::close(fd);
+  EXPECT_FALSE(library->WakeDaemon());
 }
 
 TEST_F(Rings, Library_PutsNothingBehindAMessageInTheSocket) {
   LibraryRings library;
-  library->Map(rings_->fd(), sizeof(rocegw_message_rings));
-  library->Open();
+  library.Use(*rings_);
   rings_->SetAwake(true);
   library->CountSocketRequest();
   const auto message = Message(16, 1);
@@ -125,8 +140,7 @@ TEST_F(Rings, Library_PutsNothingBehindAMessageInTheSocket) {
 
 TEST_F(Rings, Library_PutsNeitherLongMessagesNorMoreThanFit) {
   LibraryRings library;
-  library->Map(rings_->fd(), sizeof(rocegw_message_rings));
-  library->Open();
+  library.Use(*rings_);
   rings_->SetAwake(true);
   const auto message = Message(ROCEGW_RING_MESSAGE_MAX + 1, 1);
   EXPECT_EQ(library->PutRequest(message.data(), ROCEGW_RING_MESSAGE_MAX + 1),
@@ -140,20 +154,49 @@ TEST_F(Rings, Library_PutsNeitherLongMessagesNorMoreThanFit) {
   EXPECT_EQ(library->PutRequest(message.data(), 16), client::MessageRings::Put::kIs);
 }
 
-TEST_F(Rings, Answer_IsPutWhereTheProgramLooks) {
-  TheProgramLooks();
+TEST_F(Rings, Answer_IsCopiedAndCounted) {
   EXPECT_TRUE(rings_->PutAnswer(Message(24, 3)));
   EXPECT_EQ(program_->answers, 1u);
   EXPECT_EQ(program_->answer[0].length, 24u);
   EXPECT_EQ(program_->answer[0].message[23], 3);
-  EXPECT_FALSE(rings_->client_sleeps());
-  program_->client_awake = 0;
-  EXPECT_TRUE(rings_->client_sleeps());
-  EXPECT_FALSE(rings_->PutAnswer(Message(24, 3)));
+}
+
+TEST_F(Rings, ThreadThatWaits_IsWokenByTheDaemon) {
+  LibraryRings library;
+  library.Use(*rings_);
+  constexpr uint64_t kRequest = ROCEGW_RING_SLOTS + 3;
+  library->BeginWait(kRequest);
+  EXPECT_EQ(program_->waits[3], 1u);
+  std::thread daemon([&] { rings_->WakeWaiter(kRequest); });
+  EXPECT_TRUE(library->Wait(kRequest, int64_t{60} * 1000000000));
+  daemon.join();
+  EXPECT_EQ(program_->waits[3], 0u);
+  EXPECT_TRUE(library->Wait(kRequest, int64_t{60} * 1000000000)) << "it does not sleep";
+}
+
+TEST_F(Rings, Closed_WakesAllThreadsThatWait) {
+  LibraryRings library;
+  library.Use(*rings_);
+  std::vector<std::thread> waiting;
+  for (uint64_t i = 0; i < 8; ++i) {
+    library->BeginWait(i);
+    waiting.emplace_back(
+        [&, i] { EXPECT_TRUE(library->Wait(i, int64_t{60} * 1000000000)) << "not woken"; });
+  }
+  EXPECT_TRUE(library->in_use());
+  rings_->Close();
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_FALSE(library->in_use());
+}
+
+TEST_F(Rings, WordsOfWaitsThatAHostileProgramWrites_WakeNobodyElse) {
+  for (uint32_t& wait : program_->waits) wait = UINT32_MAX;
+  rings_->WakeWaiter(UINT64_MAX);
+  EXPECT_EQ(program_->waits[ROCEGW_RING_SLOTS - 1], 0u);
+  EXPECT_EQ(program_->waits[0], UINT32_MAX);
 }
 
 TEST_F(Rings, Answer_GoesOverTheSocketWhileOneIsThere) {
-  TheProgramLooks();
   rings_->CountSocketAnswer();
   EXPECT_EQ(program_->socket_answers, 1u);
   EXPECT_FALSE(rings_->PutAnswer(Message(24, 1)));
@@ -162,7 +205,6 @@ TEST_F(Rings, Answer_GoesOverTheSocketWhileOneIsThere) {
 }
 
 TEST_F(Rings, Answer_ThatDoesNotFit_GoesOverTheSocket) {
-  TheProgramLooks();
   EXPECT_FALSE(rings_->PutAnswer(Message(ROCEGW_RING_MESSAGE_MAX + 1, 1)));
   for (uint32_t i = 0; i < ROCEGW_RING_SLOTS; ++i)
     EXPECT_TRUE(rings_->PutAnswer(Message(ROCEGW_RING_MESSAGE_MAX, 1)));
@@ -172,15 +214,13 @@ TEST_F(Rings, Answer_ThatDoesNotFit_GoesOverTheSocket) {
 }
 
 TEST_F(Rings, ProgramThatTookAnswersThatDoNotExist_GetsNoneByTheRing) {
-  TheProgramLooks();
   program_->answers_taken = 5;
   EXPECT_FALSE(rings_->PutAnswer(Message(24, 1)));
 }
 
 TEST_F(Rings, Library_TakesAnswersInOrder) {
   LibraryRings library;
-  library->Map(rings_->fd(), sizeof(rocegw_message_rings));
-  library->SetAwake(true);
+  library.Use(*rings_);
   std::array<uint8_t, ROCEGW_RING_MESSAGE_MAX> message{};
   uint32_t size = 0;
   EXPECT_FALSE(library->TakeAnswer(message.data(), &size));

@@ -3,6 +3,7 @@
 // do to others.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -42,12 +43,9 @@ struct Program {
     request.context = context;
     rings->Put({reinterpret_cast<const uint8_t*>(&request), sizeof request});
   }
-  void Wake() {
-    struct Plain {
-      rocegw_request header;
-    } wake = TestClient::Request<Plain>(ROCEGW_MSG_WAKE_DAEMON);
-    wake.header.request_id = 0;
-    client.SendRaw({reinterpret_cast<const uint8_t*>(&wake), sizeof wake});
+  void Wake() const {
+    const uint64_t one = 1;
+    EXPECT_EQ(::write(client.rings_wake.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
   }
   // Returns the next answer of the ring.
   std::optional<rocegw_reply> Answer() {
@@ -83,7 +81,6 @@ class RingSession : public ::testing::Test {
 TEST_F(RingSession, Request_IsExecutedAndAnsweredInTheRing) {
   Program program(host);
   ASSERT_EQ(program.Ask(), 0);
-  program.memory()->client_awake = 1;
   program.PutAllocPd(77);
   program.Wake();
   host.Settle();
@@ -100,49 +97,61 @@ TEST_F(RingSession, Request_IsExecutedAndAnsweredInTheRing) {
   EXPECT_EQ(program.Answer()->request_id, 78u);
 }
 
-TEST_F(RingSession, ProgramThatWaitsAtTheSocket_IsAnsweredThere) {
+TEST_F(RingSession, AnswerThatDoesNotFit_ComesOverTheSocketAndWakesItsThread) {
   Program program(host);
   ASSERT_EQ(program.Ask(), 0);
+  // The program says that it took no answer, and has no free slot.
+  program.memory()->answers_taken = UINT32_MAX - ROCEGW_RING_SLOTS + 1;
+  program.memory()->waits[5] = 1;
   program.PutAllocPd(5);
   program.Wake();
   host.Settle();
-  EXPECT_FALSE(program.Answer());
   EXPECT_EQ(program.client.Receive()->header().request_id, 5u);
+  EXPECT_EQ(program.memory()->answers, 0u);
   EXPECT_EQ(program.memory()->socket_answers, 1u);
+  EXPECT_EQ(program.memory()->waits[5], 0u);
 }
 
 TEST_F(RingSession, RequestsInTheRing_ComeBeforeLaterOnesInTheSocket) {
   Program program(host);
   ASSERT_EQ(program.Ask(), 0);
-  const uint32_t pd = program.client.AllocPd(program.context);
+  program.PutAllocPd(100);
+  program.Wake();
+  host.Settle();
+  EXPECT_EQ(program.Answer()->request_id, 100u);
   for (uint64_t id = 101; id <= 140; ++id) program.PutAllocPd(id);
   auto last = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_DEALLOC_PD);
-  last.handle = pd;
   program.client.Send(last);
   host.Settle();
   for (uint64_t id = 101; id <= 140; ++id) {
-    const auto message = program.client.Receive();
-    ASSERT_TRUE(message);
-    EXPECT_EQ(message->header().request_id, id);
+    const auto answer = program.Answer();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->request_id, id);
   }
-  EXPECT_EQ(program.client.Receive()->header().type, ROCEGW_MSG_DEALLOC_PD);
+  EXPECT_EQ(program.Answer()->type, ROCEGW_MSG_DEALLOC_PD);
 }
 
 TEST_F(RingSession, MessagesInTheSocket_AreCountedWhenTheyAreExecuted) {
   Program program(host);
   ASSERT_EQ(program.Ask(), 0);
   EXPECT_EQ(program.memory()->socket_requests_taken, 0u);
-  program.client.AllocPd(program.context);
-  program.Wake();
+  auto request = TestClient::Request<rocegw_alloc_pd>(ROCEGW_MSG_ALLOC_PD);
+  request.context = program.context;
+  program.client.Send(request);
   host.Settle();
-  EXPECT_EQ(program.memory()->socket_requests_taken, 2u);
+  EXPECT_EQ(program.memory()->socket_requests_taken, 1u);
+  EXPECT_TRUE(program.Answer());
 }
 
 TEST_F(RingSession, AskedTwice_IsRefused) {
   Program program(host);
   ASSERT_EQ(program.Ask(), 0);
-  EXPECT_EQ(program.Ask(), EBUSY);
-  EXPECT_NE(program.client.AllocPd(program.context), 0u);
+  struct Plain {
+    rocegw_request header;
+  };
+  program.client.Send(TestClient::Request<Plain>(ROCEGW_MSG_USE_RINGS));
+  host.Settle();
+  EXPECT_EQ(program.Answer()->error, EBUSY);
 }
 
 TEST_F(RingSession, Memory_IsChargedUntilTheEnd) {
@@ -205,7 +214,6 @@ TEST_F(RingSession, RequestThatNeedsADescriptor_IsRefused) {
   ASSERT_EQ(program.Ask(), 0);
   auto request = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
   request.header.request_id = 4;
-  program.memory()->client_awake = 1;
   program.memory().Put({reinterpret_cast<const uint8_t*>(&request), sizeof request});
   program.Wake();
   host.Settle();
@@ -219,7 +227,6 @@ TEST_F(RingSession, ProgramThatFillsItsRing_IsServedInTurnsWithOthers) {
   busy.Wake();
   other.Wake();
   host.Settle();
-  busy.memory()->client_awake = other.memory()->client_awake = 1;
   for (uint64_t id = 1; id <= ROCEGW_RING_SLOTS; ++id) busy.PutAllocPd(id);
   other.PutAllocPd(1);
   host.RunControl();
@@ -241,7 +248,6 @@ class PacedRingSession : public ::testing::Test {
 TEST_F(PacedRingSession, RequestsBeyondTheRate_WaitInTheRing) {
   Program program(host);
   ASSERT_EQ(program.Ask(), 0);
-  program.memory()->client_awake = 1;
   for (uint64_t id = 1; id <= 40; ++id) program.PutAllocPd(id);
   program.Wake();
   for (int i = 0; i < 10; ++i) host.RunControl();
