@@ -26,6 +26,8 @@ constexpr uint32_t kTcpPortSpace = 0x0106;  // RDMA_PS_TCP
 constexpr size_t kEventsOfARequest = 64;
 // Memory beside what pools are charged for: answers, log lines, what this test itself remembers.
 constexpr uint64_t kHeapBeside = uint64_t{64} << 20;
+// Rounds in which the gateway ends what is in a closed ring.
+constexpr int kMostSettlings = 64;
 
 struct Kind {
   uint32_t type;
@@ -169,21 +171,31 @@ std::vector<uint8_t> HostileWorld::SpoiledRequest(uint32_t type, size_t of_type,
   return bytes;
 }
 
+// Takes the answers of the socket, and uses rings that come with one of them.
+void HostileWorld::ReadAnswers() {
+  while (const auto message = messenger_->Receive()) {
+    if (message->header().type != ROCEGW_MSG_USE_RINGS || !message->fd.valid()) continue;
+    auto rings = std::make_unique<MappedRings>(message->fd.get());
+    if (!rings->valid()) continue;
+    messenger_rings_ = std::move(rings);
+    ++figures_.rings;
+  }
+}
+
 // Asks for rings, and writes requests and any other word there. The gateway may look at them or
-// not, or be woken.
+// not, or be woken. The answer to the request for rings is not awaited: the gateway reads requests
+// of this program only when its other requests have ended and its events were read, and answers in
+// rings which the program has forgotten.
 void HostileWorld::SpoilRings() {
   if (messenger_rings_ == nullptr || random_.Below(64) == 0) {
     struct Plain {
       rocegw_request header;
     };
-    messenger_->Call<rocegw_rings_reply>(TestClient::Request<Plain>(ROCEGW_MSG_USE_RINGS));
-    // The answer may be another request's.
-    if (messenger_->error() != 0 || !messenger_->received_fd.valid()) return;
-    auto rings = std::make_unique<MappedRings>(messenger_->received_fd.get());
-    if (!rings->valid()) return;
-    messenger_rings_ = std::move(rings);
-    ++figures_.rings;
+    messenger_->Send(TestClient::Request<Plain>(ROCEGW_MSG_USE_RINGS));
+    left_.Settle();
+    ReadAnswers();
   }
+  if (messenger_rings_ == nullptr) return;
   MappedRings& rings = *messenger_rings_;
   for (size_t n = random_.Between(1, 80); n != 0; --n) {
     const Kind& request = kRequests[random_.Below(std::size(kRequests))];
@@ -243,15 +255,20 @@ void HostileWorld::SendMessages() {
     // A take-over that fails.
     if (random_.Below(16) == 0) {
       left_.server->attach().SetReading(false);
-      left_.Settle();
-      const std::string unsettled = left_.server->attach().Unsettled();
+      // The gateway reads some requests in a round, and none while answers wait to be read.
+      std::string unsettled;
+      for (int i = 0; i < kMostSettlings; ++i) {
+        left_.Settle();
+        ReadAnswers();
+        unsettled = left_.server->attach().Unsettled();
+        if (unsettled.find("ring") == std::string::npos) break;
+      }
       Require(unsettled.find("ring") == std::string::npos, "take-over: " + unsettled);
       left_.server->attach().SetReading(true);
       if (random_.Coin()) messenger_rings_.reset();
     }
     JudgeBounds();
-    while (messenger_->Receive()) {
-    }
+    ReadAnswers();
   }
 }
 

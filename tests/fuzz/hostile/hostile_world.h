@@ -133,6 +133,7 @@ class HostileWorld {
   void MoveEndpoint(Program& program, const ClientQp& endpoint);
   void BeginMessenger();
   void SendMessages();
+  void ReadAnswers();
   void SpoilRings();
   std::vector<uint8_t> SpoiledRequest(uint32_t type, size_t of_type, bool numbered);
   // Checks what the gateway holds for the programs now.

@@ -58,6 +58,8 @@ bool Run(uint64_t descriptors, uint64_t seed, bool channels, Descriptions descri
     // A queue that stopped taking descriptors would meet every other condition.
     if (world.figures().by_xrc * 1000 < world.figures().descriptors())
       throw std::runtime_error("next to nothing arrives by XRC");
+    if (world.figures().ring_messages * 100 < world.figures().descriptors())
+      throw std::runtime_error("next to nothing is put into rings");
     if (channels && world.figures().by_endpoint * 1000 < world.figures().descriptors())
       throw std::runtime_error("next to nothing arrives at endpoints");
   } catch (const std::runtime_error& error) {
