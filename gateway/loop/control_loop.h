@@ -124,6 +124,7 @@ class ScopedWatch {
   ScopedWatch(ControlLoop& loop, int fd, uint32_t events, std::function<void(uint32_t)> handler)
       : loop_(loop), id_(loop.Watch(fd, events, std::move(handler))) {}
   ~ScopedWatch() { loop_.Unwatch(id_); }
+  void Rearm(uint32_t events) { loop_.Rearm(id_, events); }
   ScopedWatch(const ScopedWatch&) = delete;
   ScopedWatch& operator=(const ScopedWatch&) = delete;
 

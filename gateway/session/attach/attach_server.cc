@@ -383,7 +383,10 @@ void AttachServer::OnRing(Connection& connection) {
 }
 
 void AttachServer::OnRingWake(Connection& connection) {
-  if (!connection.closed && !connection.session->ending()) active_rings_.Note(connection);
+  if (connection.closed || connection.session->ending()) return;
+  active_rings_.Note(connection);
+  // A wake-up without a request that may be read counts like a request.
+  if (!connection.MayRead() && !TakeToken(connection)) connection.messages.SetHeedsWakes(false);
 }
 
 void AttachServer::AfterReading(Connection& connection, bool too_early) {
@@ -423,6 +426,7 @@ bool AttachServer::TakeToken(Connection& connection) {
     if (connection.rate_timer == 0) {
       connection.rate_timer = services_.loop.At(now + Milliseconds(5), [this, &connection] {
         connection.rate_timer = 0;
+        connection.messages.SetHeedsWakes(true);
         UpdateInterest(connection);
       });
     }

@@ -8,6 +8,11 @@
 #include "gateway/session/exchange/request.h"
 
 namespace rocegw::session {
+namespace {
+
+constexpr uint32_t kWakes = EPOLLIN | EPOLLET;
+
+}  // namespace
 
 MessageSocket::Received ProgramMessages::Receive(bool look_at_socket) {
   using Outcome = MessageSocket::Outcome;
@@ -49,7 +54,8 @@ void ProgramMessages::UseRings(std::unique_ptr<MessageRings> rings) {
   watch_.reset();
   rings_ = std::move(rings);
   if (loop_ != nullptr)
-    watch_ = std::make_unique<ScopedWatch>(*loop_, rings_->wake_fd(), EPOLLIN | EPOLLET, on_wake_);
+    watch_ = std::make_unique<ScopedWatch>(*loop_, rings_->wake_fd(), kWakes, on_wake_);
+  heeds_wakes_ = true;
 }
 
 bool ProgramMessages::HasRequest() const {
@@ -60,7 +66,14 @@ void ProgramMessages::SetAwake(bool awake) {
   if (rings_ != nullptr && !rings_->closed()) rings_->SetAwake(awake);
 }
 
+void ProgramMessages::SetHeedsWakes(bool heeds) {
+  if (watch_ == nullptr || heeds == heeds_wakes_) return;
+  heeds_wakes_ = heeds;
+  watch_->Rearm(heeds ? kWakes : 0);
+}
+
 void ProgramMessages::CloseRings() {
+  watch_.reset();
   if (rings_ != nullptr) rings_->Close();
   DropClosedRings();
 }

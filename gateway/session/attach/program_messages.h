@@ -42,6 +42,9 @@ class ProgramMessages final : public MessageSink {
   // Returns true if Receive would return a message without a look at the socket.
   bool HasRequest() const;
   void SetAwake(bool awake);
+  // Ignores wake-ups by the program, or looks at them again. A wake-up from meanwhile is then
+  // reported.
+  void SetHeedsWakes(bool heeds);
   // Closes the rings: all further messages go over the socket.
   void CloseRings();
   // Returns true while requests wait that came before CloseRings. They are executed by this gateway
@@ -59,6 +62,7 @@ class ProgramMessages final : public MessageSink {
   MessageSocket socket_;
   std::unique_ptr<MessageRings> rings_;
   std::unique_ptr<ScopedWatch> watch_;  // on the rings' eventfd
+  bool heeds_wakes_ = true;
   MessageRings::Buffer buffer_{};
   // Message of the socket that waits for earlier ones in the ring.
   std::optional<MessageSocket::Received> held_;

@@ -5,9 +5,11 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "gateway/session/attach/message_rings.h"
 #include "tests/support/session/ring_program.h"
@@ -257,6 +259,33 @@ TEST_F(PacedRingSession, RequestsBeyondTheRate_WaitInTheRing) {
     host.loop.RunOnce(Milliseconds(5));
   EXPECT_EQ(program.memory()->requests_taken, 40u);
   EXPECT_GT(ControlLoop::Now() - begin, Milliseconds(100));
+}
+
+// A program decides how often it wakes the control thread.
+TEST_F(PacedRingSession, WakesWithoutRequests_CountLikeRequests) {
+  Program program(host);
+  ASSERT_EQ(program.Ask(), 0);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    while (!stop) program.Wake();
+  });
+  const TimePoint begin = ControlLoop::Now();
+  int rounds = 0;
+  for (; ControlLoop::Now() - begin < Milliseconds(500); ++rounds)
+    host.loop.RunOnce(Milliseconds(50));
+  const double seconds = static_cast<double>((ControlLoop::Now() - begin).ns) * 1e-9;
+  stop = true;
+  writer.join();
+  // Wake-ups, and timers of 5 ms which end the pauses.
+  EXPECT_LE(rounds, 20 + seconds * (100 + 2 * 200));
+  // No request is lost.
+  program.PutAllocPd(5);
+  program.memory()->daemon_awake = 1;
+  program.Wake();
+  while (program.memory()->requests_taken == 0 && ControlLoop::Now() - begin < Seconds(20))
+    host.loop.RunOnce(Milliseconds(5));
+  ASSERT_EQ(program.memory()->requests_taken, 1u);
+  EXPECT_EQ(program.Answer()->request_id, 5u);
 }
 
 // A gateway that is replaced.
