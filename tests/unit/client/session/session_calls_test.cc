@@ -15,6 +15,7 @@ namespace {
 
 class SessionCalls : public AttachedTest {
  protected:
+  explicit SessionCalls(const FakeOptions& options = {}) : AttachedTest(options) {}
   template <typename Task>
   static void InThreads(int count, const Task& task) {
     std::vector<std::thread> threads;
@@ -65,6 +66,28 @@ TEST_F(SessionCalls, RingsAreWanted_OneThreadAsksOnce) {
     }
   });
   EXPECT_EQ(daemon_.Requests(ROCEGW_MSG_USE_RINGS).size(), 1u) << "the fake daemon refuses them";
+}
+
+// A daemon before minor 18 ends a session that sends a request which it does not know.
+class CallsToAnOlderDaemon : public SessionCalls {
+ protected:
+  static FakeOptions Older() {
+    FakeOptions options;
+    options.minor = 17;
+    return options;
+  }
+  CallsToAnOlderDaemon() : SessionCalls(Older()) {}
+};
+
+TEST_F(CallsToAnOlderDaemon, NoRingsAreAskedFor) {
+  InThreads(4, [&] {
+    for (int i = 0; i < 400; ++i) {
+      ibv_pd* const pd = ibv_alloc_pd(context_);
+      ASSERT_NE(pd, nullptr);
+      EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+    }
+  });
+  EXPECT_TRUE(daemon_.Requests(ROCEGW_MSG_USE_RINGS).empty());
 }
 
 TEST_F(SessionCalls, DaemonGoes_AllThatWaitAreTold) {

@@ -66,9 +66,7 @@ class CallingThreads {
 class SessionRings : public ::testing::Test {
  protected:
   void SetUp() override {
-    setenv("ROCEGW_SOCKET", running_->path().c_str(), 1);
-    context_ = Open();
-    ASSERT_NE(context_, nullptr);
+    Attach();
     const uint64_t before = Memory();
     for (int i = 0; i < kUntilRings; ++i) ASSERT_TRUE(CallOnce(context_));
     ASSERT_EQ(Memory(), before + session::MessageRings::MemoryBytes()) << "no rings";
@@ -76,6 +74,11 @@ class SessionRings : public ::testing::Test {
   void TearDown() override {
     EXPECT_EQ(ibv_close_device(context_), 0);
     unsetenv("ROCEGW_SOCKET");
+  }
+  void Attach() {
+    setenv("ROCEGW_SOCKET", running_->path().c_str(), 1);
+    context_ = Open();
+    ASSERT_NE(context_, nullptr);
   }
   // Runs a task on the control thread.
   template <typename F>
@@ -165,6 +168,33 @@ TEST_F(SessionRings, SessionEnds_AllThreadsLearnIt) {
   OnControl([&] { host_.server->attach().EndAll("a test"); });
   threads.Join();
   EXPECT_FALSE(CallOnce(context_));
+}
+
+// Program whose pool has no memory for rings at first.
+class SessionWithoutRings : public SessionRings {
+ protected:
+  void SetUp() override {
+    Attach();
+    OnControl([&] {
+      settings_ = Pool().settings();
+      tenant::PoolSettings narrow = settings_;
+      narrow.quota.peak[session::Resource::kSegmentBytes] =
+          Pool().used(session::Resource::kSegmentBytes) + 4096;
+      host_.server->SetPool(narrow, {});
+    });
+  }
+  tenant::Pool& Pool() { return *host_.server->services().pools.FindPool(session::kDefaultPool); }
+  tenant::PoolSettings settings_;
+};
+
+TEST_F(SessionWithoutRings, RequestsUseTheSocket_UntilRingsAreGranted) {
+  const uint64_t before = Memory();
+  for (int i = 0; i < 2 * kUntilRings; ++i) ASSERT_TRUE(CallOnce(context_));
+  EXPECT_EQ(Memory(), before);
+  OnControl([&] { host_.server->SetPool(settings_, {}); });
+  // The library asks again after 1024 requests.
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(CallOnce(context_));
+  EXPECT_EQ(Memory(), before + session::MessageRings::MemoryBytes());
 }
 
 }  // namespace

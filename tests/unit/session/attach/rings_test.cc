@@ -145,6 +145,26 @@ TEST_F(RingSession, MessagesInTheSocket_AreCountedWhenTheyAreExecuted) {
   EXPECT_TRUE(program.Answer());
 }
 
+// A library before minor 18.
+TEST_F(RingSession, ProgramThatNeverAsks_IsServedOverTheSocketAlone) {
+  TestClient client(host);
+  auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+  hello.magic = ROCEGW_ABI_MAGIC;
+  hello.major = ROCEGW_ABI_MAJOR;
+  hello.minor = 17;
+  EXPECT_EQ(client.Call<rocegw_hello_reply>(hello).minor, ROCEGW_ABI_MINOR);
+  const uint32_t context = client.OpenContext();
+  const uint64_t memory = pool().used(Resource::kSegmentBytes);
+  for (int i = 0; i < 200; ++i) {
+    const uint32_t pd = client.AllocPd(context);
+    ASSERT_NE(pd, 0u);
+    client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+    ASSERT_EQ(client.error(), 0);
+  }
+  EXPECT_FALSE(client.rings_wake.valid());
+  EXPECT_EQ(pool().used(Resource::kSegmentBytes), memory);
+}
+
 TEST_F(RingSession, AskedTwice_IsRefused) {
   Program program(host);
   ASSERT_EQ(program.Ask(), 0);
