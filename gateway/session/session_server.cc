@@ -184,7 +184,7 @@ void SessionServer::ListQps(const std::string& scope, const std::function<void(Q
 }
 
 void SessionServer::AfterRound() {
-  attach_.Reap();
+  attach_.AfterRound();
   if (services_.workers.Flush() && retry_timer_ == 0) {
     retry_timer_ = services_.loop.At(ControlLoop::Now() + kRetry, [this] { retry_timer_ = 0; });
   }

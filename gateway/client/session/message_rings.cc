@@ -73,7 +73,8 @@ bool MessageRings::Map(int descriptor, uint32_t bytes) {
 }
 
 bool MessageRings::HasAnswer() const {
-  return rings_ != nullptr && LoadOrdered(&rings_->answers) != answers_taken_;
+  return rings_ != nullptr &&
+         LoadOrdered(&rings_->answers) != __atomic_load_n(&answers_taken_, __ATOMIC_RELAXED);
 }
 
 bool MessageRings::TakeAnswer(void* message, uint32_t* size) {

@@ -542,6 +542,11 @@ uint32_t AttachServer::Clear(const std::string& path, const std::string& reason)
   return count;
 }
 
+void AttachServer::AfterRound() {
+  wakes_.Wake();
+  Reap();
+}
+
 void AttachServer::Reap() {
   while (!ended_.empty()) {
     const uint32_t id = ended_.back();

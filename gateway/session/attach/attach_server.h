@@ -107,8 +107,9 @@ class AttachServer {
   // Ends the sessions of this attach socket and refuses its waiting attaches. Returns how many are
   // still ending.
   uint32_t Clear(const std::string& path, const std::string& reason);
-  // Destroys ended sessions. Call after each round of the loop.
-  void Reap();
+  // Wakes threads of programs whose requests were answered, and destroys ended sessions. Call after
+  // each round of the loop.
+  void AfterRound();
 
   ClientSession* Find(SessionId id) const;
   size_t session_count() const { return connections_.size(); }
@@ -132,7 +133,7 @@ class AttachServer {
  private:
   struct Connection final : RingRequests {
     Connection(AttachServer& its_server, ProgramConnection accepted, std::string by)
-        : server(its_server), messages(std::move(accepted)), path(std::move(by)) {
+        : server(its_server), messages(std::move(accepted), server.wakes_), path(std::move(by)) {
       messages.socket().Use(call_queue);
       messages.Watch(server.services_.loop, [this] { server.OnRingWake(*this); });
     }
@@ -183,6 +184,7 @@ class AttachServer {
   void Pause(Listener& listener, Duration pause);
   // Returns the call queue of the pool's connections that are not sessions yet.
   const std::shared_ptr<ClientCallQueue>& StrangersOf(const tenant::Pool& pool);
+  void Reap();
   void GiveWhenIdle();
   void Close(const std::string& path, Listener& listener);
   // Closes the connections that the socket has not accepted, and the socket.
@@ -228,6 +230,7 @@ class AttachServer {
   Services& services_;
   AttachGate gate_;
   ActiveRings active_rings_;
+  PendingWakes wakes_;
   InheritedFds* inherited_ = nullptr;
   int waits_for_earlier_ = 50;  // left, of all calls of Listen: the control thread waits a second
   bool accepting_ = true;

@@ -47,11 +47,19 @@ void ProgramMessages::Send(std::span<const uint8_t> message, int fd) {
   }
   // An announcement has no number; the answer behind it wakes the thread.
   const auto header = DecodeAs<rocegw_reply>(message);
-  if (header.type < ROCEGW_MSG_CHUNK) rings_->WakeWaiter(header.request_id);
+  if (header.type >= ROCEGW_MSG_CHUNK) return;
+  if (answered_.none()) wakes_.Add(*this);
+  answered_.set(header.request_id % ROCEGW_RING_SLOTS);
+}
+
+void ProgramMessages::WakeWaiters() {
+  for (size_t i = 0; i < answered_.size(); ++i)
+    if (answered_.test(i)) rings_->WakeWaiter(i);
+  answered_.reset();
 }
 
 void ProgramMessages::UseRings(std::unique_ptr<MessageRings> rings) {
-  watch_.reset();
+  DropRings();
   rings_ = std::move(rings);
   if (loop_ != nullptr)
     watch_ = std::make_unique<ScopedWatch>(*loop_, rings_->wake_fd(), kWakes, on_wake_);
@@ -88,7 +96,15 @@ void ProgramMessages::DropClosedRings() {
 
 void ProgramMessages::DropRings() {
   watch_.reset();
+  // All waiting threads are woken when the rings are closed.
+  if (answered_.any()) wakes_.Remove(*this);
+  answered_.reset();
   rings_.reset();
+}
+
+void PendingWakes::Wake() {
+  for (ProgramMessages* const program : programs_) program->WakeWaiters();
+  programs_.clear();
 }
 
 void ProgramMessages::Close() {

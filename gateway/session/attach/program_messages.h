@@ -4,11 +4,13 @@
 // the socket. So what is in a ring always comes before what is in the socket. Control thread.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "gateway/loop/control_loop.h"
 #include "gateway/session/attach/message_rings.h"
@@ -16,9 +18,28 @@
 
 namespace rocegw::session {
 
+class ProgramMessages;
+
+// Programs whose threads are woken at the end of a round of the control thread, for all answers of
+// the round at once: a thread that is woken earlier may take the CPU from the control thread for
+// each answer. Control thread.
+class PendingWakes {
+ public:
+  void Add(ProgramMessages& program) { programs_.push_back(&program); }
+  void Remove(ProgramMessages& program) { std::erase(programs_, &program); }
+  // Wakes the threads that wait for answers. Call after each round.
+  void Wake();
+
+ private:
+  std::vector<ProgramMessages*> programs_;
+};
+
 class ProgramMessages final : public MessageSink {
  public:
-  explicit ProgramMessages(ProgramConnection connection) : socket_(std::move(connection)) {}
+  // `wakes` outlives this.
+  ProgramMessages(ProgramConnection connection, PendingWakes& wakes)
+      : wakes_(wakes), socket_(std::move(connection)) {}
+  ~ProgramMessages() override { DropRings(); }
 
   // Calls `on_wake` when the program has put requests into its ring while the loop slept.
   void Watch(ControlLoop& loop, std::function<void()> on_wake) {
@@ -45,6 +66,8 @@ class ProgramMessages final : public MessageSink {
   // Ignores wake-ups by the program, or looks at them again. A wake-up from meanwhile is then
   // reported.
   void SetHeedsWakes(bool heeds);
+  // Wakes the threads whose answers were sent since the last call.
+  void WakeWaiters();
   // Closes the rings: all further messages go over the socket.
   void CloseRings();
   // Returns true while requests wait that came before CloseRings. They are executed by this gateway
@@ -57,7 +80,9 @@ class ProgramMessages final : public MessageSink {
   void DropRings();
   void DropClosedRings();
 
-  ControlLoop* loop_ = nullptr;  // nullptr: the owner looks at the ring by itself
+  PendingWakes& wakes_;
+  std::bitset<ROCEGW_RING_SLOTS> answered_;  // requests whose threads must be woken, by futex
+  ControlLoop* loop_ = nullptr;              // nullptr: the owner looks at the ring by itself
   std::function<void(uint32_t)> on_wake_;
   MessageSocket socket_;
   std::unique_ptr<MessageRings> rings_;

@@ -114,6 +114,26 @@ TEST_F(RingSession, AnswerThatDoesNotFit_ComesOverTheSocketAndWakesItsThread) {
   EXPECT_EQ(program.memory()->waits[5], 0u);
 }
 
+TEST_F(RingSession, Threads_AreWokenAtTheEndOfTheRound) {
+  Program program(host);
+  ASSERT_EQ(program.Ask(), 0);
+  program.memory()->waits[5] = program.memory()->waits[6] = 1;
+  program.PutAllocPd(5);
+  program.PutAllocPd(6);
+  program.Wake();
+  uint32_t answered = 0;
+  uint32_t awaited = 0;
+  // Looks behind the requests of the round, before its end.
+  host.loop.Post([&] {
+    answered = program.memory()->answers;
+    awaited = program.memory()->waits[5] + program.memory()->waits[6];
+  });
+  host.RunControl();
+  EXPECT_EQ(answered, 2u);
+  EXPECT_EQ(awaited, 2u);
+  EXPECT_EQ(program.memory()->waits[5] + program.memory()->waits[6], 0u);
+}
+
 TEST_F(RingSession, RequestsInTheRing_ComeBeforeLaterOnesInTheSocket) {
   Program program(host);
   ASSERT_EQ(program.Ask(), 0);
