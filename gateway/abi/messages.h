@@ -79,6 +79,7 @@ enum rocegw_message {
   ROCEGW_MSG_IMPORT_DEVICE = 44, /* descriptor: by its kind; answered as CREATE_REGION */
   ROCEGW_MSG_MODIFY_EP = 45,     /* since minor 17 */
   ROCEGW_MSG_QUERY_EP = 46,      /* since minor 17 */
+  ROCEGW_MSG_USE_RINGS = 47,     /* reply descriptor: struct rocegw_message_rings; since minor 18 */
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,
@@ -103,6 +104,8 @@ enum rocegw_message {
   /* Daemon to client, unasked; they come before the reply that needs them. */
   ROCEGW_MSG_CHUNK = 128,  /* descriptor: memfd of the chunk */
   ROCEGW_MSG_WORKER = 129, /* descriptor: eventfd that wakes the worker */
+  ROCEGW_MSG_RINGS_WAKE =
+      130, /* descriptor: eventfd that wakes the daemon for requests in a ring */
 };
 
 struct rocegw_hello {

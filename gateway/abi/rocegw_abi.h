@@ -18,6 +18,7 @@
 
 #include "gateway/abi/connections.h"
 #include "gateway/abi/memory.h"
+#include "gateway/abi/message_rings.h"
 #include "gateway/abi/messages.h"
 #include "gateway/abi/queues.h"
 #include "gateway/abi/rings.h"
@@ -30,8 +31,8 @@
  * an answer fail as events; 10: memory placement extensions; 11: regions change under their keys;
  * 13: address handles are counted; 14: unread events move with their id;
  * 15: dma-bufs, memory of GPUs; 16: further atomics; 17: states and shared receive queues of
- * endpoints */
-#define ROCEGW_ABI_MINOR 17u
+ * endpoints; 18: messages in rings */
+#define ROCEGW_ABI_MINOR 18u
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 

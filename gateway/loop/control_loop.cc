@@ -138,7 +138,13 @@ int ControlLoop::WaitMilliseconds(Duration wait) const {
   return static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max()));
 }
 
-bool ControlLoop::SourceHasWork() const { return source_ != nullptr && source_->HasWork(); }
+bool ControlLoop::SourceHasWork() const {
+  return std::ranges::any_of(sources_, [](const LoopSource* source) { return source->HasWork(); });
+}
+
+void ControlLoop::SetAwake(bool awake) {
+  for (LoopSource* const source : sources_) source->SetAwake(awake);
+}
 
 int ControlLoop::Linger(epoll_event* events, int most) {
   const TimePoint begin = Now();
@@ -159,10 +165,10 @@ int ControlLoop::Await(epoll_event* events, int most, Duration wait) {
     const int count = Linger(events, most);
     if (count != 0 || SourceHasWork()) return count;
   }
-  if (source_ != nullptr) source_->SetAwake(false);
+  SetAwake(false);
   const int count =
       ::epoll_wait(epoll_.get(), events, most, SourceHasWork() ? 0 : WaitMilliseconds(wait));
-  if (source_ != nullptr) source_->SetAwake(true);
+  SetAwake(true);
   return count;
 }
 
@@ -185,8 +191,9 @@ void ControlLoop::RunOnce(Duration wait) {
     const std::shared_ptr<Watched> watched = it->second;
     watched->handler(events[i].events);
   }
-  if (SourceHasWork()) {
-    source_->Work();
+  for (LoopSource* const source : sources_) {
+    if (!source->HasWork()) continue;
+    source->Work();
     worked_ = true;
   }
   worked_ = RunTasks() || worked_;

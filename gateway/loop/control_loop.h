@@ -60,8 +60,9 @@ class ControlLoop {
   // Sets a function that runs after each round of handlers.
   void AfterRound(std::function<void()> hook) { after_round_ = std::move(hook); }
 
-  // Sets the source that is polled in each round; nullptr: none. The caller keeps it.
-  void LookAt(LoopSource* source) { source_ = source; }
+  // Polls a source in each round, until LookAway. The caller keeps it.
+  void LookAt(LoopSource& source) { sources_.push_back(&source); }
+  void LookAway(LoopSource& source) { std::erase(sources_, &source); }
 
   // Runs `task` on the control thread; any thread. Returns false, and drops the task, if the loop
   // has ended.
@@ -87,6 +88,7 @@ class ControlLoop {
   };
 
   bool SourceHasWork() const;
+  void SetAwake(bool awake);
   int Await(epoll_event* events, int most, Duration wait);
   int Linger(epoll_event* events, int most);
   bool RunTasks();
@@ -105,7 +107,7 @@ class ControlLoop {
   KeptNodes<TimerDeadlines> kept_deadlines_;
   std::vector<TimerId> due_;
   std::function<void()> after_round_;
-  LoopSource* source_ = nullptr;
+  std::vector<LoopSource*> sources_;
   bool worked_ = false;  // work was done in the last round
   LateYields late_yields_;
   Heartbeat heartbeat_;
@@ -114,6 +116,21 @@ class ControlLoop {
   std::vector<std::function<void()>> tasks_;
   bool ended_ = false;
   std::atomic<bool> stop_{false};
+};
+
+// Watch that ends with its object.
+class ScopedWatch {
+ public:
+  ScopedWatch(ControlLoop& loop, int fd, uint32_t events, std::function<void(uint32_t)> handler)
+      : loop_(loop), id_(loop.Watch(fd, events, std::move(handler))) {}
+  ~ScopedWatch() { loop_.Unwatch(id_); }
+  void Rearm(uint32_t events) { loop_.Rearm(id_, events); }
+  ScopedWatch(const ScopedWatch&) = delete;
+  ScopedWatch& operator=(const ScopedWatch&) = delete;
+
+ private:
+  ControlLoop& loop_;
+  const ControlLoop::WatchId id_;
 };
 
 }  // namespace rocegw

@@ -52,8 +52,11 @@ class ClientSession final : private RequestOwner {
   tenant::Pool& pool() const { return quota_.pool(); }
   const std::shared_ptr<tenant::SlotShare>& slot() const { return quota_.slot(); }
 
+  // Sends messages to the program.
+  MessageSink& sink() { return sink_; }
   // Receives the requests of the program.
   RequestExchange& exchange() { return exchange_; }
+  const RequestExchange& exchange() const { return exchange_; }
   bool greeted() const { return exchange_.greeted(); }
   // Returns true if the session's pool is trusted.
   bool trusted() const { return trusted_; }
@@ -101,6 +104,7 @@ class ClientSession final : private RequestOwner {
   SessionQuota& quota() { return quota_; }
   AsyncEvents& async_events() { return async_events_; }
   EventLimits& event_limits() { return event_limits_; }
+  const EventLimits& event_limits() const { return event_limits_; }
   // Frees objects that were created, one by one or with their context.
   ObjectRelease& release() { return release_; }
   // Returns the pool's reserve, if it had one when the session began; else nullptr.

@@ -103,7 +103,7 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   }
   watches_.push_back(loop.Watch(services_.returned_calls->fd(), EPOLLIN,
                                 [this](uint32_t) { services_.returned_calls->TakeAll(); }));
-  loop.LookAt(&services_.workers);
+  loop.LookAt(services_.workers);
   loop.AfterRound([this] { AfterRound(); });
 }
 
@@ -159,7 +159,7 @@ void SessionServer::SetKeys(const FleetKeys& keys) {
 
 SessionServer::~SessionServer() {
   services_.loop.AfterRound({});
-  services_.loop.LookAt(nullptr);
+  services_.loop.LookAway(services_.workers);
   services_.loop.Cancel(retry_timer_);
   for (const ControlLoop::WatchId watch : watches_) services_.loop.Unwatch(watch);
 }
@@ -184,7 +184,7 @@ void SessionServer::ListQps(const std::string& scope, const std::function<void(Q
 }
 
 void SessionServer::AfterRound() {
-  attach_.Reap();
+  attach_.AfterRound();
   if (services_.workers.Flush() && retry_timer_ == 0) {
     retry_timer_ = services_.loop.At(ControlLoop::Now() + kRetry, [this] { retry_timer_ = 0; });
   }

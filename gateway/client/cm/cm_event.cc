@@ -269,12 +269,17 @@ int NextOfReal(CmChannel* channel, CmEvent* event) {
 
 // Returns the channel's next event without waiting: 0 or an errno value. The two sources alternate.
 int NextEvent(CmChannel* channel, CmEvent* event) {
-  if (!IsStillOwn(channel->waits)) return EBADF;
-  if (!RealCmHasDevices()) return NextRecord(channel, event);
-  const bool real_first = __atomic_fetch_xor(&channel->turn, 1, __ATOMIC_RELAXED) != 0;
-  const int error = real_first ? NextOfReal(channel, event) : NextRecord(channel, event);
-  if (error != EAGAIN) return error;
-  return real_first ? NextRecord(channel, event) : NextOfReal(channel, event);
+  int error = EAGAIN;
+  if (!RealCmHasDevices()) {
+    error = NextRecord(channel, event);
+  } else {
+    const bool real_first = __atomic_fetch_xor(&channel->turn, 1, __ATOMIC_RELAXED) != 0;
+    error = real_first ? NextOfReal(channel, event) : NextRecord(channel, event);
+    if (error == EAGAIN)
+      error = real_first ? NextRecord(channel, event) : NextOfReal(channel, event);
+  }
+  // The program may have closed the descriptor: nothing would ever come.
+  return error == EAGAIN && !IsStillOwn(channel->waits) ? EBADF : error;
 }
 
 // Waits until there is an event: 0 or an errno value. Calls the C library: programs end threads

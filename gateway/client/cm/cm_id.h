@@ -59,6 +59,7 @@ struct CmId {
   pthread_cond_t acknowledged;
   CmStage stage;                // accessed by StageOf and SetStage
   bool passive;                 // created for a connection request
+  bool holds_port;              // the program chose its port, or it listens
   bool removal_told;            // guarded by the table's lock
   uint8_t responder_resources;  // passive: values of the request
   uint8_t initiator_depth;

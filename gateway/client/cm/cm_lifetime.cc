@@ -116,8 +116,13 @@ int CreateSynchronousId(Session* session, rdma_cm_id** result, void* context,
 int DestroyId(CmId* id) {
   if (DestroyReal(id) != 0) return -1;
   if (id->handle != 0) {
-    const int error = id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
-    if (error != 0) return CmError(error);
+    // Another program may want a port at once. All else that an id holds is of use to this program
+    // only, whose later requests are executed behind this one.
+    const bool waits = id->holds_port || !SavesRequests(id);
+    const int error = waits ? id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle)
+                            : id->session->TellObject(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
+    // A dead session has no ids any more.
+    if (waits && error != 0) return CmError(error);
   }
   FreeId(id);
   return 0;

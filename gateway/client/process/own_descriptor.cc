@@ -15,26 +15,39 @@ namespace {
 
 constexpr int kLowestOwnDescriptor = 100;
 
-// Returns 0 if the number is not open.
-uint64_t Identify(int number) {
+// Identities of files that are no sockets have this bit.
+constexpr uint64_t kNoSocket = uint64_t{1} << 63;
+
+// Returns 0 if the number is not open, or no socket.
+uint64_t IdentifySocket(int number) {
   // A socket cookie is unique; inode numbers of sockets may be reused.
   uint64_t cookie = 0;
   socklen_t size = sizeof(cookie);
-  if (RawSyscall(SYS_getsockopt, number, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0) return cookie;
+  return RawSyscall(SYS_getsockopt, number, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie
+                                                                                        : 0;
+}
+
+// Returns 0 if the number is not open.
+uint64_t IdentifyFile(int number) {
   struct statx about = {};
   if (RawSyscall(SYS_statx, number, "", AT_EMPTY_PATH, STATX_INO, &about) != 0) return 0;
   const uint64_t device = uint64_t{about.stx_dev_major} << 20 | about.stx_dev_minor;
-  return about.stx_ino ^ device << 40 ^ uint64_t { 1 } << 63;
+  return (about.stx_ino ^ device << 40) | kNoSocket;
 }
 
 }  // namespace
 
 OwnDescriptor Own(int number) {
-  return number >= 0 ? OwnDescriptor{number, Identify(number)} : kNoDescriptor;
+  if (number < 0) return kNoDescriptor;
+  const uint64_t cookie = IdentifySocket(number);
+  return {number, cookie != 0 ? cookie : IdentifyFile(number)};
 }
 
 bool IsStillOwn(const OwnDescriptor& descriptor) {
-  return descriptor.number >= 0 && Identify(descriptor.number) == descriptor.identity;
+  if (descriptor.number < 0 || descriptor.identity == 0) return false;
+  const bool socket = (descriptor.identity & kNoSocket) == 0;
+  return (socket ? IdentifySocket(descriptor.number) : IdentifyFile(descriptor.number)) ==
+         descriptor.identity;
 }
 
 void CloseOwn(OwnDescriptor* descriptor) {

@@ -33,6 +33,9 @@ namespace {
 constexpr uint32_t kMaxChunks = 65536;
 constexpr uint32_t kMaxWorkers = 1024;
 
+// Most programs make fewer requests, and save nothing by rings.
+constexpr uint64_t kRequestsBeforeRings = 64;
+
 pthread_mutex_t g_lock =
     PTHREAD_MUTEX_INITIALIZER;  // guards the fields below, and reference counts
 Session* g_current = nullptr;
@@ -86,27 +89,18 @@ void ReportUnreachable(int error, bool refused, const char* reason) {
 
 constexpr char kClosedByProgram[] = "the program closed a descriptor of the library";
 
-// Most answers come before a CPU could halt and wake up: the thread waits for them awake, unless
-// other threads need the CPU (shown for a while by a yield that took long).
-constexpr int64_t kLingerNs = 40000;
-constexpr int64_t kLateYieldNs = 20000;
-constexpr int64_t kCrowdedNs = 20000000;
-int64_t g_crowded_until = 0;
-
-long Linger(int socket, msghdr* header) {
-  const int64_t begin = MonotonicNs();
-  if (begin < __atomic_load_n(&g_crowded_until, __ATOMIC_RELAXED)) return -EAGAIN;
-  for (int64_t at = begin; at - begin < kLingerNs;) {
-    const long got = RawReceiveMessage(socket, header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (got != -EAGAIN) return got;
-    RawSyscall(SYS_sched_yield);
-    const int64_t back = MonotonicNs();
-    if (back - at > kLateYieldNs) {
-      __atomic_store_n(&g_crowded_until, back + kCrowdedNs, __ATOMIC_RELAXED);
-    }
-    at = back;
+// Memory of a forked child is cleared there, whoever makes the child.
+uint32_t* MakeForkMark() {
+  void* const page =
+      RawMap(nullptr, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (RawAdvise(page, sizeof(uint32_t), MADV_WIPEONFORK) != 0) {
+    RawUnmap(page, sizeof(uint32_t));
+    return nullptr;
   }
-  return -EAGAIN;
+  auto* const mark = static_cast<uint32_t*>(page);
+  *mark = 1;
+  return mark;
 }
 
 }  // namespace
@@ -196,6 +190,9 @@ Session* Session::Create(uint32_t number) {
   session->references_ = 1;
   session->number_ = number;
   session->process_ = getpid();
+  session->fork_mark_ = MakeForkMark();
+  session->rings_ = MessageRings();
+  session->rings_wanted_at_ = kRequestsBeforeRings;
   return session;
 }
 
@@ -255,6 +252,8 @@ void Session::Destroy() {
   for (uint32_t i = 0; i < chunk_count_; ++i) {
     if (chunks_[i].base != nullptr) RawUnmap(chunks_[i].base, chunks_[i].size);
   }
+  rings_.Unmap();
+  if (fork_mark_ != nullptr) RawUnmap(fork_mark_, sizeof(*fork_mark_));
   // Only processes with objects query their memory map.
   if (g_newest == nullptr) ForgetMemoryMap();
   keys_.Clear();
@@ -353,7 +352,7 @@ void Session::Break(const char* reason) {
 
 bool Session::dead() {
   // A process created by a bare clone() ran no fork handlers.
-  if (!inherited_ && process_ != getpid()) CutOff();
+  if (!inherited_ && (fork_mark_ != nullptr ? *fork_mark_ == 0 : process_ != getpid())) CutOff();
   if (!inherited_ && __atomic_load_n(&wake_lost_, __ATOMIC_RELAXED) != 0) Break(kClosedByProgram);
   return inherited_ || __atomic_load_n(&broken_, __ATOMIC_RELAXED);
 }
@@ -376,67 +375,6 @@ bool Session::CheckHungUp() {
 }
 
 void Session::OnChannelEnd() { Break("the gateway closed the connection"); }
-
-int Session::Send(const void* message, uint32_t size, int descriptor) {
-  iovec part = {const_cast<void*>(message), size};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (descriptor >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
-  }
-  for (;;) {
-    if (!HasSocket()) return EBADF;
-    const long sent = RawSendMessage(socket_.number, &header, MSG_NOSIGNAL);
-    if (sent == static_cast<long>(size)) return 0;
-    if (sent >= 0) return EPROTO;
-    if (sent != -EINTR) return static_cast<int>(-sent);
-  }
-}
-
-int Session::Receive(void* message, uint32_t* size, int* descriptor) {
-  iovec part = {message, ROCEGW_MESSAGE_MAX};
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  *descriptor = -1;
-  if (!HasSocket()) return EBADF;
-  long got = Linger(socket_.number, &header);
-  while (got == -EAGAIN || got == -EINTR) {
-    if (!HasSocket()) return EBADF;
-    got = RawReceiveMessage(socket_.number, &header, MSG_CMSG_CLOEXEC);
-  }
-  if (got < 0) return static_cast<int>(-got);
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-      if (*descriptor < 0) {
-        *descriptor = fd;
-      } else {
-        RawClose(fd);
-      }
-    }
-  }
-  if (got == 0) return ECONNRESET;
-  if (got < static_cast<long>(sizeof(rocegw_reply)) || (header.msg_flags & MSG_TRUNC) != 0) {
-    return EPROTO;
-  }
-  *size = static_cast<uint32_t>(got);
-  return 0;
-}
 
 int Session::AddChunk(const rocegw_chunk_announcement& announcement, int descriptor) {
   if (descriptor < 0 || announcement.chunk >= kMaxChunks || announcement.size == 0) return EPROTO;
@@ -482,6 +420,9 @@ int Session::TakeAnnouncement(const void* message, uint32_t size, int* descripto
     error = AddChunk(*static_cast<const rocegw_chunk_announcement*>(message), *descriptor);
   } else if (header->type == ROCEGW_MSG_WORKER && size >= sizeof(rocegw_worker_announcement)) {
     error = AddWorker(*static_cast<const rocegw_worker_announcement*>(message), descriptor);
+  } else if (header->type == ROCEGW_MSG_RINGS_WAKE) {
+    *descriptor = MoveAside(*descriptor);
+    error = rings_.SetWake(descriptor) ? 0 : EPROTO;
   } else if (header->type > ROCEGW_MSG_WORKER) {
     error = 0;  // from a newer daemon; none of our requests needs it
   }
@@ -535,6 +476,7 @@ void Session::CutOff() {
     RawMap(chunk.base, chunk.size, chunk.read_only ? PROT_READ : PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
+  rings_.CutOff();
   keys_.ResetLock();
   ah_credits_.ResetLock();
 }

@@ -21,6 +21,7 @@
 #include "gateway/client/queues/ah_credits.h"
 #include "gateway/client/rings/key_table.h"
 #include "gateway/client/rings/map_rings.h"
+#include "gateway/client/session/message_rings.h"
 
 namespace rocegw::client {
 
@@ -61,8 +62,8 @@ class Session {
                     int* events);
   // Sends a request that names one object and returns only success.
   int CallObject(uint32_t type, uint32_t handle);
-  // Sends a request without an answer, for daemons since minor 7: 0, or EIO if the session is dead.
-  // Waits for no thread, not even for one in a call.
+  // Sends a request without an answer, for daemons since minor 7: 0, or EIO if the session is known
+  // to be dead. Does not wait for a thread in a call.
   int Tell(uint32_t type, rocegw_request* request, uint32_t size);
   template <typename Request>
   int Tell(uint32_t type, Request* request) {
@@ -111,6 +112,7 @@ class Session {
   struct Chunk;
   struct Worker;
   struct PendingCall;
+  struct Incoming;
 
   static Session* Create(uint32_t number);
   static Session* Attach();  // requires the list lock, and releases it while it waits
@@ -121,12 +123,23 @@ class Session {
   int Connect();
   int OpenOwnMemory();
   int Greet();
-  int Send(const void* message, uint32_t size, int descriptor);
-  int Receive(void* message, uint32_t* size, int* descriptor);
+  int Send(const void* message, uint32_t size, int descriptor);  // requires the send lock
+  int SendBySocket(const void* message, uint32_t size, int descriptor);
+  int Receive(Incoming* incoming);
+  long ReceiveBySocket(Incoming* incoming, int flags);
   int Await(PendingCall* call);
+  void AwaitInRing(PendingCall* call);
   void ReadAnswers(PendingCall* reader);
-  int TakeAnswer(const void* message, uint32_t size, int* descriptor, PendingCall** answered);
+  void BeginAwaiting(PendingCall* call);  // requires the lock
+  void BeginRings();                      // requires the lock
+  int TakeFromRing();
+  int TakeMessages(bool look);
+  int TakeMessage(Incoming* incoming);
+  int TakeAnswer(const void* message, uint32_t size, int* descriptor);
+  void SetAnswered(PendingCall* call);
   void FailAll(int error);
+  void UseRings();  // unless another thread does, or did
+  void AskForRings();
   int TakeAnnouncement(const void* message, uint32_t size, int* descriptor);
   int AddChunk(const rocegw_chunk_announcement& announcement, int descriptor);
   int AddWorker(const rocegw_worker_announcement& announcement, int* descriptor);
@@ -135,9 +148,9 @@ class Session {
   static void* Resolve(void* session, const rocegw_location& location, uint64_t need);
 
   pthread_mutex_t lock_;       // guards calls in progress, chunks and workers
-  pthread_mutex_t send_lock_;  // orders requests with an answer; taken before lock_
+  pthread_mutex_t send_lock_;  // orders requests; taken before lock_
   PendingCall* first_call_;    // calls without an answer yet, in the order sent
-  bool being_read_;            // a waiting thread reads for all
+  bool being_read_;            // a waiting thread reads the socket for all
   OwnDescriptor socket_;
   uint32_t references_;
   uint32_t number_;
@@ -147,8 +160,12 @@ class Session {
   char refusal_[sizeof(rocegw_refusal::reason)];  // the gateway's reason; may be empty
   bool inherited_;
   pid_t process_;
-  Session* older_;  // list of all sessions with references
+  uint32_t* fork_mark_;  // 0 in a forked child; nullptr: not known
+  Session* older_;       // list of all sessions with references
   uint64_t last_request_;
+  MessageRings rings_;
+  uint64_t rings_wanted_at_;  // number of the request with which to ask for rings
+  bool asks_for_rings_;       // a thread does
   rocegw_hello_reply welcome_;
   OwnDescriptor userfaultfd_device_;
   Chunk* chunks_;

@@ -57,10 +57,12 @@ AttachServer::AttachServer(const SessionUses& uses)
             Refuse(std::move(socket), error, reason);
           }) {
   services_.on_copier_ended = [this] { GiveWhenIdle(); };
+  services_.loop.LookAt(active_rings_);
 }
 
 AttachServer::~AttachServer() {
   services_.on_copier_ended = nullptr;
+  services_.loop.LookAway(active_rings_);
   StopListening();
   services_.loop.Cancel(blocked_timer_);
   services_.loop.Cancel(unaccepted_timer_);
@@ -305,14 +307,14 @@ AttachServer::Connection& AttachServer::Add(uint32_t id, ProgramConnection socke
                                             tenant::Pool& pool, const std::string& path, Peer peer,
                                             std::shared_ptr<tenant::SlotShare> slot,
                                             std::vector<tenant::Charge> charges) {
-  auto owned = std::make_unique<Connection>(std::move(socket), path);
+  auto owned = std::make_unique<Connection>(*this, std::move(socket), path);
   Connection* const connection = owned.get();
   connection->charges = std::move(charges);
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
   connection->session =
       std::make_unique<ClientSession>(SessionId{id}, uses_, pool, std::move(slot), std::move(peer),
-                                      connection->socket, connection->call_queue);
+                                      connection->messages, connection->call_queue);
   connection->session->exchange().on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
   connection->session->event_limits().backlog().on_fewer = [this, connection] {
@@ -325,7 +327,7 @@ AttachServer::Connection& AttachServer::Add(uint32_t id, ProgramConnection socke
 
 void AttachServer::Watch(Connection& connection) {
   connection.watch =
-      services_.loop.Watch(connection.socket.fd(), connection.watched,
+      services_.loop.Watch(connection.messages.socket().fd(), connection.watched,
                            [this, &connection](uint32_t events) { OnSocket(connection, events); });
   if (const int process = connection.session->peer().process.get(); process >= 0) {
     connection.process_watch = services_.loop.Watch(
@@ -343,7 +345,16 @@ void AttachServer::SetReading(bool reading) {
   reading_ = reading;
   // Requests that wait for their pool's turn must not keep the sessions from coming to rest.
   services_.receivers.SetPaced(reading);
+  if (!reading) CloseRings();
   for (auto& [id, connection] : connections_) UpdateInterest(*connection);
+}
+
+void AttachServer::CloseRings() {
+  for (auto& [id, connection] : connections_) {
+    if (connection->closed || connection->session->ending()) continue;
+    connection->messages.CloseRings();
+    if (connection->messages.closing()) active_rings_.Note(*connection);
+  }
 }
 
 void AttachServer::SetWatching(bool watching) {
@@ -358,19 +369,50 @@ void AttachServer::SetWatching(bool watching) {
 void AttachServer::OnSocket(Connection& connection, uint32_t events) {
   if (connection.closed) return;
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(connection, "it closed the connection");
-  if ((events & EPOLLOUT) != 0) connection.socket.Drain();
+  if ((events & EPOLLOUT) != 0) connection.messages.socket().Drain();
   const bool readable = (events & (EPOLLIN | EPOLLRDHUP)) != 0;
   const bool too_early = readable && (connection.session->exchange().busy() ||
                                       connection.session->event_limits().PushBack());
-  if (readable) ReadRequests(connection);
+  if (readable) ReadRequests(connection, true);
+  AfterReading(connection, too_early);
+}
+
+void AttachServer::OnRing(Connection& connection) {
+  ReadRequests(connection, false);
+  AfterReading(connection, false);
+}
+
+void AttachServer::OnRingWake(Connection& connection) {
+  if (connection.closed || connection.session->ending()) return;
+  active_rings_.Note(connection);
+  // A wake-up without a request that may be read counts like a request.
+  if (!connection.MayRead() && !TakeToken(connection)) connection.messages.SetHeedsWakes(false);
+}
+
+void AttachServer::AfterReading(Connection& connection, bool too_early) {
   if (connection.closed) return;
   if (connection.session->ending()) return LetGo(connection);
-  if (connection.socket.failed()) return Drop(connection, "messages to it could not be sent");
+  const MessageSocket& socket = connection.messages.socket();
+  if (socket.failed()) return Drop(connection, "messages to it could not be sent");
+  if (connection.messages.has_rings()) active_rings_.Note(connection);
   // Most clients wait for each answer, so no input arrives during a request. Changing the watch
   // twice would cost two system calls for nothing.
   const bool as_it_is = connection.session->exchange().busy() && !too_early &&
-                        !connection.socket.has_backlog() && (connection.watched & EPOLLOUT) == 0;
+                        !socket.has_backlog() && (connection.watched & EPOLLOUT) == 0;
   if (!as_it_is) UpdateInterest(connection);
+}
+
+bool AttachServer::MayReadNext(const Connection& connection) const {
+  const ClientSession& session = *connection.session;
+  if (connection.closed || session.ending() || session.exchange().busy()) return false;
+  if (connection.messages.socket().has_backlog()) return false;
+  if (connection.messages.closing()) return true;
+  return !session.event_limits().PushBack() && MayRead(connection);
+}
+
+bool AttachServer::Connection::MayRead() const {
+  return messages.HasRequest() && server.MayReadNext(*this) &&
+         (rate_timer == 0 || messages.closing());
 }
 
 bool AttachServer::TakeToken(Connection& connection) {
@@ -384,6 +426,7 @@ bool AttachServer::TakeToken(Connection& connection) {
     if (connection.rate_timer == 0) {
       connection.rate_timer = services_.loop.At(now + Milliseconds(5), [this, &connection] {
         connection.rate_timer = 0;
+        connection.messages.SetHeedsWakes(true);
         UpdateInterest(connection);
       });
     }
@@ -393,13 +436,13 @@ bool AttachServer::TakeToken(Connection& connection) {
   return true;
 }
 
-void AttachServer::ReadRequests(Connection& connection) {
+void AttachServer::ReadRequests(Connection& connection, bool socket) {
   ClientSession& session = *connection.session;
   for (int i = 0; i < kRequestsPerRound; ++i) {
-    if (session.ending() || session.exchange().busy() || connection.socket.has_backlog()) return;
-    if (session.event_limits().PushBack() || !MayRead(connection)) return;
-    if (!TakeToken(connection)) return;
-    MessageSocket::Received received = connection.socket.Receive();
+    if (!MayReadNext(connection)) return;
+    if (!socket && !connection.messages.HasRequest()) return;
+    if (!connection.messages.closing() && !TakeToken(connection)) return;
+    MessageSocket::Received received = connection.messages.Receive(socket);
     switch (received.outcome) {
       case MessageSocket::Outcome::kNothing:
         return;
@@ -410,19 +453,20 @@ void AttachServer::ReadRequests(Connection& connection) {
       case MessageSocket::Outcome::kMessage:
         break;
     }
-    session.exchange().OnMessage(received.bytes, received.passes ? connection.socket.fd() : -1);
+    session.exchange().OnMessage(received.bytes,
+                                 received.passes ? connection.messages.socket().fd() : -1);
   }
 }
 
 void AttachServer::UpdateInterest(Connection& connection) {
   if (connection.closed || connection.watch == 0) return;
+  const MessageSocket& socket = connection.messages.socket();
   uint32_t events = 0;
-  if (connection.socket.waits_for_descriptors() || connection.socket.failed()) {
+  if (socket.waits_for_descriptors() || socket.failed()) {
     RetryLater(connection);
-  } else if (connection.socket.has_backlog()) {
+  } else if (socket.has_backlog()) {
     events |= EPOLLOUT;
-  } else if (!connection.session->exchange().busy() && connection.rate_timer == 0 &&
-             !connection.session->event_limits().PushBack() && MayRead(connection)) {
+  } else if (MayReadNext(connection) && connection.rate_timer == 0) {
     events |= EPOLLIN | EPOLLRDHUP;
   }
   if (events == connection.watched) return;
@@ -435,7 +479,8 @@ void AttachServer::RetryLater(Connection& connection) {
   connection.retry_timer =
       services_.loop.At(ControlLoop::Now() + kDescriptorsInFlight, [this, &connection] {
         connection.retry_timer = 0;
-        if (connection.socket.waits_for_descriptors()) TellDescriptorsInFlight(connection);
+        if (connection.messages.socket().waits_for_descriptors())
+          TellDescriptorsInFlight(connection);
         OnSocket(connection, EPOLLOUT);
       });
 }
@@ -462,6 +507,7 @@ void AttachServer::LetGo(Connection& connection) {
 }
 
 void AttachServer::StopWatching(Connection& connection) {
+  active_rings_.Remove(connection);
   services_.loop.Unwatch(std::exchange(connection.watch, 0));
   services_.loop.Unwatch(std::exchange(connection.process_watch, 0));
   services_.loop.Cancel(std::exchange(connection.hello_timer, 0));
@@ -473,7 +519,7 @@ void AttachServer::Close(Connection& connection) {
   if (connection.closed) return;
   connection.closed = true;
   StopWatching(connection);
-  connection.socket.Close();
+  connection.messages.Close();
 }
 
 void AttachServer::End(SessionId id, const std::string& reason) {
@@ -494,6 +540,11 @@ uint32_t AttachServer::Clear(const std::string& path, const std::string& reason)
     Drop(*connection, reason);
   }
   return count;
+}
+
+void AttachServer::AfterRound() {
+  wakes_.Wake();
+  Reap();
 }
 
 void AttachServer::Reap() {

@@ -22,9 +22,10 @@
 #include "gateway/base/timing/token_bucket.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/loop/control_loop.h"
+#include "gateway/session/attach/active_rings.h"
 #include "gateway/session/attach/attach_gate.h"
-#include "gateway/session/attach/message_socket.h"
 #include "gateway/session/attach/program_connection.h"
+#include "gateway/session/attach/program_messages.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/services.h"
 #include "gateway/session/session_uses.h"
@@ -106,8 +107,9 @@ class AttachServer {
   // Ends the sessions of this attach socket and refuses its waiting attaches. Returns how many are
   // still ending.
   uint32_t Clear(const std::string& path, const std::string& reason);
-  // Destroys ended sessions. Call after each round of the loop.
-  void Reap();
+  // Wakes threads of programs whose requests were answered, and destroys ended sessions. Call after
+  // each round of the loop.
+  void AfterRound();
 
   ClientSession* Find(SessionId id) const;
   size_t session_count() const { return connections_.size(); }
@@ -129,13 +131,20 @@ class AttachServer {
   }
 
  private:
-  struct Connection {
-    Connection(ProgramConnection accepted, std::string by)
-        : socket(std::move(accepted)), path(std::move(by)) {
-      socket.Use(call_queue);
+  struct Connection final : RingRequests {
+    Connection(AttachServer& its_server, ProgramConnection accepted, std::string by)
+        : server(its_server), messages(std::move(accepted), server.wakes_), path(std::move(by)) {
+      messages.socket().Use(call_queue);
+      messages.Watch(server.services_.loop, [this] { server.OnRingWake(*this); });
     }
+    bool HasRequest() const override { return messages.HasRequest(); }
+    bool MayRead() const override;
+    void Read() override { server.OnRing(*this); }
+    void SetAwake(bool awake) override { messages.SetAwake(awake); }
+
+    AttachServer& server;
     const std::shared_ptr<ClientCallQueue> call_queue = ClientCallQueue::Make();
-    MessageSocket socket;
+    ProgramMessages messages;
     const std::string path;  // attach socket; empty: none
     std::unique_ptr<ClientSession> session;
     ControlLoop::WatchId watch = 0;
@@ -175,6 +184,7 @@ class AttachServer {
   void Pause(Listener& listener, Duration pause);
   // Returns the call queue of the pool's connections that are not sessions yet.
   const std::shared_ptr<ClientCallQueue>& StrangersOf(const tenant::Pool& pool);
+  void Reap();
   void GiveWhenIdle();
   void Close(const std::string& path, Listener& listener);
   // Closes the connections that the socket has not accepted, and the socket.
@@ -186,9 +196,17 @@ class AttachServer {
   // `reason`: for the program's user; empty: the errno suffices.
   void Refuse(ProgramConnection socket, int error, const std::string& reason) const;
   void OnSocket(Connection& connection, uint32_t events);
-  void ReadRequests(Connection& connection);
+  void OnRing(Connection& connection);
+  void OnRingWake(Connection& connection);
+  // Returns true if nothing holds up the program's next request but its rate.
+  bool MayReadNext(const Connection& connection) const;
+  // `socket`: its socket may have requests, too.
+  void ReadRequests(Connection& connection, bool socket);
+  void AfterReading(Connection& connection, bool too_early);
   bool TakeToken(Connection& connection);
   void UpdateInterest(Connection& connection);
+  // Lets this gateway execute all requests in rings, and the next one find the others in sockets.
+  void CloseRings();
   // Tries to send the backlog again after a while: no event reports when descriptors can be sent. A
   // useless connection is then dropped outside of the session's own calls.
   void RetryLater(Connection& connection);
@@ -211,6 +229,8 @@ class AttachServer {
   const SessionUses uses_;
   Services& services_;
   AttachGate gate_;
+  ActiveRings active_rings_;
+  PendingWakes wakes_;
   InheritedFds* inherited_ = nullptr;
   int waits_for_earlier_ = 50;  // left, of all calls of Listen: the control thread waits a second
   bool accepting_ = true;

@@ -18,15 +18,20 @@
 
 namespace rocegw::session {
 
+class MessageRings;
+
 // Output of a session's messages.
 class MessageSink {
  public:
   virtual ~MessageSink() = default;
   // Sends a message. `fd`: a descriptor, which stays the caller's; -1: none.
   virtual void Send(std::span<const uint8_t> message, int fd) = 0;
+  // Begins to use rings, which the program knows by the last message that was sent.
+  virtual void UseRings(std::unique_ptr<MessageRings> rings) = 0;
+  virtual bool has_rings() const = 0;
 };
 
-class MessageSocket final : public MessageSink {
+class MessageSocket {
  public:
   enum class Outcome : uint8_t {
     kMessage,
@@ -42,7 +47,7 @@ class MessageSocket final : public MessageSink {
   };
 
   explicit MessageSocket(ProgramConnection connection);
-  ~MessageSocket() override { Close(); }
+  ~MessageSocket() { Close(); }
   MessageSocket(const MessageSocket&) = delete;
   MessageSocket& operator=(const MessageSocket&) = delete;
 
@@ -50,7 +55,8 @@ class MessageSocket final : public MessageSink {
   // See ProgramConnection.
   void Use(std::shared_ptr<ClientCallQueue> call_queue) { connection_.Use(std::move(call_queue)); }
   Received Receive();
-  void Send(std::span<const uint8_t> message, int fd) override;
+  // Sends a message, now or when the socket has space. `fd`: as with MessageSink.
+  void Send(std::span<const uint8_t> message, int fd);
 
   // Sends waiting messages. Call when the socket is writable, or after a while if
   // waits_for_descriptors().

@@ -86,7 +86,8 @@ using Command = void (*)(ClientSession& session, Request& request);
   X(CM_MIGRATE, CmMigrate)                     \
   X(CM_NOTIFY, CmNotify)                       \
   X(CM_JOIN, CmJoin)                           \
-  X(CM_QUERY_ID, CmQueryId)
+  X(CM_QUERY_ID, CmQueryId)                    \
+  X(USE_RINGS, UseRings)
 
 #define ROCEGW_DECLARE_COMMAND(type, function) \
   void function(ClientSession& session, Request& request);

@@ -51,7 +51,7 @@ void AttachServer::OfferSessions(OfferedFds& fds) const {
   for (const auto& [id, connection] : connections_) {
     const std::string name = std::to_string(id);
     const Peer& peer = connection->session->peer();
-    fds.push_back({FdKind::kClientSocket, name, connection->socket.fd()});
+    fds.push_back({FdKind::kClientSocket, name, connection->messages.socket().fd()});
     if (peer.process.valid()) fds.push_back({FdKind::kClientProcess, name, peer.process.get()});
     connection->session->Offer(fds);
   }

@@ -11,7 +11,8 @@ namespace rocegw::session {
 
 const char* AttachServer::Hindrance(const Connection& connection) const {
   if (const char* const reason = connection.session->Unsettled()) return reason;
-  return connection.socket.has_backlog() ? "does not read its answers" : nullptr;
+  if (connection.messages.closing()) return "has requests in its closed ring";
+  return connection.messages.socket().has_backlog() ? "does not read its answers" : nullptr;
 }
 
 std::string AttachServer::Unsettled() const {
@@ -45,7 +46,7 @@ std::string AttachServer::EndUnsettled(Unsettling which) {
     const ClientSession& session = *connection->session;
     const char* const reason = Hindrance(*connection);
     if (reason == nullptr || session.ending() || (!all && !connection->settles)) continue;
-    const MessageSocket& socket = connection->socket;
+    const MessageSocket& socket = connection->messages.socket();
     const bool silent =
         !session.greeted() || (socket.has_backlog() && !socket.waits_for_descriptors());
     if (silent || id >= first_after_begin_ || hindered_.contains(id)) {

@@ -26,6 +26,8 @@ constexpr uint32_t kTcpPortSpace = 0x0106;  // RDMA_PS_TCP
 constexpr size_t kEventsOfARequest = 64;
 // Memory beside what pools are charged for: answers, log lines, what this test itself remembers.
 constexpr uint64_t kHeapBeside = uint64_t{64} << 20;
+// Rounds in which the gateway ends what is in a closed ring.
+constexpr int kMostSettlings = 64;
 
 struct Kind {
   uint32_t type;
@@ -97,6 +99,7 @@ constexpr Kind kRequests[] = {
     {ROCEGW_MSG_CM_NOTIFY, sizeof(rocegw_cm_notify)},
     {ROCEGW_MSG_CM_JOIN, sizeof(rocegw_cm_join)},
     {ROCEGW_MSG_CM_QUERY_ID, sizeof(rocegw_object_request)},
+    {ROCEGW_MSG_USE_RINGS, sizeof(rocegw_request)},
 };
 static_assert(std::size(kRequests) == session::kCommandTypes.size(),
               "a request is not in the list");
@@ -150,9 +153,84 @@ void HostileWorld::BeginMessenger() {
   Require(client.error() == 0, "a program that asks for little is refused");
 }
 
+std::vector<uint8_t> HostileWorld::SpoiledRequest(uint32_t type, size_t of_type, bool numbered) {
+  const size_t length = random_.Below(32) == 0 ? random_.Between(1, 256) : of_type;
+  std::vector<uint8_t> bytes(length);
+  // Small numbers name objects, and are most values.
+  for (size_t at = 0; at + 4 <= length; at += 4) {
+    const uint32_t word =
+        random_.Below(4) == 0 ? random_.Value<uint32_t>() : static_cast<uint32_t>(random_.Below(4));
+    std::memcpy(&bytes[at], &word, sizeof word);
+  }
+  // A request without a number fails by an event, if it has one.
+  const uint64_t number = !numbered || random_.Below(4) == 0 ? 0 : figures_.messages;
+  rocegw_request header{type, static_cast<uint32_t>(length), number};
+  if (random_.Below(64) == 0) header.type = random_.Value<uint32_t>();
+  if (random_.Below(64) == 0) header.length ^= 8;
+  std::memcpy(bytes.data(), &header, std::min(sizeof header, length));
+  return bytes;
+}
+
+// Takes the answers of the socket, and uses rings that come with one of them.
+void HostileWorld::ReadAnswers() {
+  while (const auto message = messenger_->Receive()) {
+    if (message->header().type != ROCEGW_MSG_USE_RINGS || !message->fd.valid()) continue;
+    auto rings = std::make_unique<MappedRings>(message->fd.get());
+    if (!rings->valid()) continue;
+    messenger_rings_ = std::move(rings);
+    ++figures_.rings;
+  }
+}
+
+// Asks for rings, and writes requests and any other word there. The gateway may look at them or
+// not, or be woken. The answer to the request for rings is not awaited: the gateway reads requests
+// of this program only when its other requests have ended and its events were read, and answers in
+// rings which the program has forgotten.
+void HostileWorld::SpoilRings() {
+  if (messenger_rings_ == nullptr || random_.Below(64) == 0) {
+    struct Plain {
+      rocegw_request header;
+    };
+    messenger_->Send(TestClient::Request<Plain>(ROCEGW_MSG_USE_RINGS));
+    left_.Settle();
+    ReadAnswers();
+  }
+  if (messenger_rings_ == nullptr) return;
+  MappedRings& rings = *messenger_rings_;
+  for (size_t n = random_.Between(1, 80); n != 0; --n) {
+    const Kind& request = kRequests[random_.Below(std::size(kRequests))];
+    std::vector<uint8_t> bytes = SpoiledRequest(request.type, request.length, true);
+    if (bytes.size() > ROCEGW_RING_MESSAGE_MAX && random_.Below(16) != 0) continue;
+    rings.Put(bytes);
+    ++figures_.ring_messages;
+    if (random_.Below(8) == 0) left_.Turn();
+    if (random_.Below(64) == 0) left_.Settle();
+  }
+  // Answers are taken, or said to be.
+  if (random_.Coin()) rings->answers_taken = rings->answers;
+  rings->waits[random_.Below(ROCEGW_RING_SLOTS)] = static_cast<uint32_t>(random_.Below(3));
+  rings->socket_answers_taken = rings->socket_answers - (random_.Below(8) == 0 ? 1 : 0);
+  if (random_.Below(32) == 0) {
+    std::array<uint32_t*, 9> words = {&rings->requests,
+                                      &rings->answers_taken,
+                                      &rings->waits[random_.Below(ROCEGW_RING_SLOTS)],
+                                      &rings->requests_taken,
+                                      &rings->daemon_awake,
+                                      &rings->answers,
+                                      &rings->socket_answers,
+                                      &rings->socket_requests_taken,
+                                      &rings->request[random_.Below(ROCEGW_RING_SLOTS)].length};
+    *words[random_.Below(words.size())] = random_.Value<uint32_t>();
+  }
+  // The eventfd is the program's as well: it may be full, so that a writer blocks.
+  const uint64_t value = random_.Below(16) == 0 ? UINT64_MAX - 1 : 1;
+  if (random_.Coin()) (void)!::write(messenger_->rings_wake.get(), &value, sizeof value);
+}
+
 void HostileWorld::SendMessages() {
   if (messenger_ == nullptr || messenger_->closed()) {
     if (messenger_ != nullptr) ++figures_.connections_refused;
+    messenger_rings_.reset();
     messenger_ = left_.Join(session::kDefaultPool);
     if (random_.Below(8) != 0) BeginMessenger();
   }
@@ -161,20 +239,7 @@ void HostileWorld::SendMessages() {
     const bool storm = random_.Below(128) == 0;
     const Kind& request =
         storm && random_.Coin() ? kMakesEvents : kRequests[random_.Below(std::size(kRequests))];
-    const size_t length = random_.Below(32) == 0 ? random_.Between(1, 256) : request.length;
-    std::vector<uint8_t> bytes(length);
-    // Small numbers name objects, and are most values.
-    for (size_t at = 0; at + 4 <= length; at += 4) {
-      const uint32_t word = random_.Below(4) == 0 ? random_.Value<uint32_t>()
-                                                  : static_cast<uint32_t>(random_.Below(4));
-      std::memcpy(&bytes[at], &word, sizeof word);
-    }
-    // A request without a number fails by an event, if it has one.
-    const uint64_t number = storm || random_.Below(4) == 0 ? 0 : figures_.messages;
-    rocegw_request header{request.type, static_cast<uint32_t>(length), number};
-    if (random_.Below(64) == 0) header.type = random_.Value<uint32_t>();
-    if (random_.Below(64) == 0) header.length ^= 8;
-    std::memcpy(bytes.data(), &header, std::min(sizeof header, length));
+    const std::vector<uint8_t> bytes = SpoiledRequest(request.type, request.length, !storm);
     std::vector<UniqueFd> passed(random_.Below(8) == 0 ? random_.Between(1, 3) : 0);
     std::vector<int> numbers;
     for (UniqueFd& one : passed) {
@@ -186,9 +251,24 @@ void HostileWorld::SendMessages() {
       ++figures_.messages;
       left_.Settle();
     }
-    JudgeBounds();
-    while (messenger_->Receive()) {
+    if (random_.Below(4) == 0) SpoilRings();
+    // A take-over that fails.
+    if (random_.Below(16) == 0) {
+      left_.server->attach().SetReading(false);
+      // The gateway reads some requests in a round, and none while answers wait to be read.
+      std::string unsettled;
+      for (int i = 0; i < kMostSettlings; ++i) {
+        left_.Settle();
+        ReadAnswers();
+        unsettled = left_.server->attach().Unsettled();
+        if (unsettled.find("ring") == std::string::npos) break;
+      }
+      Require(unsettled.find("ring") == std::string::npos, "take-over: " + unsettled);
+      left_.server->attach().SetReading(true);
+      if (random_.Coin()) messenger_rings_.reset();
     }
+    JudgeBounds();
+    ReadAnswers();
   }
 }
 

@@ -482,6 +482,7 @@ void HostileWorld::Batch() {
 void HostileWorld::LookForLeaks() {
   hostile_.reset();
   messenger_.reset();
+  messenger_rings_.reset();
   unread_.Reset();
   std::vector<uint64_t> held;
   // Calls on what programs passed return on threads of their own, and connections end in steps.

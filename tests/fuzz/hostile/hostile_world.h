@@ -21,6 +21,7 @@
 
 #include "tests/fuzz/hostile/descriptors.h"
 #include "tests/support/qp/client_rings.h"
+#include "tests/support/session/ring_program.h"
 #include "tests/support/session/worker_host.h"
 
 namespace rocegw::testing {
@@ -32,6 +33,8 @@ struct HostileFigures {
   uint64_t doorbells = 0;
   uint64_t bytes_elsewhere = 0;  // written to other memory that the program may write
   uint64_t messages = 0;
+  uint64_t rings = 0;  // that the program of messages asked for
+  uint64_t ring_messages = 0;
   uint64_t most_events = 0;  // that waited for one program
   uint64_t batches = 0;
   uint64_t sessions_ended = 0;               // because of shared memory
@@ -130,6 +133,9 @@ class HostileWorld {
   void MoveEndpoint(Program& program, const ClientQp& endpoint);
   void BeginMessenger();
   void SendMessages();
+  void ReadAnswers();
+  void SpoilRings();
+  std::vector<uint8_t> SpoiledRequest(uint32_t type, size_t of_type, bool numbered);
   // Checks what the gateway holds for the programs now.
   void JudgeBounds();
   void PostForVictim(Line& line);
@@ -153,6 +159,7 @@ class HostileWorld {
   uint32_t victim_receives_done_ = 0;
   std::optional<Program> hostile_;
   std::unique_ptr<TestClient> messenger_;
+  std::unique_ptr<MappedRings> messenger_rings_;
   UniqueFd unread_;          // event channel of the messenger, which nobody reads
   uint8_t* hole_ = nullptr;  // registered and unmapped
   Surroundings around_;

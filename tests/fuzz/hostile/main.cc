@@ -22,9 +22,10 @@ void Print(const HostileWorld& world) {
               figures.descriptors(), figures.sends, figures.receives, figures.batches);
   if (figures.raced != 0) std::printf("  changes while workers read %" PRIu64 "\n", figures.raced);
   std::printf("  indices %" PRIu64 ", doorbell pages %" PRIu64 ", other bytes %" PRIu64
-              ", messages %" PRIu64 ", most events that waited %" PRIu64 "\n",
+              ", messages %" PRIu64 ", by %" PRIu64 " rings %" PRIu64
+              ", most events that waited %" PRIu64 "\n",
               figures.indices, figures.doorbells, figures.bytes_elsewhere, figures.messages,
-              figures.most_events);
+              figures.rings, figures.ring_messages, figures.most_events);
   std::printf("  refused when read %" PRIu64 ", sessions ended %" PRIu64
               ", connections refused %" PRIu64 ", good messages %" PRIu64
               ", messages by XRC %" PRIu64 ", by endpoints %" PRIu64 " with %" PRIu64
@@ -57,6 +58,8 @@ bool Run(uint64_t descriptors, uint64_t seed, bool channels, Descriptions descri
     // A queue that stopped taking descriptors would meet every other condition.
     if (world.figures().by_xrc * 1000 < world.figures().descriptors())
       throw std::runtime_error("next to nothing arrives by XRC");
+    if (world.figures().ring_messages * 100 < world.figures().descriptors())
+      throw std::runtime_error("next to nothing is put into rings");
     if (channels && world.figures().by_endpoint * 1000 < world.figures().descriptors())
       throw std::runtime_error("next to nothing arrives at endpoints");
   } catch (const std::runtime_error& error) {

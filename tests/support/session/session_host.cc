@@ -167,6 +167,10 @@ std::optional<ClientMessage> TestClient::Receive() {
       message.fd.Reset(fd);
     }
     const uint32_t type = message.header().type;
+    if (type == ROCEGW_MSG_RINGS_WAKE) {
+      rings_wake = std::move(message.fd);
+      continue;
+    }
     if (type != ROCEGW_MSG_CHUNK && type != ROCEGW_MSG_WORKER) return message;
     Announced(std::move(message));
   }

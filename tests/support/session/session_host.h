@@ -143,6 +143,7 @@ class TestClient {
   std::map<uint32_t, UniqueFd> wake_fds;  // by worker
   std::map<uint32_t, rocegw_location> lines;
   UniqueFd received_fd;  // passed with the last answer
+  UniqueFd rings_wake;   // eventfd of the daemon
 
   void Disconnect() { socket_.Reset(); }
   // Gives the connection to the caller.

@@ -22,6 +22,8 @@ _TAKE_OVERS = 10
 _KILLS = 16
 _ENDPOINT_MESSAGES = 20000  # of each sender
 _ENDPOINT_ROUNDS = 5        # in which four take-overs have to happen under messages
+_STORMS = 5                 # in which four take-overs have to happen under connections
+_STORM_SIZE = ("8", "125")  # threads and listeners of each
 _REMAPPED = 64 << 20
 # Of workers and of ports.
 _SUMS = ("rocegw_tx_packets_total", "rocegw_rx_bytes_total", "rocegw_cqe_entries_total", "rocegw_port_tx_packets_total",
@@ -226,6 +228,38 @@ def _untrusted(pair):
         return _verified("rc")(pair)
 
 
+def _connections(pair):
+    """Gateways of both hosts are replaced under programs whose threads set up and end connections all the time: each of the 8,000
+    connections of a storm comes about. Storms follow each other until four take-overs happened under them."""
+    met = 0
+    for storms in range(1, _STORMS + 1):
+        met += _storm(pair)
+        if met >= 4:
+            return f"{met} take-overs under {storms} storms"
+    raise CaseFailure(f"only {met} take-overs happened under {_STORMS} storms")
+
+
+def _storm(pair):
+    """Returns how many take-overs began and ended while all connections were set up or ended."""
+    server = pair.right.start([pair.right.program("connect_storm"), "server", pair.right.address4, *_STORM_SIZE])
+    met = 0
+    try:
+        server.expect("^listening", 60)
+        client = pair.left.start([pair.left.program("connect_storm"), "client", pair.right.address4, *_STORM_SIZE])
+        while client.running:
+            for host in (pair.left, pair.right):
+                host.take_over()
+                met += client.running
+        status = client.wait(120)
+        expect(status == 0, f"the client ended with {status}:\n{client.output}\nserver:\n{server.output}")
+        expect(server.running, f"the server ended:\n{server.output}")
+    finally:
+        server.stop()
+    for host in (pair.left, pair.right):
+        host.expect_idle()
+    return met
+
+
 def _kills(pair):
     """The old process or the new one is killed at a random moment of a take-over, under verified messages: one gateway is left.
     The messages go on, unless the old process died before it had handed the program over; then the program hears of it."""
@@ -263,6 +297,7 @@ def restart_cases():
             Case("restart.take_over.srq", 1500, _verified("srq"), "kernel_sockets"),
             Case("restart.take_over.xrc", 1500, _verified("xrc"), "kernel_sockets"),
             Case("restart.take_over.endpoints", 1500, _endpoints, "kernel_sockets"),
+            Case("restart.take_over.connections", 1500, _connections, "kernel_sockets"),
             Case("restart.take_over.suspended", 1500, _suspended, "kernel_sockets"),
             Case("restart.take_over.remapped", 1500, _verified("rc", ("ROCEGW_REMAP=always",), _REMAPPED), "kernel_sockets"),
             Case("restart.take_over.untrusted", 1500, _untrusted, "kernel_sockets"),

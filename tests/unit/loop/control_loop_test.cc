@@ -144,12 +144,12 @@ class Source final : public LoopSource {
 
 TEST_F(Loop, Source_IsLookedAtInEachRound) {
   Source source;
-  loop.LookAt(&source);
+  loop.LookAt(source);
   source.work = 3;
   loop.RunOnce(Seconds(3600));
   EXPECT_EQ(source.done, 3) << "no descriptor was written";
   EXPECT_TRUE(source.awake);
-  loop.LookAt(nullptr);
+  loop.LookAway(source);
   source.work = 1;
   loop.RunOnce({});
   EXPECT_EQ(source.done, 3);
@@ -157,7 +157,7 @@ TEST_F(Loop, Source_IsLookedAtInEachRound) {
 
 TEST_F(Loop, Source_WorkThatComesWhileItFallsAsleep_IsSeen) {
   Source source;
-  loop.LookAt(&source);
+  loop.LookAt(source);
   source.bring_while_falling_asleep = 5;
   loop.RunOnce(Seconds(3600));
   EXPECT_EQ(source.done, 5);
@@ -165,7 +165,7 @@ TEST_F(Loop, Source_WorkThatComesWhileItFallsAsleep_IsSeen) {
 
 TEST_F(Loop, Source_SaysThatItSleeps_WhileItWaits) {
   Source source;
-  loop.LookAt(&source);
+  loop.LookAt(source);
   std::atomic<bool> ran{false};
   loop.At(ControlLoop::Now() + Milliseconds(1), [&] {
     EXPECT_TRUE(source.awake);
@@ -177,6 +177,25 @@ TEST_F(Loop, Source_SaysThatItSleeps_WhileItWaits) {
   });
   loop.Run();
   other.join();
+}
+
+TEST_F(Loop, TwoSources_BothAreLookedAtAndSayThatTheySleep) {
+  Source first, second;
+  loop.LookAt(first);
+  loop.LookAt(second);
+  first.work = second.work = 1;
+  loop.RunOnce(Seconds(3600));
+  EXPECT_EQ(first.done, 1);
+  EXPECT_EQ(second.done, 1);
+  second.bring_while_falling_asleep = 2;
+  loop.RunOnce(Seconds(3600));
+  EXPECT_EQ(second.done, 3);
+  EXPECT_TRUE(first.awake);
+  loop.LookAway(first);
+  first.work = second.work = 1;
+  loop.RunOnce({});
+  EXPECT_EQ(first.done, 1);
+  EXPECT_EQ(second.done, 4);
 }
 
 TEST_F(Loop, AfterRound_RunsEachRound) {

@@ -40,6 +40,7 @@ TEST(NumbersHandOver, NewQpns_AreThoseThatTheOldGatewayWouldHaveAssigned) {
   QpnAllocator old = NewAllocator(random);
   QpnAllocator fresh = NewAllocator(random);
   std::vector<Qpn> used;
+  used.reserve(100);
   for (int i = 0; i < 100; ++i) used.push_back(*old.Take(kWorker, kNow));
   HandOver(old, fresh);
   fresh.KeepOnly(used, kNow);

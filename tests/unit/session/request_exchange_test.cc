@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "gateway/session/attach/message_rings.h"
+
 namespace rocegw::session {
 namespace {
 
@@ -49,6 +51,8 @@ class RequestExchangeTest : public ::testing::Test, protected RequestOwner, prot
     ASSERT_GE(message.size(), sizeof reply_);
     std::memcpy(&reply_, message.data(), sizeof reply_);
   }
+  void UseRings(std::unique_ptr<MessageRings>) override { events_.emplace_back("rings"); }
+  bool has_rings() const override { return false; }
 
   void Receive(uint32_t type, uint64_t id, uint32_t handle = 0) {
     rocegw_object_request request{};

@@ -32,6 +32,7 @@ ROCEGW_EXPORT int rdma_bind_addr(rdma_cm_id* rdma, sockaddr* address) {
   }
   rocegw_cm_bind request = {};
   int error = ToWire(address, &request.address);
+  id->holds_port = true;
   if (error == 0) error = rocegw::client::CallForPlace(id, ROCEGW_MSG_CM_BIND, &request);
   if (error == 0) SetStage(id, CmStage::kBetween);
   return CmError(error);
@@ -55,6 +56,7 @@ ROCEGW_EXPORT int rdma_resolve_addr(rdma_cm_id* rdma, sockaddr* source, sockaddr
   int error = source != nullptr ? ToWire(source, &request.source) : 0;
   if (error == 0) error = ToWire(destination, &request.destination);
   if (error != 0) return CmError(error);
+  if (request.source.port != 0) id->holds_port = true;
   // Set before the event exists, which another thread may take.
   const size_t length =
       destination->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -85,6 +87,7 @@ ROCEGW_EXPORT int rdma_listen(rdma_cm_id* rdma, int backlog) {
   CmId* id = FromRdma(rdma);
   rocegw_cm_listen request = {};
   request.backlog = backlog > 0 ? static_cast<uint32_t>(backlog) : 0;
+  id->holds_port = true;
   int error = CmCall(id, ROCEGW_MSG_CM_LISTEN, &request);
   // An unbound id has a port now.
   if (error == 0) error = QueryPlace(id);

@@ -15,6 +15,7 @@ namespace {
 
 class SessionCalls : public AttachedTest {
  protected:
+  explicit SessionCalls(const FakeOptions& options = {}) : AttachedTest(options) {}
   template <typename Task>
   static void InThreads(int count, const Task& task) {
     std::vector<std::thread> threads;
@@ -53,6 +54,40 @@ TEST_F(SessionCalls, EachGetsItsOwnAnswer) {
     handles.insert(mine.begin(), mine.end());
   });
   EXPECT_EQ(handles.size(), size_t{kThreads} * kRounds);
+}
+
+// Both ends begin to count messages when rings are asked for.
+TEST_F(SessionCalls, RingsAreWanted_OneThreadAsksOnce) {
+  InThreads(8, [&] {
+    for (int i = 0; i < 60; ++i) {
+      ibv_pd* const pd = ibv_alloc_pd(context_);
+      ASSERT_NE(pd, nullptr);
+      EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+    }
+  });
+  EXPECT_EQ(daemon_.Requests(ROCEGW_MSG_USE_RINGS).size(), 1u) << "the fake daemon refuses them";
+}
+
+// A daemon before minor 18 ends a session that sends a request which it does not know.
+class CallsToAnOlderDaemon : public SessionCalls {
+ protected:
+  static FakeOptions Older() {
+    FakeOptions options;
+    options.minor = 17;
+    return options;
+  }
+  CallsToAnOlderDaemon() : SessionCalls(Older()) {}
+};
+
+TEST_F(CallsToAnOlderDaemon, NoRingsAreAskedFor) {
+  InThreads(4, [&] {
+    for (int i = 0; i < 400; ++i) {
+      ibv_pd* const pd = ibv_alloc_pd(context_);
+      ASSERT_NE(pd, nullptr);
+      EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+    }
+  });
+  EXPECT_TRUE(daemon_.Requests(ROCEGW_MSG_USE_RINGS).empty());
 }
 
 TEST_F(SessionCalls, DaemonGoes_AllThatWaitAreTold) {
