@@ -43,6 +43,7 @@ struct alignas(64) AwakeChannel {
   uint8_t due = 0;             // DueBits
   uint8_t probes_heard = 0;    // probes from the peer since anything else arrived
   bool answers_probe = false;  // the next acknowledgement answers a probe
+  bool narrow = false;         // the next acknowledgement allows few frames
   wire::HintMeter hints;       // congestion hints of received frames
   flow::ReceiveWindow in;
   TimePoint armed = kNever;  // deadline in the worker's timer wheel

@@ -130,6 +130,10 @@ class Channel final : public flow::Carrier {
   // Returns kNone if the frame is new and must be delivered. `hint`: byte 4 of its BTH.
   metrics::DropReason OnFrame(Psn psn, const wire::ChannelFrame& frame, uint32_t payload,
                               uint8_t hint, bool ce_marked, TimePoint now);
+  // Makes the next acknowledgement allow the peer few frames, because this side processes frames
+  // more slowly than they arrive. Those that are under way are taken all the same. Call it after
+  // OnFrame.
+  void Narrow() { awake_->narrow = true; }
   // Releases acknowledged frames and adds congestion control's observations to `counts`.
   void OnAck(Psn next, const wire::ChannelAck& ack, flow::CcCounts& counts, TimePoint now);
   // Returns true if the channel changed its path.
@@ -223,6 +227,9 @@ class Channel final : public flow::Carrier {
   // Number of repeated probes without an answer of ours that makes us suspect our path.
   static constexpr uint8_t kProbesInVain = 6;
   static constexpr Duration kHalfOpenTime = Seconds(5);
+  // Frames that an acknowledgement allows after Narrow: some for each tenant of the peer, which
+  // serves them in turn.
+  static constexpr uint32_t kNarrowRoom = 16;
   static constexpr uint32_t kQpnMask = 0xFFFFFF;
 
   // Receives the effects of an acknowledgement: counts congestion feedback, and reports frames to

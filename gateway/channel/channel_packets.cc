@@ -2,6 +2,7 @@
 // Packets that a channel sends itself: acknowledgements, control packets, and frames without a
 // queue pair.
 #include <algorithm>
+#include <utility>
 
 #include "gateway/channel/channel.h"
 #include "gateway/port/steering.h"
@@ -76,6 +77,7 @@ bool Channel::SendAck(TimePoint now) {
   ack.duplicates = awake_->in.duplicates();
   ack.hint = awake_->hints.Take();
   ack.room = awake_->in.room();
+  if (std::exchange(awake_->narrow, false)) ack.room = std::min(ack.room, kNarrowRoom);
   ack.held_ns = static_cast<uint32_t>(std::min<int64_t>(awake_->in.held(now).ns, UINT32_MAX));
   if (awake_->answers_probe) ack.probe = awake_->probe_answer;
   ack.words = static_cast<uint16_t>(awake_->in.FillBitmap(ack.bitmap));

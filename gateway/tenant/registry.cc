@@ -49,7 +49,7 @@ Pool::Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant)
       tenant_(std::move(tenant)),
       quota_(settings.name, Level::kPool, &tenant_->quota_),
       share_(&tenant_->share_) {
-  share_.channel_quota = &quota_;
+  share_.quota = &quota_;
   Set(std::move(settings));
 }
 

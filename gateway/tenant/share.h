@@ -30,11 +30,11 @@ class Share {
         packets(parent == nullptr ? nullptr : &parent->packets, kDataBurst),
         parent_(parent) {}
 
-  void SetRates(const Quota& quota) {
-    Set(connects, quota, Rate::kConnects);
-    Set(requests, quota, Rate::kConnects);
-    Set(bytes, quota, Rate::kBytes);
-    Set(packets, quota, Rate::kPackets);
+  void SetRates(const Quota& limits) {
+    Set(connects, limits, Rate::kConnects);
+    Set(requests, limits, Rate::kConnects);
+    Set(bytes, limits, Rate::kBytes);
+    Set(packets, limits, Rate::kPackets);
   }
   void SetWeight(uint32_t weight) { weight_.store(weight, std::memory_order_relaxed); }
 
@@ -50,9 +50,9 @@ class Share {
   RateNode bytes;
   RateNode packets;
 
-  // Pools only: node from which workers take channels; nullptr: channels are not counted. Set once,
-  // at creation.
-  QuotaNode* channel_quota = nullptr;
+  // Pools only: node from which workers take channels and heap; nullptr: those are not counted. Set
+  // once, at creation.
+  QuotaNode* quota = nullptr;
 
   // Pools only; sum over all workers.
   std::atomic<uint64_t> sent_bytes{0};  // headers included
@@ -66,8 +66,8 @@ class Share {
   std::atomic<uint64_t> channels_refused{0};
 
  private:
-  static void Set(RateNode& node, const Quota& quota, Rate rate) {
-    node.SetRates(quota.committed[rate], quota.peak[rate]);
+  static void Set(RateNode& node, const Quota& limits, Rate rate) {
+    node.SetRates(limits.committed[rate], limits.peak[rate]);
   }
 
   static PoolTag NewTag() {

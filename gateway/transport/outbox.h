@@ -79,6 +79,9 @@ class Outbox {
   // Returns true if the queue pair's session takes memory operations now. An outbox of a single
   // session need not override it.
   virtual bool MayAccess(QpContext&) { return true; }
+  // Returns true if the queue pair may begin another record of a message that arrives in pieces or
+  // ahead of others: its pool pays for their heap (QueuePair::records_bytes).
+  virtual bool MayRecord(QpContext&) { return true; }
   // Reports an asynchronous event to the program.
   virtual void Event(QpContext& qp, verbs::AsyncEvent event) = 0;
   // Reports that a send request completed successfully, and how long it took since the fetch.

@@ -106,6 +106,9 @@ class alignas(64) QueuePair {
   virtual uint32_t outstanding() const { return 0; }
   // Returns the bytes of memory that an idle queue pair uses for channels.
   virtual size_t channel_bytes() const { return 0; }
+  // Returns the bytes of heap of the records that peers' messages make and that only messages in
+  // progress need.
+  virtual size_t records_bytes() const { return 0; }
   // Sends pending responses without waiting for their turn (READ data only in part). Called before
   // the queue pair is destroyed or reset: the program has seen these messages complete, and may
   // have told its peer that the connection ends.

@@ -122,6 +122,7 @@ class RcQueuePair final : public QueuePair {
     return sizeof message_requester_ + sizeof message_responder_ + message_responder_.idle_bytes() +
            sizeof qp_.wait_entry + 2 * sizeof(void*);  // carrier and multipath
   }
+  size_t records_bytes() const override { return message_responder_.records_bytes(); }
 
   void GiveBackReceives() override { (void)receives_.Reset(qp_); }
   const flow::RttEstimator* rtt() const override { return &requester_.flow().rtt(); }

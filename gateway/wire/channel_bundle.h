@@ -47,12 +47,13 @@ size_t AppendToBundle(uint8_t* bundle, size_t length, std::span<const uint8_t> d
 bool TakeEntry(std::span<const uint8_t>& content, BundleEntry& entry);
 
 // Return the queue pair that a frame names and the frame's kind, before the frame is checked: hints
-// of what to prefetch. kInvalidQpn: the entry is too short. An acknowledgement names any number.
-inline Qpn PeekDestination(const BundleEntry& entry) {
+// of what to prefetch, or of whose it is. `body`: the bytes behind its BTH. kInvalidQpn: too short.
+// An acknowledgement names any number.
+inline Qpn PeekDestination(std::span<const uint8_t> body) {
   constexpr size_t kAt = 8;  // as EncodeFrame
-  if (entry.body.size() < kAt + 3) return kInvalidQpn;
-  return Qpn{static_cast<uint32_t>(entry.body[kAt]) << 16 |
-             static_cast<uint32_t>(entry.body[kAt + 1]) << 8 | entry.body[kAt + 2]};
+  if (body.size() < kAt + 3) return kInvalidQpn;
+  return Qpn{static_cast<uint32_t>(body[kAt]) << 16 | static_cast<uint32_t>(body[kAt + 1]) << 8 |
+             body[kAt + 2]};
 }
 
 inline FrameKind PeekKind(const BundleEntry& entry) {

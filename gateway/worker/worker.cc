@@ -18,7 +18,7 @@ Worker::Worker(WorkerOptions options)
       counters_(*options_.counters),
       round_{.now = options_.start},
       control_(*options_.link),
-      scheduler_(options_.clock, options_.link_bytes_per_second),
+      scheduler_(options_.clock, options_.link_bytes_per_second, options_.processor_time),
       wheel_(options_.start, kTimerSlot),
       transmit_(options_.ports, scheduler_, channels_, counters_),
       channels_(counters_, channel_events_),
@@ -138,7 +138,9 @@ Worker::Worker(WorkerOptions options)
                       .activity = activity_,
                       .scheduler = scheduler_,
                       .groups = groups_,
+                      .sessions = sessions_,
                       .multicast = multicast_,
+                      .waiting = waiting_,
                       .channels = channels_,
                       .bindings = bindings_,
                       .discovery = discovery_,
@@ -158,6 +160,7 @@ Worker::Worker(WorkerOptions options)
                .flood = flood_,
                .discovery = discovery_,
                .channels = channels_,
+               .waiting = waiting_,
                .demultiplexer = demultiplexer_,
                .counters = counters_}) {}
 
@@ -217,7 +220,7 @@ bool Worker::SendAll(TimePoint now) {
 
 bool Worker::MayNotSleep(TimePoint now) const {
   return scheduler_.HasReady(now) || transmit_.busy() || control_.has_waiting() ||
-         channels_.busy() || staged_.wants_packet() || intake_.has_waiting();
+         channels_.busy() || staged_.wants_packet() || !waiting_.empty();
 }
 
 bool Worker::PrepareSleep(TimePoint now) {

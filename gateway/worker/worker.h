@@ -47,6 +47,7 @@ struct WorkerOptions {
   flow::CcPolicy channel_policy;
   // For the division of time among pools (scheduler.h).
   Scheduler::Clock clock = nullptr;
+  Scheduler::Clock processor_time = nullptr;
   uint64_t link_bytes_per_second = 0;  // 0: unknown
   TimePoint start;
   SecretKey secret{};  // key of the limits by source
@@ -139,6 +140,7 @@ class Worker {
   GroupTable groups_;
   Tombstones tombstones_;
   MulticastGroups multicast_;
+  PoolQueues waiting_;
   DiscoveryLimits discovery_;
   FloodGuard flood_;
   verbs::MrTable regions_;

@@ -51,6 +51,9 @@ class WorkerOutbox final : public transport::Outbox {
     const WorkerSession& session = uses_.sessions.Of(qp);
     return !session.failed && !session.backlogged;
   }
+  bool MayRecord(transport::QpContext& qp) override {
+    return RecordHeap::MayGrow(*uses_.sessions.Of(qp).account->of_pool);
+  }
   void Event(transport::QpContext& qp, verbs::AsyncEvent event) override {
     uses_.events.Raise(qp, event);
   }

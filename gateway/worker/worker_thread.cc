@@ -156,6 +156,7 @@ WorkerThread::WorkerThread(WorkerOptions options, WorkerWaiting waiting, int epo
   options.watch = {&WorkerThread::Watch, this};
   options.start = MonotonicNow();
   options.clock = FindCycleClock();
+  options.processor_time = &ThreadProcessorTime;
   worker_ = std::make_unique<Worker>(std::move(options));
 }
 

@@ -46,8 +46,9 @@ void WaitQueue::HandOver(StateStream& state) {
 
 void AwakeChannel::HandOver(StateStream& state, flow::LedgerPool& pool,
                             const flow::CcProfile& profile) {
-  auto& [owes, probes, answers, meter, window, timer, flow, waiting, next_handshake, unused_since,
-         resend, probe, first_psn] = *this;
+  auto& [owes, probes, answers, few, meter, window, timer, flow, waiting, next_handshake,
+         unused_since, resend, probe, first_psn] = *this;
+  (void)few;    // the reader's pools owe no time
   (void)timer;  // the reader's timer wheel is empty
   owes = state.Carry(owes, kEveryDueBit);
   state(probes, answers);

@@ -80,6 +80,7 @@ class Endpoint final : public EndpointQueuePair {
   }
   bool takes_messages() const override { return qp_.receives() && !target_.drains(); }
   uint32_t receives_left() const override { return target_.receives_left(qp_); }
+  size_t records_bytes() const override { return target_.records_bytes(); }
   std::optional<uint8_t> Begun(const MessageName& message) const override {
     return target_.Begun(message);
   }

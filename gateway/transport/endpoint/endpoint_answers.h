@@ -65,6 +65,8 @@ class EndpointAnswers {
   // Copies the atomic results that may not have arrived to the tombstone.
   void Leave(EndpointTombstone& tombstone) const;
 
+  // Returns the bytes of heap of remembered requests.
+  size_t heap_bytes() const { return answers_.size() * kHeapOfAnswer; }
   // Returns the number of remembered requests, answered or not.
   size_t size() const { return answers_.size(); }
   void HandOver(hand_over::StateStream& state, flow::CarrierNames& names);
@@ -81,6 +83,8 @@ class EndpointAnswers {
     Psn last;  // PSN of the newest frame
   };
   using Answers = std::unordered_map<uint32_t, Answer>;
+  // With its number in a list, and what a hash table and the allocator add.
+  static constexpr size_t kHeapOfAnswer = sizeof(std::pair<const uint32_t, Answer>) + 64;
   enum class Sent : uint8_t { kAll, kPart, kNothing, kPortFull, kFailed };
 
   static uint64_t SenderOf(const flow::Carrier& carrier, Qpn source) {

@@ -16,6 +16,12 @@ void EndpointReplies::Reset() {
   blocked_.clear();
 }
 
+size_t EndpointReplies::heap_bytes() const {
+  size_t replies = replies_.capacity();
+  for (const Blocked& one : blocked_) replies += one.replies.capacity();
+  return replies * sizeof(Reply);
+}
+
 size_t EndpointReplies::begun() const {
   size_t count = 0;
   const auto count_of = [&](const GrowingRing<Reply>& replies) {

@@ -68,6 +68,8 @@ class EndpointReplies {
   size_t size() const { return replies_.size(); }
   // Returns the number of replies to messages that have begun, so without refusals for now.
   size_t begun() const;
+  // Bytes of memory that the replies take.
+  size_t heap_bytes() const;
   // Rebuilds the reply that `frame` describes, of the endpoint `number` in the group `group`.
   static wire::ChannelFrame ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group);
   // Writes or reads the state as a part of the target's record.

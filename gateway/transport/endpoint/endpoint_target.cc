@@ -50,6 +50,10 @@ uint32_t EndpointTarget::under_way() const {
   return static_cast<uint32_t>(in_flight_.size() + answers_.size() + replies_.begun());
 }
 
+size_t EndpointTarget::records_bytes() const {
+  return in_flight_.size() * kHeapOfRecord + replies_.heap_bytes() + answers_.heap_bytes();
+}
+
 void EndpointTarget::Flush() {
   for (auto& [key, record] : in_flight_) record.has_receive = false;
   spare_.clear();
@@ -223,7 +227,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   if (!single) {
     auto found = in_flight_.find(key);
     if (found == in_flight_.end()) {
-      if (refuse || !MakeRoom(qp, carrier, outbox.now())) {
+      if (refuse || !outbox.MayRecord(qp) || !MakeRoom(qp, carrier, outbox.now())) {
         RefuseForNow(qp, carrier, frame);
         return DropReason::k_rnr_wait;
       }

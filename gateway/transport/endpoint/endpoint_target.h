@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gateway/transport/endpoint/endpoint_answers.h"
@@ -92,6 +93,9 @@ class EndpointTarget {
   void Leave(EndpointTombstone& tombstone) const { answers_.Leave(tombstone); }
 
   size_t in_flight() const { return in_flight_.size(); }
+  // Returns the bytes of heap of messages in progress, of replies that wait, and of answers that
+  // may be asked for again.
+  size_t records_bytes() const;
   // Returns the number of messages that have begun and are not answered, and of answers that may
   // not have arrived. Refusals do not count: their messages have not begun.
   uint32_t under_way() const;
@@ -118,9 +122,7 @@ class EndpointTarget {
   };
   struct KeyHash {
     size_t operator()(const Key& key) const {
-      const uint64_t both = uint64_t{key.source} << 32 | key.message;
-      return std::hash<uint64_t>()(both * 0x9E3779B97F4A7C15) ^
-             std::hash<const void*>()(key.carrier);
+      return HashOfMessage(key.carrier, key.source, key.message);
     }
   };
   struct Record {
@@ -132,6 +134,9 @@ class EndpointTarget {
     bool for_group = false;
     TimePoint touched;
   };
+
+  // With what a hash table and the allocator add.
+  static constexpr size_t kHeapOfRecord = sizeof(std::pair<const Key, Record>) + 48;
 
   // Opens the next receive of the queue for the record. Returns false if there is none.
   bool TakeReceive(QpContext& qp, Outbox& outbox, Record& record);

@@ -91,6 +91,10 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
     if (qp.state() != verbs::QpState::kError && Execute(qp, outbox, message)) ++expected_;
     return reason;
   }
+  if (!outbox.MayRecord(qp) && (work_ == nullptr || work_->messages.Find(ahead) == nullptr)) {
+    RefuseForNow(qp, outbox);
+    return DropReason::k_rnr_wait;
+  }
   IncomingMessage& message = Working(outbox).messages.At(ahead);
   if (message.done) return DropReason::k_duplicate_request;
   message.refused |= refuse;

@@ -67,6 +67,8 @@ class MessageResponder {
   size_t idle_bytes() const {
     return work_ == nullptr ? 0 : sizeof(Work) + work_->executed.capacity() * sizeof(Executed);
   }
+  // Returns the bytes of heap of the messages that have begun and did not take effect.
+  size_t records_bytes() const { return work_ == nullptr ? 0 : work_->messages.heap_bytes(); }
   // Returns the number of the next message to take effect.
   uint32_t expected() const { return expected_; }
   // Writes or reads the state, after that of the receive queue; the reader holds the carrier.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "gateway/transport/message/incoming_message.h"
@@ -18,6 +19,10 @@ class MessagesAhead {
  public:
   bool empty() const { return messages_.empty(); }
   size_t count() const { return messages_.size(); }
+  // Returns the bytes of heap of the records.
+  size_t heap_bytes() const {
+    return messages_.size() * kHeapOfMessage + placed_.size() * PlacedRanges::kHeapOfRange;
+  }
 
   // Returns nullptr if no frame of the message has arrived.
   IncomingMessage* Find(uint32_t ahead) {
@@ -95,6 +100,9 @@ class MessagesAhead {
   }
 
  private:
+  // With what a tree and the allocator add.
+  static constexpr size_t kHeapOfMessage = sizeof(std::pair<const uint64_t, IncomingMessage>) + 48;
+
   static ByteRange WholeOf(const IncomingMessage& message) {
     return {message.local, message.local + message.length};
   }

@@ -28,6 +28,9 @@ class PlacedRanges {
   // there are words in it, as small WRITEs to one block leave them.
   static constexpr size_t MostOverlapped(uint64_t bytes) { return 64 + bytes / 8; }
 
+  // Bytes of heap of a range, with what a tree and the allocator add.
+  static constexpr size_t kHeapOfRange = 24 + 48;
+
   // Sets `pieces` to the parts of `range` that no message after `message` has placed, in order.
   // With `record`, notes that the message places them. Returns false, and notes nothing, if that
   // exceeds a limit.
@@ -60,6 +63,8 @@ class PlacedRanges {
   // Returns the first range that ends behind `address`.
   Ranges::const_iterator FirstBehind(uint64_t address) const;
   void Add(uint64_t message, ByteRange range);
+
+  static_assert(sizeof(std::pair<const uint64_t, Placed>) == 24);
 
   Ranges ranges_;
 };

@@ -31,15 +31,14 @@ bool ChannelReferences::Has(Pool pool, Slot channel) const {
 }
 
 const tenant::QuotaNode* ChannelReferences::Take(Pool pool) {
-  if (pool == nullptr || pool->channel_quota == nullptr) return nullptr;
-  const tenant::QuotaNode* const by = pool->channel_quota->Take(Resource::kChannels);
+  if (pool == nullptr || pool->quota == nullptr) return nullptr;
+  const tenant::QuotaNode* const by = pool->quota->Take(Resource::kChannels);
   if (by != nullptr) pool->channels_refused.fetch_add(1, std::memory_order_relaxed);
   return by;
 }
 
 void ChannelReferences::GiveBack(Pool pool) {
-  if (pool != nullptr && pool->channel_quota != nullptr)
-    pool->channel_quota->Give(Resource::kChannels);
+  if (pool != nullptr && pool->quota != nullptr) pool->quota->Give(Resource::kChannels);
 }
 
 ChannelReferences::Reference& ChannelReferences::ReferenceOf(Pool pool, Slot channel) {

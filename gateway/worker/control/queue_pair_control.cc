@@ -163,7 +163,10 @@ ControlReply QueuePairControl::Do(const UnlinkQp& body) {
     const tenant::Share* const pool = session == nullptr ? nullptr : session->link.share;
     uses_.tombstones.Keep(*endpoint, pool, uses_.round.now);
   }
-  if (session != nullptr) uses_.bindings.EndAll(*slot);
+  if (session != nullptr) {
+    uses_.bindings.EndAll(*slot);
+    RecordHeap::Remove(*slot);
+  }
   if (endpoint != nullptr) uses_.bindings.references().RemoveEndpoint(session->link.share);
   uses_.qps.Remove(body.qpn, *slot);
   return {};

@@ -114,8 +114,8 @@ void ChannelReferences::HandOver(StateStream& state, std::span<WorkerSession* co
 }
 
 void ChannelReferences::Adopt(Pool pool, Slot channel) {
-  if (pool == nullptr || pool->channel_quota == nullptr || Has(pool, channel)) return;
-  pool->channel_quota->Adopt(tenant::Resource::kChannels);
+  if (pool == nullptr || pool->quota == nullptr || Has(pool, channel)) return;
+  pool->quota->Adopt(tenant::Resource::kChannels);
 }
 
 }  // namespace rocegw::worker

@@ -65,9 +65,9 @@ void QpTable::HandOver(StateStream& state) {
   }
   for (uint32_t i = 0; i < slots.size() && state.ok(); ++i) {
     QpSlot& slot = slots[i];
-    // The worker makes every queue pair runnable and arms its timer.
-    auto& [qp, generation, runnable, session, bytes_left, armed, deadline] = slot;
-    (void)runnable, (void)armed, (void)deadline;
+    // The worker makes every queue pair runnable, arms its timer and counts its records.
+    auto& [qp, generation, runnable, session, bytes_left, armed, deadline, records] = slot;
+    (void)runnable, (void)armed, (void)deadline, (void)records;
     state(generation, bytes_left);
     if (!state.Carry(session != nullptr)) {
       if (state.reading()) free.push_back(i);

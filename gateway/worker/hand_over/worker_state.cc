@@ -40,7 +40,7 @@ bool Worker::Rest(TimePoint now) {
 bool Worker::AtRest() const {
   const auto& from = options_.inboxes[options_.index]->from;
   return memory_.idle() && !transmit_.has_packets() && !control_.has_waiting() &&
-         !handler_.has_messages() &&
+         !handler_.has_messages() && waiting_.empty() &&
          std::all_of(from.begin(), from.end(),
                      [](const HandoffRing& ring) { return ring.empty(); });
 }
@@ -79,6 +79,7 @@ void Worker::Resume(TimePoint now) {
       bindings_.references().Adopt(slot.session->link.share, channel);
       bindings_.references().Begin(slot.session->link.share, channel);
     }
+    RecordHeap::Update(slot);
     activity_.AfterEvent(slot, slot.qp->context().handle);
   }
   channels_.ArmTimers(now);
@@ -87,15 +88,16 @@ void Worker::Resume(TimePoint now) {
 void Worker::HandOver(StateStream& state) {
   const StateRecord record(state, StateKind::kWorker);
   auto& [options, counters, round, control, scheduler, wheel, transmit, due, channels, sessions,
-         staged, qps, groups, tombstones, multicast, discovery, flood, regions, tables, activity,
-         congestion, completions, events, times, bindings, outbox, memory, channel_events,
+         staged, qps, groups, tombstones, multicast, waiting, discovery, flood, regions, tables,
+         activity, congestion, completions, events, times, bindings, outbox, memory, channel_events,
          doorbells, pump, session_control, queue_pair_control, queue_control, region_control,
          network_control, handler, demultiplexer, intake] = *this;
   // Configuration, and what the control thread links or reports: groups of multicast, regions.
   (void)multicast, (void)regions, (void)tables;
   // Parts without state between iterations of a worker at rest. The scheduler's accounts are handed
   // over below, and timers are armed again.
-  (void)round, (void)control, (void)scheduler, (void)wheel, (void)transmit, (void)due;
+  (void)waiting, (void)round, (void)control, (void)scheduler, (void)wheel, (void)transmit,
+      (void)due;
   (void)activity, (void)events, (void)times, (void)outbox, (void)memory, (void)channel_events;
   (void)doorbells, (void)pump, (void)session_control, (void)queue_pair_control;
   (void)queue_control, (void)region_control, (void)handler, (void)intake;

@@ -19,6 +19,7 @@ bool QpActivity::OnTimer(SlotHandle handle, transport::Outbox& outbox, TimePoint
   // The deadline is armed after the queue pair was pumped: for a paced queue pair it depends on
   // what is sent. An entry armed now would only become stale.
   MakeRunnable(*slot, handle);
+  if (slot->records != 0) RecordHeap::Update(*slot);
   scheduler_.ChargeTo(*slot->session->account);
   return true;
 }

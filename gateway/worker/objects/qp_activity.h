@@ -7,6 +7,7 @@
 #include "gateway/flow/carrier.h"
 #include "gateway/flow/frame_ref.h"
 #include "gateway/worker/objects/qp_table.h"
+#include "gateway/worker/objects/record_heap.h"
 #include "gateway/worker/objects/worker_session.h"
 #include "gateway/worker/schedule/scheduler.h"
 
@@ -33,6 +34,7 @@ class QpActivity {
   void AfterEvent(QpSlot& slot, SlotHandle handle) {
     MakeRunnable(slot, handle);
     ArmDeadline(slot, handle);
+    if (slot.records != 0) RecordHeap::Update(slot);
   }
 
   // Handles a timer of a queue pair. Returns true if something was due.

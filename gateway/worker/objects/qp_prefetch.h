@@ -40,9 +40,9 @@ class QpBurst {
   void Add(const wire::BundleEntry& frame) {
     const wire::FrameKind kind = wire::PeekKind(frame);
     const bool send = kind == wire::FrameKind::kSend;
-    Add(wire::PeekDestination(frame), send                        ? NextEvent::kSend
-                                      : transport::IsAnswer(kind) ? NextEvent::kAnswer
-                                                                  : NextEvent::kRequest);
+    Add(wire::PeekDestination(frame.body), send                        ? NextEvent::kSend
+                                           : transport::IsAnswer(kind) ? NextEvent::kAnswer
+                                                                       : NextEvent::kRequest);
   }
   // Prefetches what is touched by the datagrams or frames added. One queue pair alone is used at
   // once, so nothing is gained.

@@ -30,6 +30,7 @@ struct alignas(64) QpSlot {
   int64_t bytes_left = 0;            // rest of its quantum; negative: sent in advance
   TimePoint armed = kNever;          // time of its earliest timer
   TimePoint deadline = kNever;       // the queue pair's, after its last event or turn (a copy)
+  uint32_t records = 0;              // heap of its records that its pool pays for (record_heap.h)
 };
 
 class QpTable {

@@ -14,6 +14,39 @@ namespace rocegw::worker {
 using metrics::DropReason;
 using metrics::FromAnybody;
 
+namespace {
+// Cost of moving a frame to its pool's queue, in bytes of payload (Scheduler::Note).
+constexpr uint64_t kCostOfQueueing = 256;
+}  // namespace
+
+Account* Demultiplexer::PoolOf(Qpn receiver) const {
+  if (const QpSlot* const slot = uses_.qps.Find(receiver)) {
+    if (slot->session == nullptr) return nullptr;
+    __builtin_prefetch(slot->qp.get());
+    return slot->session->account;
+  }
+  const transport::EndpointGroup* const group = uses_.groups.Find(receiver);
+  if (group == nullptr) return nullptr;
+  const WorkerSession* const session = uses_.sessions.Find(group->config().session);
+  return session == nullptr ? nullptr : session->account;
+}
+
+Account* Demultiplexer::PoolOf(const WaitingPacket& packet) const {
+  return PoolOf(packet.channel == kInvalidQpn ? port::DestinationQpn(packet.bytes)
+                                              : wire::PeekDestination(packet.bytes));
+}
+
+void Demultiplexer::OnWaiting(const WaitingPacket& packet, TimePoint now) {
+  if (packet.channel == kInvalidQpn)
+    return OnDatagram(packet.device, {packet.meta, packet.bytes}, now);
+  channel::Delivery delivery{.channel = uses_.channels.Find(packet.channel)};
+  // Without the channel, its queue pairs have ended.
+  if (delivery.channel == nullptr || delivery.channel->epoch() != packet.epoch) return;
+  DropReason reason = wire::DecodeFrame(packet.bytes, delivery.frame, delivery.payload);
+  if (reason == DropReason::kNone) reason = Deliver(delivery, now);
+  if (reason != DropReason::kNone) uses_.counters.Drop(reason);
+}
+
 void Demultiplexer::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
   wire::RxPacket packet;
   DropReason reason = wire::Decode(datagram, packet);
@@ -153,6 +186,35 @@ DropReason Demultiplexer::ToMember(Qpn member, uint32_t device, const wire::RxPa
 }
 
 DropReason Demultiplexer::ToChannel(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
+  if (uses_.scheduler.contended() && packet.headers.bth.opcode == wire::Opcode::kChannelFrame) {
+    Account* const pool = PoolOf(wire::PeekDestination(packet.payload));
+    if (pool != nullptr && MustWait(*pool)) return ToChannelLater(*pool, device, packet, now);
+  }
+  return ToChannelNow(device, packet, now);
+}
+
+// Gives the channel a frame whose pool has used up its time. What the channel takes counts as
+// arrived, so that the frames of other pools do not wait for it, and joins the pool's queue. If
+// much waits, the channel's peer may send few frames until its next acknowledgement.
+DropReason Demultiplexer::ToChannelLater(Account& pool, uint32_t device,
+                                         const wire::RxPacket& packet, TimePoint now) {
+  const bool waits = uses_.waiting.Ask(pool, packet.payload.size()) == PoolQueues::Put::kQueued;
+  channel::Delivery delivery;
+  const DropReason reason = uses_.channels.OnPacket(device, packet, now, delivery);
+  if (delivery.channel == nullptr) return reason;
+  if (uses_.waiting.Crowded(pool)) delivery.channel->Narrow();
+  if (!waits) return Deliver(delivery, now);
+  uses_.scheduler.Note(pool, 0, kCostOfQueueing + packet.payload.size());
+  uses_.waiting.Push(pool, {.device = device,
+                            .channel = delivery.channel->number(),
+                            .epoch = delivery.channel->epoch(),
+                            .meta = {},
+                            .bytes = packet.payload});
+  return DropReason::kNone;
+}
+
+DropReason Demultiplexer::ToChannelNow(uint32_t device, const wire::RxPacket& packet,
+                                       TimePoint now) {
   channel::Delivery delivery;
   const DropReason reason = uses_.channels.OnPacket(device, packet, now, delivery);
   // An opening that is answered costs more than one that is dropped.
@@ -236,6 +298,7 @@ DropReason Demultiplexer::Deliver(const channel::Delivery& delivery, TimePoint n
   const DropReason reason =
       slot->qp->OnFrame(uses_.outbox, uses_.bindings.CarrierFor(qp, by), frame, delivery.payload,
                         slot->session->backlogged, now);
+  RecordHeap::Update(*slot);
   uses_.activity.AfterEvent(*slot, handle);
   if (uses_.flood.watching() && !FromAnybody(reason)) uses_.flood.OnPeer(by.peer(), now);
   return reason;

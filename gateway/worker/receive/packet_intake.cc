@@ -17,10 +17,12 @@ using metrics::DropReason;
 namespace {
 
 constexpr size_t kBurst = 64;
-// Limits with several active pools, so that no pool waits long for another's packets.
+// Limits with several active pools, so that no pool waits long for another's packets. Most of a
+// flood only joins its pool's queue, and what the port still holds of other pools stands behind it:
+// with 10 us instead of 40, the 99th percentile of their latency was higher by half.
 constexpr size_t kContendedBurst = 32;
-constexpr int kContendedBursts = 8;
-constexpr Duration kContendedTime = Microseconds(10);
+constexpr int kContendedBursts = 32;
+constexpr Duration kContendedTime = Microseconds(40);
 constexpr uint32_t kWaitingAtOnce = 16;
 
 }  // namespace
@@ -67,7 +69,7 @@ size_t PacketIntake::KeepPassing(std::span<wire::RxDatagram> burst) {
 
 bool PacketIntake::ReceiveAll(TimePoint now) {
   if (uses_.flood.active() || !filter_applied_) FollowFlood(now);
-  bool busy = !waiting_.empty() && TakeWaiting(now, !uses_.scheduler.contended());
+  bool busy = !uses_.waiting.empty() && TakeWaiting(now, !uses_.scheduler.contended());
   for (uint32_t device = 0; device < uses_.ports.size(); ++device) {
     if (!uses_.scheduler.contended()) {
       busy |= ReceiveBurst(device, received_, now) != 0;
@@ -106,23 +108,12 @@ size_t PacketIntake::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> b
   return received;
 }
 
-// Returns the pool of the queue pair that a datagram names; nullptr: none. Channels have no pool:
-// their frames may belong to any.
-Account* PacketIntake::PoolOf(const wire::RxDatagram& datagram) {
-  const QpSlot* const slot = uses_.qps.Find(port::DestinationQpn(datagram.bytes));
-  if (slot == nullptr || slot->session == nullptr) return nullptr;
-  __builtin_prefetch(slot->qp.get());
-  return slot->session->account;
-}
-
-// Returns true if the pool has used up its time, or if earlier datagrams wait in its queue.
-bool PacketIntake::MustWait(const Account& pool) const {
-  return (!waiting_.empty() && waiting_.Waits(pool)) || uses_.scheduler.InDeepDebt(pool);
-}
-
 // Puts a datagram into its pool's queue. Returns false if the datagram is to be processed now.
 bool PacketIntake::PutBack(const Account& pool, uint32_t device, const wire::RxDatagram& datagram) {
-  const PoolQueues::Put put = waiting_.Push(pool, device, datagram);
+  WaitingPacket packet{.device = device, .meta = datagram.meta, .bytes = datagram.bytes};
+  // The queue is this gateway's own congestion: its senders slow down as for a switch's mark.
+  if ((packet.meta.traffic_class & wire::kEcnMask) != 0) packet.meta.traffic_class |= wire::kEcnCe;
+  const PoolQueues::Put put = uses_.waiting.Push(pool, packet);
   if (put == PoolQueues::Put::kNoQueue) return false;
   uses_.counters.rx_packets.Add();
   uses_.counters.rx_bytes.Add(datagram.bytes.size());
@@ -131,44 +122,36 @@ bool PacketIntake::PutBack(const Account& pool, uint32_t device, const wire::RxD
 }
 
 bool PacketIntake::TakeWaiting(TimePoint now, bool all) {
-  for (size_t i = 0; i < waiting_.size(); ++i) {
-    PoolQueues::Queue& queue = waiting_.at(i);
-    while (!queue.datagrams.empty()) {
-      uint32_t device = 0;
-      Account* const pool = PoolOf(queue.datagrams.At(0, device));
-      // If the pool was closed, its datagrams find no queue pair or one of another pool.
+  for (size_t i = 0; i < uses_.waiting.size(); ++i) {
+    PoolQueues::Queue& queue = uses_.waiting.at(i);
+    while (!queue.packets.empty()) {
+      uint64_t oldest = queue.packets.begin();
+      Account* const pool = uses_.demultiplexer.PoolOf(queue.packets.Next(oldest));
+      // If the pool was closed, its packets find no queue pair or one of another pool.
       const bool alive = pool == queue.pool;
       if (!all && alive && uses_.scheduler.InDebt(*pool)) {
         uses_.scheduler.Wait(*pool);
         break;
       }
-      TakeSome(queue.datagrams, kWaitingAtOnce, /*filtered=*/false, now);
+      TakeSome(queue, now);
     }
   }
-  waiting_.FreeEmpty();
+  uses_.waiting.FreeEmpty();
   return true;
 }
 
-// Processes at most so many datagrams of a queue and charges their pools. `filtered`: drops what
-// the flood filter does not let pass. Returns how many.
-uint32_t PacketIntake::TakeSome(HandoffRing& datagrams, uint32_t most, bool filtered,
-                                TimePoint now) {
-  const uint32_t count = std::min(datagrams.size(), most);
+// Processes some packets of a queue and charges their pools.
+void PacketIntake::TakeSome(PoolQueues::Queue& queue, TimePoint now) {
+  const uint32_t count = std::min(queue.packets.size(), kWaitingAtOnce);
   uses_.scheduler.Mark();
   uses_.memory.BeginBurst(count);
+  uint64_t at = queue.packets.begin();
   for (uint32_t i = 0; i < count; ++i) {
-    uint32_t device = 0;
     uses_.memory.NextDatagram();
-    const wire::RxDatagram datagram = datagrams.At(i, device);
-    if (filtered && !uses_.flood.Passes(datagram.meta.source, datagram.bytes)) {
-      uses_.counters.Drop(DropReason::k_flood);
-      continue;
-    }
-    uses_.demultiplexer.OnDatagram(device, datagram, now);
+    uses_.demultiplexer.OnWaiting(queue.packets.Next(at), now);
   }
   uses_.scheduler.ChargeNoted();
-  datagrams.Pop(count, uses_.memory.Flush());
-  return count;
+  queue.PopBefore(at, count, uses_.memory.Flush());
 }
 
 // Processes the burst pool by pool and charges each pool its own time. Cache warmth of the queue
@@ -179,10 +162,11 @@ void PacketIntake::TakeByPool(uint32_t device, std::span<const wire::RxDatagram>
   uint32_t left = 0;
   uint32_t late = 0;
   for (size_t i = 0; i < burst.size(); ++i) {
-    Account* const pool = PoolOf(burst[i]);
+    // Channels have no pool, because they carry the frames of any: the demultiplexer divides those.
+    Account* const pool = uses_.demultiplexer.PoolOf(port::DestinationQpn(burst[i].bytes));
     pools[i] = pool;
     if (pool != nullptr) uses_.scheduler.Note(*pool, 1, burst[i].bytes.size());
-    (pool != nullptr && MustWait(*pool) ? late : left) |= 1u << i;
+    (pool != nullptr && uses_.demultiplexer.MustWait(*pool) ? late : left) |= 1u << i;
   }
   // Charges the time to receive the burst.
   uses_.scheduler.ChargeNoted();
@@ -199,6 +183,8 @@ void PacketIntake::TakeByPool(uint32_t device, std::span<const wire::RxDatagram>
       if (pools[i] != pool) continue;
       left &= ~(1u << i);
       Take(device, burst[i], now);
+      // A bundle may have dozens of frames of a pool that runs out of time meanwhile.
+      if (pool == nullptr) uses_.scheduler.ChargeNoted();
     }
     uses_.scheduler.ChargeNoted();
   }
@@ -250,14 +236,32 @@ bool PacketIntake::ReceiveHandedOver(TimePoint now) {
   bool busy = false;
   for (HandoffRing& ring : uses_.inboxes[uses_.worker]->from) {
     if (ring.empty()) continue;
-    // The port of the worker that received them knows nothing of this one's flood.
-    const uint32_t taken =
-        TakeSome(ring, HandoffRing::kSlots, /*filtered=*/uses_.flood.watching(), now);
-    uses_.counters.handoff_rx_packets.Add(taken);
+    uses_.counters.handoff_rx_packets.Add(TakeHandedOver(ring, now));
     uses_.demultiplexer.EndBurst();
     busy = true;
   }
   return busy;
+}
+
+// Processes the datagrams of a ring and charges their pools. Returns how many.
+uint32_t PacketIntake::TakeHandedOver(HandoffRing& datagrams, TimePoint now) {
+  const uint32_t count = datagrams.size();
+  uses_.scheduler.Mark();
+  uses_.memory.BeginBurst(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t device = 0;
+    uses_.memory.NextDatagram();
+    const wire::RxDatagram datagram = datagrams.At(i, device);
+    // The port of the worker that received it knows nothing of this one's flood.
+    if (uses_.flood.watching() && !uses_.flood.Passes(datagram.meta.source, datagram.bytes)) {
+      uses_.counters.Drop(DropReason::k_flood);
+      continue;
+    }
+    uses_.demultiplexer.OnDatagram(device, datagram, now);
+  }
+  uses_.scheduler.ChargeNoted();
+  datagrams.Pop(count, uses_.memory.Flush());
+  return count;
 }
 
 }  // namespace rocegw::worker

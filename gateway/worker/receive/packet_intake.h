@@ -31,6 +31,7 @@ class PacketIntake {
     FloodGuard& flood;
     const DiscoveryLimits& discovery;
     const channel::ChannelSet& channels;
+    PoolQueues& waiting;
     Demultiplexer& demultiplexer;
     metrics::WorkerCounters& counters;
   };
@@ -38,10 +39,8 @@ class PacketIntake {
 
   // Return true if there was something.
   bool ReceiveAll(TimePoint now);
-  // Processes the datagrams that wait for their pool's time; `all`: whatever time the pools have.
+  // Processes the packets that wait for their pool's time; `all`: whatever time the pools have.
   bool TakeWaiting(TimePoint now, bool all);
-  // Returns true if datagrams wait for their pool's time.
-  bool has_waiting() const { return !waiting_.empty(); }
   bool ReceiveHandedOver(TimePoint now);
 
  private:
@@ -50,10 +49,9 @@ class PacketIntake {
   size_t KeepPassing(std::span<wire::RxDatagram> burst);
   size_t ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now);
   void TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now);
-  Account* PoolOf(const wire::RxDatagram& datagram);
-  bool MustWait(const Account& pool) const;
   bool PutBack(const Account& pool, uint32_t device, const wire::RxDatagram& datagram);
-  uint32_t TakeSome(HandoffRing& datagrams, uint32_t most, bool filtered, TimePoint now);
+  void TakeSome(PoolQueues::Queue& queue, TimePoint now);
+  uint32_t TakeHandedOver(HandoffRing& datagrams, TimePoint now);
   void Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void TakeMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   void HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram);
@@ -62,7 +60,6 @@ class PacketIntake {
   std::vector<wire::RxDatagram> received_;
   std::vector<bool> unfiltered_;  // ports that cannot filter, by device
   bool filter_applied_ = false;
-  PoolQueues waiting_;
 };
 
 }  // namespace rocegw::worker

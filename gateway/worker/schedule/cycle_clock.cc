@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/worker/schedule/cycle_clock.h"
 
+#include <time.h>
+
 #include "gateway/base/timing/monotonic_clock.h"
 
 #if defined(__x86_64__)
@@ -50,6 +52,12 @@ CycleClock FindCycleClock() {
 #else
   return &Monotonic;
 #endif
+}
+
+int64_t ThreadProcessorTime() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace rocegw::worker

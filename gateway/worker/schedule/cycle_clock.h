@@ -12,4 +12,7 @@ namespace rocegw::worker {
 using CycleClock = int64_t (*)();
 CycleClock FindCycleClock();
 
+// Returns the processor time of the calling thread in nanoseconds; a system call.
+int64_t ThreadProcessorTime();
+
 }  // namespace rocegw::worker

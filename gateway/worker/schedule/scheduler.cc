@@ -24,8 +24,12 @@ constexpr int64_t kLearned = 64'000;
 constexpr int64_t kStay = 16'000;
 // A pool that asks for nothing for this long is not active.
 constexpr Duration kAtWork = Milliseconds(1);
-// Longest plausible single measurement. Beyond it, the thread was interrupted.
+// Longest measurement that is believed. Of a longer one, only the time that the thread has run is
+// charged: the rest is an interruption.
 constexpr int64_t kInterrupted = 100'000;
+// Longest time between two comparisons of the clocks. What the thread has not run since the last
+// comparison may be of a measurement, or of a sleep before it.
+constexpr int64_t kCompareEvery = 200'000;
 // A turn longer than kLongTurn and kUnusual times the recent cost was interrupted as well. A pool
 // charged for an interruption would wait as long again for nothing.
 constexpr int64_t kUnusual = 4;
@@ -54,8 +58,8 @@ uint32_t WeightOf(const Account& account) {
 
 }  // namespace
 
-Scheduler::Scheduler(Clock clock, uint64_t link_bytes_per_second)
-    : clock_(clock), link_bytes_per_second_(link_bytes_per_second) {}
+Scheduler::Scheduler(Clock clock, uint64_t link_bytes_per_second, Clock processor)
+    : clock_(clock), processor_(processor), link_bytes_per_second_(link_bytes_per_second) {}
 
 Account* Scheduler::Open(tenant::Share* share, tenant::SlotShare* slot) {
   for (const auto& account : accounts_) {
@@ -155,6 +159,10 @@ void Scheduler::BeginRound(TimePoint now) {
     const bool learn = since_learned_ >= kLearned;
     if (learn || active_changed_) DivideTime(learn);
     HandOutTime(IdleOf(elapsed));
+    if (processor_ != nullptr) {
+      const int64_t at = clock_();
+      if (at - compared_at_ >= kCompareEvery) CompareClocks(at);
+    }
   }
   round_ = unpaid_ = 0;
 }
@@ -354,8 +362,24 @@ bool Scheduler::HasReady(TimePoint now) const {
 int64_t Scheduler::Elapsed() {
   const int64_t at = clock_();
   const int64_t elapsed = std::max<int64_t>(at - std::exchange(mark_, at), 0);
-  unpaid_ += std::max<int64_t>(elapsed - kInterrupted, 0);
-  return std::min(elapsed, kInterrupted);
+  if (elapsed <= kInterrupted) return elapsed;
+  const int64_t worked = Worked(elapsed, at);
+  unpaid_ += elapsed - worked;
+  return worked;
+}
+
+int64_t Scheduler::Worked(int64_t elapsed, int64_t at) {
+  if (processor_ == nullptr) return kInterrupted;
+  const int64_t compared_at = compared_at_;
+  const int64_t had_run = had_run_;
+  CompareClocks(at);
+  const int64_t away = std::max<int64_t>((at - compared_at) - (had_run_ - had_run), 0);
+  return std::clamp(elapsed - away, kInterrupted, elapsed);
+}
+
+void Scheduler::CompareClocks(int64_t at) {
+  compared_at_ = at;
+  had_run_ = processor_();
 }
 
 void Scheduler::Charge(Account& account, int64_t ns) {

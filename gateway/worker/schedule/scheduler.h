@@ -46,6 +46,11 @@ struct PoolAccounts {
   uint32_t accounts = 0;
   uint32_t at_work = 0;     // number of active accounts
   size_t packets_held = 0;  // transmit buffers whose packets wait for memory (send/held_packets.h)
+  // Heap of the records that peers' messages make (objects/record_heap.h): what there is, what the
+  // pool's quota was charged, and if it has refused more.
+  size_t records = 0;
+  size_t records_charged = 0;
+  bool records_refused = false;
 };
 
 // State of one pool, or of a slot of it with limits of its own, on one worker.
@@ -81,8 +86,9 @@ class Scheduler {
   // Monotonic nanoseconds; nullptr: nothing is measured, pools are served round-robin.
   using Clock = int64_t (*)();
 
-  // link_bytes_per_second: 0 if unknown.
-  Scheduler(Clock clock, uint64_t link_bytes_per_second);
+  // link_bytes_per_second: 0 if unknown. `processor`: time for which the thread has run; nullptr:
+  // unknown, so that a long measurement counts as an interruption.
+  Scheduler(Clock clock, uint64_t link_bytes_per_second, Clock processor = nullptr);
 
   // Count the sessions of a pool, or of a slot that has limits of its own.
   Account* Open(tenant::Share* share, tenant::SlotShare* slot = nullptr);
@@ -182,6 +188,9 @@ class Scheduler {
   }
   void Activate(Account& account);
   int64_t Elapsed();
+  // Returns how much of a long measurement, which ends at `at`, the thread has run.
+  int64_t Worked(int64_t elapsed, int64_t at);
+  void CompareClocks(int64_t at);
   void Charge(Account& account, int64_t ns);
   void AddUnits(Account& account, uint64_t units);
   void DivideAmongNoted();
@@ -196,6 +205,7 @@ class Scheduler {
   void SetLimits(Tier tier, Turn& turn) const;
 
   const Clock clock_;
+  const Clock processor_;
   const uint64_t link_bytes_per_second_;
   std::vector<std::unique_ptr<TenantAccount>> tenants_;
   std::vector<std::unique_ptr<PoolAccounts>> pools_;
@@ -219,6 +229,9 @@ class Scheduler {
   int64_t round_ = 0;          // charged in this round
   int64_t since_learned_ = 0;  // charged since needs were measured
   int64_t mark_ = 0;
+  // Both clocks at the last comparison.
+  int64_t compared_at_ = 0;
+  int64_t had_run_ = 0;
 };
 
 }  // namespace rocegw::worker

@@ -23,6 +23,7 @@ Lab::Lab(double slowdown, bool channels) : slowdown_(slowdown) {
   options.shares[kHere] = {&pools_[0], &pools_[1]};
   options.shares[kPeer] = {nullptr, nullptr};
   options.clock = worker::FindCycleClock();
+  options.processor_time = &worker::ThreadProcessorTime;
   gateways_ = std::make_unique<GatewayPair>(options);
   start_ = gateways_->now();
 }
@@ -30,6 +31,7 @@ Lab::Lab(double slowdown, bool channels) : slowdown_(slowdown) {
 Pair Lab::Connect(uint32_t session, uint32_t sq_entries, uint8_t min_rnr_timer) {
   RingOptions ring;
   ring.session = session;
+  ring.tenant_tag = session;
   ring.sq_entries = sq_entries;
   ring.rq_entries = 1;
   ring.cq_entries = std::max(2 * sq_entries, 16u);

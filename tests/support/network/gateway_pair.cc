@@ -72,6 +72,7 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
     settings.congestion = settings.channel_congestion = options.congestion;
     settings.start = now_;
     settings.clock = options.clock;
+    settings.processor_time = options.processor_time;
     if (w == 0) settings.engine = options.engines[side_index];
     if (threads_) {
       auto thread = worker::WorkerThread::Start(settings, options.waiting, -1);
@@ -281,6 +282,12 @@ void GatewayPair::TakeNotices() {
 uint64_t GatewayPair::Count(int side, metrics::Counter metrics::WorkerCounters::*counter) const {
   uint64_t total = 0;
   for (const auto& block : sides_[side].counters) total += ((*block).*counter).Read();
+  return total;
+}
+
+uint64_t GatewayPair::Drops(int side, metrics::DropReason reason) const {
+  uint64_t total = 0;
+  for (const auto& block : sides_[side].counters) total += block->DropCount(reason);
   return total;
 }
 

@@ -45,6 +45,7 @@ struct GatewayPairOptions {
   size_t queue_depth = 0;
   uint32_t outside_from = port::TxPacket::kNeverOutside;
   worker::Scheduler::Clock clock = nullptr;
+  worker::Scheduler::Clock processor_time = nullptr;
   // RC queue pairs use channels.
   bool channels = false;
   uint32_t channel_paths = 1;
@@ -118,6 +119,8 @@ class GatewayPair {
   // Moves messages that workers sent on their own to `notices`.
   void TakeNotices();
   uint64_t Count(int side, metrics::Counter metrics::WorkerCounters::*counter) const;
+  // Returns the number of packets that the side's workers dropped for that reason.
+  uint64_t Drops(int side, metrics::DropReason reason) const;
   std::vector<worker::WorkerMessage> notices;
 
  private:

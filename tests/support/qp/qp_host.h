@@ -121,6 +121,7 @@ class QpHost : public transport::Outbox {
   metrics::WorkerCounters& counters() { return *counters_; }
   std::vector<verbs::AsyncEvent> events;
   bool may_access = true;
+  bool may_record = true;
   std::vector<const char*> faults;
   metrics::DropReason last_drop = metrics::DropReason::kNone;
   // Number of packets that the port provides before it has none.
@@ -132,6 +133,7 @@ class QpHost : public transport::Outbox {
   void Access(transport::QpContext&, const memory::MemoryOp& op, const transport::AccessTag& tag,
               port::TxPacket* fills) override;
   bool MayAccess(transport::QpContext&) override { return may_access; }
+  bool MayRecord(transport::QpContext&) override { return may_record; }
   void Event(transport::QpContext&, verbs::AsyncEvent event) override { events.push_back(event); }
   void Fault(transport::QpContext&, const char* reason) override { faults.push_back(reason); }
   TimePoint now() const override { return now_; }

@@ -107,5 +107,28 @@ TEST_F(ChannelSetTest, OwnNumbersExhausted_NothingUntilOneIsFree) {
   EXPECT_NE(other.a().Reach(other.b(), other.now, 8), nullptr);
 }
 
+// The receiver processes frames more slowly than they arrive.
+TEST_F(ChannelSetTest, Narrowed_TheNextAcknowledgementAllowsFewFrames) {
+  Channel* const channel = OpenAndSend(1);
+  std::vector<uint32_t> rooms;
+  const auto look = [&](const ChannelPacket& packet) {
+    if (!packet.Is(Operation::kChannelAck)) return false;
+    wire::ChannelAck ack;
+    EXPECT_EQ(wire::DecodeAck(packet.Decoded().payload, ack), DropReason::kNone);
+    rooms.push_back(ack.room);
+    return false;
+  };
+  const auto send = [&](uint32_t message) {
+    EXPECT_TRUE(pair.a().Send(*channel, message, pair.now));
+    pair.Advance(Milliseconds(1), look);
+  };
+  pair.b().Known(pair.a())->Narrow();
+  send(2);
+  send(3);
+  ASSERT_GE(rooms.size(), 2u);
+  EXPECT_EQ(rooms.front(), 16u);
+  EXPECT_EQ(rooms.back(), pair.b().options.window);
+}
+
 }  // namespace
 }  // namespace rocegw::testing::channel_set

@@ -90,10 +90,10 @@ TEST(ChannelBundle, PeekedDestination_IsThatOfTheDecodedFrame) {
   body.resize(EncodeFrame(frame, body.data()));
   BundleEntry entry;
   entry.body = body;
-  EXPECT_EQ(PeekDestination(entry), frame.destination);
+  EXPECT_EQ(PeekDestination(entry.body), frame.destination);
   EXPECT_EQ(PeekKind(entry), frame.kind);
   entry.body = entry.body.first(10);
-  EXPECT_EQ(PeekDestination(entry), kInvalidQpn);
+  EXPECT_EQ(PeekDestination(entry.body), kInvalidQpn);
   entry.body = {};
   EXPECT_EQ(PeekKind(entry), FrameKind::kVoid);
 }

@@ -370,6 +370,41 @@ TEST_F(SchedulerTest, Interruption_IsNobodysDebt) {
   EXPECT_GT(static_cast<double>(interrupted.time) / static_cast<double>(plain.time), 0.75);
 }
 
+int64_t run_clock = 0;
+int64_t ReadRunClock() { return run_clock; }
+
+// A piece of work may take long: only what the thread has not run is an interruption.
+TEST_F(SchedulerTest, LongWork_IsChargedAsFarAsTheThreadHasRun) {
+  Scheduler measured{&ReadWorkClock, 0, &ReadRunClock};
+  Account* const one = measured.Open(&AddPool(AddTenant()));
+  Account* const other = measured.Open(&AddPool(AddTenant()));
+  const auto round = [&] {
+    for (Account* const account : {one, other}) measured.ChargeTo(*account);
+    measured.BeginRound(now = now + Microseconds(10));
+  };
+  const auto charged_for = [&](int64_t passed, int64_t run) {
+    // The thread slept before: that is no interruption of what follows.
+    work_clock += 5'000'000;
+    measured.Mark();
+    round();
+    round();
+    measured.Mark();
+    work_clock += passed;
+    run_clock += run;
+    measured.ChargeTo(*one);
+    return measured.charged();
+  };
+  round();
+  round();
+  ASSERT_TRUE(measured.contended());
+  EXPECT_EQ(charged_for(90'000, 0), 90'000) << "short enough to be believed";
+  EXPECT_EQ(charged_for(300'000, 300'000), 300'000);
+  EXPECT_EQ(charged_for(300'000, 120'000), 120'000);
+  EXPECT_EQ(charged_for(300'000, 0), 100'000);
+  measured.Close(one);
+  measured.Close(other);
+}
+
 TEST_F(SchedulerTest, QueuePairsOfAPool_HaveTheirTurnsTogether) {
   Greedy& a = AddGreedy(AddPool(AddTenant()), 50, 20);
   Greedy& b = AddGreedy(AddPool(AddTenant()), 50, 20);

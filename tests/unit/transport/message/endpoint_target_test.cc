@@ -77,6 +77,28 @@ wire::ChannelFrame BeginsWrite(EndpointHost& end, uint32_t message) {
   return frame;
 }
 
+// The pool has no heap for more records of messages that are not whole.
+TEST(EndpointTarget, WithoutHeapForRecords_LongMessagesAreRefused) {
+  EndpointHost end;
+  for (uint64_t id = 1; id <= 3; ++id) PostReceive(end, id);
+  const auto data = ScriptedPeer::Bytes(500);
+  end.DeliverPart(7, data, 0, 300);
+  const size_t one = end.host().qp().records_bytes();
+  EXPECT_GT(one, 0u);
+  end.host().may_record = false;
+  EXPECT_EQ(end.DeliverPart(8, data, 0, 300), DropReason::k_rnr_wait);
+  EXPECT_TRUE((wire::Aeth{Replied(end), 0}.is_rnr()));
+  // A message that has begun goes on, and messages of one frame need none.
+  end.DeliverPart(7, data, 300, 200);
+  EXPECT_EQ(Replied(end), wire::kSyndromeAck);
+  end.DeliverWhole(9, data);
+  EXPECT_EQ(Replied(end), wire::kSyndromeAck);
+  end.host().may_record = true;
+  end.DeliverPart(10, data, 0, 300);
+  end.DeliverPart(10, data, 300, 200);
+  EXPECT_EQ(Replied(end), wire::kSyndromeAck);
+}
+
 // A peer that acknowledges with room 0 makes each of its frames cost a reply that cannot leave.
 TEST(EndpointTarget, PeerThatTakesNoReplies_IsBounded_AndOthersAreAnswered) {
   EndpointHost end;

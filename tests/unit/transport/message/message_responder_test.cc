@@ -253,6 +253,29 @@ TEST_F(MessageResponderTest, MemoryThatTakesNothing_AsNotReady) {
 }
 
 // A peer that takes no replies and sends the refused message again and again.
+// The pool has no heap for more records of messages that are not whole, or come too early.
+TEST_F(MessageResponderTest, WithoutHeapForRecords_WhatNeedsOneIsRefused) {
+  const auto data = ScriptedPeer::Bytes(16);
+  EXPECT_EQ(peer.Deliver(peer.Write(2, kTarget, 16), data), DropReason::kNone);
+  EXPECT_GT(peer.host().qp().records_bytes(), 0u);
+  peer.host().may_record = false;
+  EXPECT_EQ(peer.Deliver(peer.Write(1, kTarget, 16), data), DropReason::k_rnr_wait);
+  EXPECT_EQ(peer.host().qp().records_bytes(), 0u) << "what had begun comes again";
+  const Answers answers = Replies();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE((wire::Aeth{answers[0].syndrome, 0}.is_rnr()));
+  EXPECT_EQ(answers[0].message, 0u);
+  EXPECT_EQ(answers[0].attempt, 1);
+  // Messages of one frame in their order need none.
+  for (uint32_t message = 0; message < 3; ++message) {
+    wire::ChannelFrame write = peer.Write(message, kTarget, 16);
+    write.attempt = 1;
+    EXPECT_EQ(peer.Deliver(write, data), DropReason::kNone);
+    EXPECT_EQ(Replies(), (Answers{{message, kAck, 1}}));
+  }
+  EXPECT_EQ(At(kTarget, 16), data);
+}
+
 TEST_F(MessageResponderTest, RefusalsThatCannotLeave_AreBounded) {
   peer.carrier.open = false;
   constexpr uint32_t kFrames = 20'000;
