@@ -181,7 +181,7 @@ class Step(Call):
             self.rdma(self.after)
         if self.after == "gateway" and not self.cluster.text.get("commands", {}).get("start"):
             expect_reach(self, self.units(), {file["path"]: file.get(self.after) for file in self.drop_ins})
-        self.config.expect_no_links()
+        self.config.expect_restorable()
         self.ceph.expect_no_messenger_options()
         unknown = {f"osd.{number}" for number in self.ceph.osds()} - \
             {daemon for node in self.cluster.text["nodes"] for daemon in node["daemons"]}

@@ -137,7 +137,7 @@ class Step(Call):
     def carry_out(self):
         own = self.own_command()
         if self.name == "health":
-            self.config.expect_no_links()
+            self.config.expect_restorable()
             self.check_limits()
             self.check_reach()
         if self.name == "verify":
