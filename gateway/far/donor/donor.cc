@@ -80,21 +80,6 @@ Donor::~Donor() {
   }
 }
 
-std::string Donor::address() const {
-  const sockaddr* const bound = rdma_get_local_addr(listener_.id());
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (bound->sa_family == AF_INET6) {
-    const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(bound)->sin6_addr;
-    if (IN6_IS_ADDR_UNSPECIFIED(&address)) return {};
-    inet_ntop(AF_INET6, &address, text.data(), text.size());
-  } else {
-    const in_addr address = reinterpret_cast<const sockaddr_in*>(bound)->sin_addr;
-    if (address.s_addr == INADDR_ANY) return {};
-    inet_ntop(AF_INET, &address, text.data(), text.size());
-  }
-  return text.data();
-}
-
 void Donor::Stop() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_fd_.get(), &one, sizeof one);

@@ -57,8 +57,8 @@ class Donor {
     return listener_.Open(host, port);
   }
   // Numeric address that it listens at, after Listen; empty: all.
-  std::string address() const;
-  uint16_t port() const { return ntohs(rdma_get_src_port(listener_.id())); }
+  std::string address() const { return listener_.address(); }
+  uint16_t port() const { return listener_.port(); }
   // Serves until Stop, or until the gateway or device that it listens at is gone (ENODEV).
   Status Run();
   // Whether Run has begun a round within the last half minute.
