@@ -9,6 +9,9 @@
  *               [--block BYTES] [--layers N] [--blocks N] [--sequences N] [--passes N]
  *               [--timeout MS] [--secret FILE [--path endpoints|queue-pairs]] [--linger]
  *
+ * --pool: instead of --donor, with --secret: a block pool of the fleet, of the tenant --tenant,
+ * whose donors the agent names that answers in the folder --donors-dir.
+ *
  * --secret: the donors run `rocegw-memory blocks`, and processes that have the same secret share
  * the pool: what one of them has put, the others find. Then the donors choose size and block.
  * --blocks: of each layer. --linger: says "lingers" behind the last pass, and goes on at SIGUSR1.
@@ -224,14 +227,23 @@ static int run_shared(struct rocegw_memory_blocks_options* options, const char* 
 }
 
 int main(int argc, char** argv) {
-  static const struct option names[] = {
-      {"donor", required_argument, NULL, 'd'},  {"replicas", required_argument, NULL, 'r'},
-      {"size", required_argument, NULL, 's'},   {"slab", required_argument, NULL, 'l'},
-      {"block", required_argument, NULL, 'b'},  {"layers", required_argument, NULL, 'n'},
-      {"blocks", required_argument, NULL, 'c'}, {"sequences", required_argument, NULL, 'q'},
-      {"passes", required_argument, NULL, 'p'}, {"timeout", required_argument, NULL, 't'},
-      {"secret", required_argument, NULL, 'k'}, {"path", required_argument, NULL, 'w'},
-      {"linger", no_argument, NULL, 'i'},       {NULL, 0, NULL, 0}};
+  static const struct option names[] = {{"donor", required_argument, NULL, 'd'},
+                                        {"replicas", required_argument, NULL, 'r'},
+                                        {"size", required_argument, NULL, 's'},
+                                        {"slab", required_argument, NULL, 'l'},
+                                        {"block", required_argument, NULL, 'b'},
+                                        {"layers", required_argument, NULL, 'n'},
+                                        {"blocks", required_argument, NULL, 'c'},
+                                        {"sequences", required_argument, NULL, 'q'},
+                                        {"passes", required_argument, NULL, 'p'},
+                                        {"timeout", required_argument, NULL, 't'},
+                                        {"secret", required_argument, NULL, 'k'},
+                                        {"path", required_argument, NULL, 'w'},
+                                        {"linger", no_argument, NULL, 'i'},
+                                        {"pool", required_argument, NULL, 'o'},
+                                        {"tenant", required_argument, NULL, 'e'},
+                                        {"donors-dir", required_argument, NULL, 'f'},
+                                        {NULL, 0, NULL, 0}};
   struct rocegw_memory_donor donors[kMostDonors];
   struct rocegw_memory_options options = ROCEGW_MEMORY_DEFAULTS;
   struct rocegw_memory_blocks_options shared = ROCEGW_MEMORY_BLOCKS_DEFAULTS;
@@ -282,6 +294,15 @@ int main(int argc, char** argv) {
         break;
       case 'i':
         linger = true;
+        break;
+      case 'o':
+        shared.pool = optarg;
+        break;
+      case 'e':
+        shared.tenant = optarg;
+        break;
+      case 'f':
+        shared.donors_dir = optarg;
         break;
       default:
         return 2;

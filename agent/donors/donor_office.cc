@@ -49,6 +49,7 @@ void DonorOffice::Find(const far::DonorQuestion& question, DonorDesk::Answer ans
   request.set_bytes(question.bytes);
   request.set_replicas(question.replicas);
   request.set_donors(question.donors);
+  request.set_pool(question.pool);
   StartUnary<fleet::v1::FindHostDonorsResponse>(
       loop_, fleet::v1::DonorService::NewStub(channel_()), std::move(request), In(kFindDeadline),
       [](auto& stub, auto* context, auto* wanted, auto* response, auto done) {

@@ -24,7 +24,7 @@ std::string NotableIn(const std::map<std::string, far::Announcement>& donors) {
     text += name + " " + donor.address + " " + std::to_string(donor.port) + " " +
             std::to_string(donor.donated_bytes) + " " + std::to_string(donor.generation) + " " +
             std::to_string(donor.shares) + (donor.draining ? " draining" : "") +
-            (donor.leases == 0 ? " empty" : "") + "\n";
+            (donor.leases == 0 ? " empty" : "") + " " + donor.pool + "\n";
   }
   return text;
 }
@@ -53,6 +53,8 @@ fleet::v1::ReportDonorsRequest ReportOf(const std::string& gateway,
     report.set_applied_generation(donor.generation);
     report.set_followed_shares(donor.shares);
     report.set_version(donor.version);
+    report.set_pool(donor.pool);
+    report.set_block_bytes(donor.block_bytes);
   }
   return request;
 }

@@ -78,12 +78,12 @@ StepResult ResultOf(const MigrationCall& call, const MigrationReport& report) {
   return result;
 }
 
-MigrationReport Hello(const Adapter& adapter) {
+MigrationReport Hello(const Adapter& adapter, const MigrationCall& call) {
   std::string problem;
-  const migration::AdapterHello hello = adapter.Hello(problem);
+  const migration::AdapterHello hello = adapter.Hello(call.cluster(), problem);
   if (!problem.empty()) return ReportOf(Outcome::kFailed, problem);
   MigrationReport report = ReportOf(Outcome::kDone, hello.name + " " + hello.version);
-  for (const std::string& call : hello.calls) report.add_calls(call);
+  for (const std::string& name : hello.calls) report.add_calls(name);
   return report;
 }
 
@@ -98,7 +98,7 @@ MigrationReport Inventory(const Adapter& adapter, const MigrationCall& call) {
 
 // Runs the adapter. Blocks; a thread of its own.
 MigrationReport RunCall(const Adapter& adapter, const MigrationCall& call) {
-  if (call.call() == "hello") return Hello(adapter);
+  if (call.call() == "hello") return Hello(adapter, call);
   if (call.call() == "inventory") return Inventory(adapter, call);
   migration::AdapterRequest request{.call = call.call(),
                                     .id = std::to_string(call.command()),

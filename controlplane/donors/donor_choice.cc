@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "controlplane/donors/donor_shares.h"
@@ -42,6 +43,7 @@ Domains CandidatesOf(const controllers::FleetView& view, const WantedRoom& wante
   Domains domains;
   for (const auto& [name, known] : view.donors) {
     const types::v1::Donor& donor = known.object;
+    if (!donor.status().pool().empty()) continue;
     if (!Serves(view, donor) || GatewayOf(donor) == wanted.not_of) continue;
     const uint64_t free =
         std::min(FreeFor(donor, wanted.tenant), ShareLeft(view, donor, wanted.tenant));
@@ -60,6 +62,45 @@ Domains CandidatesOf(const controllers::FleetView& view, const WantedRoom& wante
 std::string InUnits(uint64_t bytes) {
   constexpr uint64_t kMebibyte = 1 << 20;
   return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + " MiB";
+}
+
+// Adds the donor with its addresses, which are those of its gateway unless it has one of its own.
+types::v1::FoundDonor& AddFound(const controllers::FleetView& view, const types::v1::Donor& donor,
+                                std::vector<types::v1::FoundDonor>& donors) {
+  types::v1::FoundDonor& found = donors.emplace_back();
+  found.set_name(donor.name());
+  const types::v1::DonorState& state = donor.status();
+  if (!state.address().empty()) {
+    found.add_addresses(state.address());
+  } else {
+    *found.mutable_addresses() = FindGateway(view, donor)->status().addresses();
+  }
+  found.set_port(state.port());
+  found.set_failure_domain(FailureDomainOf(view, donor));
+  return found;
+}
+
+FoundRoom FindPool(const controllers::FleetView& view, const WantedRoom& wanted) {
+  FoundRoom found;
+  std::set<std::string> domains;
+  uint64_t bytes = 0;
+  for (const auto& [name, known] : view.donors) {
+    const types::v1::Donor& donor = known.object;
+    if (donor.status().pool() != wanted.pool || !Serves(view, donor)) continue;
+    const uint64_t table = LeasedBy(donor, wanted.tenant);
+    if (table == 0 || found.donors.size() == kMostDonors) continue;
+    AddFound(view, donor, found.donors).set_free_bytes(table);
+    domains.insert(FailureDomainOf(view, donor));
+    bytes += table;
+  }
+  const uint32_t replicas = std::max(wanted.replicas, 1u);
+  if (domains.size() >= replicas && bytes >= replicas * wanted.bytes) return found;
+  found.donors.clear();
+  found.problem = "block pool " + wanted.pool + " of " + wanted.tenant + " has " + InUnits(bytes) +
+                  " in " + std::to_string(domains.size()) + " failure domains; " +
+                  InUnits(wanted.bytes) + " in " + std::to_string(replicas) +
+                  (replicas == 1 ? " replica" : " replicas") + " are wanted";
+  return found;
 }
 
 // Says how much the tenant may lease and has leased of all donors; empty: it has no limit.
@@ -115,6 +156,7 @@ bool Serves(const controllers::FleetView& view, const types::v1::Donor& donor) {
 }
 
 FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted) {
+  if (!wanted.pool.empty()) return FindPool(view, wanted);
   const uint64_t replicas = std::max(wanted.replicas, 1u);
   const size_t usual = wanted.donors == 0 ? kUsualDonors : wanted.donors;
   const Domains domains = CandidatesOf(view, wanted);
@@ -142,17 +184,7 @@ FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted)
     if (found.donors.size() == kMostDonors) break;
     if (found.donors.size() >= usual && room_of(free) >= replicas * wanted.bytes) break;
     free[domain] += candidate.free;
-    types::v1::FoundDonor& donor = found.donors.emplace_back();
-    donor.set_name(candidate.donor->name());
-    const types::v1::DonorState& state = candidate.donor->status();
-    if (!state.address().empty()) {
-      donor.add_addresses(state.address());
-    } else {
-      *donor.mutable_addresses() = FindGateway(view, *candidate.donor)->status().addresses();
-    }
-    donor.set_port(state.port());
-    donor.set_free_bytes(candidate.free);
-    donor.set_failure_domain(*domain);
+    AddFound(view, *candidate.donor, found.donors).set_free_bytes(candidate.free);
   }
   const uint64_t room = room_of(free);
   if (room >= replicas * wanted.bytes) return found;

@@ -18,6 +18,7 @@ struct WantedRoom {
   uint32_t replicas = 0;    // 0: 1
   uint32_t donors = 0;      // to return; 0: 8
   std::string not_of = {};  // gateway that asks, whose own donors are not meant; empty: none
+  std::string pool = {};    // shared block pool, all of whose donors are meant; empty: none
 };
 
 struct FoundRoom {
@@ -28,7 +29,9 @@ struct FoundRoom {
 
 // Returns the donors that a session of the tenant should use, best first: those with most room up
 // to what is wanted, and of equal ones others for each gateway and tenant that asks. Domains
-// alternate, so that the first donors have as many domains as possible.
+// alternate, so that the first donors have as many domains as possible. Of a block pool: all its
+// donors that are open for the tenant, the same for each that asks, since its members place values
+// by the list.
 FoundRoom FindRoom(const controllers::FleetView& view, const WantedRoom& wanted);
 
 // Returns the bytes that the tenant can still lease from the donor, as last reported, by the

@@ -50,6 +50,8 @@ DonorState StateOf(const fleet::v1::DonorReport& report, const std::string& cont
   *state.mutable_report_time() = model::Now();
   state.set_controller(controller);
   state.set_version(model::PlainText(report.version(), kLongestName));
+  state.set_pool(report.pool());
+  state.set_block_bytes(report.block_bytes());
   return state;
 }
 

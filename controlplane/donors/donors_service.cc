@@ -76,7 +76,8 @@ grpc::ServerUnaryReactor* DonorsService::FindDonors(grpc::CallbackServerContext*
                                  {.tenant = request->tenant(),
                                   .bytes = request->bytes(),
                                   .replicas = request->replicas(),
-                                  .donors = request->donors()},
+                                  .donors = request->donors(),
+                                  .pool = request->pool()},
                                  searches_, *response));
   };
   return api::WhenAdmitted(*context, *request, backend_.follower, serve);

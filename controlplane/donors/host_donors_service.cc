@@ -90,7 +90,8 @@ grpc::ServerUnaryReactor* HostDonorsService::FindHostDonors(
                                   .bytes = request->bytes(),
                                   .replicas = request->replicas(),
                                   .donors = request->donors(),
-                                  .not_of = request->gateway()},
+                                  .not_of = request->gateway(),
+                                  .pool = request->pool()},
                                  searches_, *response));
   };
   return api::WhenAdmitted(*context, *request, backend_.follower, serve);

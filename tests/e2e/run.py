@@ -32,6 +32,7 @@ from verbs_cases.far.hostile_cases import far_hostile_cases  # noqa: E402
 from verbs_cases.far.load_cases import far_cases  # noqa: E402
 from verbs_cases.far.disk_cases import far_disk_cases  # noqa: E402
 from verbs_cases.far.kept_cases import far_kept_cases  # noqa: E402
+from verbs_cases.far.kept_fleet_cases import far_kept_fleet_cases  # noqa: E402
 from verbs_cases.far.kept_replica_cases import far_kept_replica_cases  # noqa: E402
 from verbs_cases.far.map_cases import far_map_cases  # noqa: E402
 from verbs_cases.far.mount_cases import far_mount_cases  # noqa: E402
@@ -82,7 +83,7 @@ def main():
     others = check_cases() + tools + way_cases() + crash_cases() + restart_cases() + endpoint_cases() + endpoint_state_cases() + gateway_cases() + address_cases() \
         + in_process_cases() + memory_cases() + gpu_cases() + placement_cases() + authentication_cases() + far_cases() \
         + far_block_cases() + far_shared_pool_cases() \
-        + _over_kernel_sockets(far_hostile_cases() + far_mount_cases() + far_kept_cases() + far_kept_replica_cases() + far_swap_cases() + far_map_cases() + far_disk_cases()
+        + _over_kernel_sockets(far_hostile_cases() + far_mount_cases() + far_kept_cases() + far_kept_fleet_cases() + far_kept_replica_cases() + far_swap_cases() + far_map_cases() + far_disk_cases()
                                + far_nbd_cases() + far_program_cases() + far_own_gateway_cases())
     if not arguments.case:
         chosen = {"once": ONCE + ["pyverbs.*"], "all": ["gateway.devinfo", *(case.id for case in tools + matrix)]}

@@ -18,6 +18,7 @@ from rocegw_adapter.ceph_cluster import POSIX, RDMA, CephCluster, CephDaemon, en
 from rocegw_adapter.ceph_window import KeptNames, Window
 from rocegw_adapter.config_files import ConfigFiles
 from rocegw_adapter.addresses import host_and_port
+from rocegw_adapter.preload_reach import expect_reach
 from rocegw_adapter.protocol import RESTART_CALLS, Call, Description, Problem, failed, inconclusive, not_yet, serve
 
 DESCRIPTIONS = os.environ.get("ROCEGW_CEPH_DIR", "/etc/rocegw/migration")
@@ -178,7 +179,9 @@ class Step(Call):
     def health(self):
         if self.after != "tcp":
             self.rdma(self.after)
-        self.config.expect_no_links()
+        if self.after == "gateway" and not self.cluster.text.get("commands", {}).get("start"):
+            expect_reach(self, self.units(), {file["path"]: file.get(self.after) for file in self.drop_ins})
+        self.config.expect_restorable()
         self.ceph.expect_no_messenger_options()
         unknown = {f"osd.{number}" for number in self.ceph.osds()} - \
             {daemon for node in self.cluster.text["nodes"] for daemon in node["daemons"]}

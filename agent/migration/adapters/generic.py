@@ -11,12 +11,13 @@ import sys
 
 from rocegw_adapter.backup import Backup, place
 from rocegw_adapter.config_files import ConfigFiles
+from rocegw_adapter.preload_reach import LIBRARY, expect_reach
 from rocegw_adapter.protocol import DUAL_PATH_CALLS, RESTART_CALLS, Call, Description, failed, serve
 
 DESCRIPTIONS = os.environ.get("ROCEGW_GENERIC_DIR", "/etc/rocegw/migration")
 STATE = os.environ.get("ROCEGW_GENERIC_STATE", "/var/lib/rocegw/migration")
 PROC = "/proc"
-LIBRARY = "librocegw-verbs.so"
+GROUPS = "/sys/fs/cgroup"
 CALLS = tuple(dict.fromkeys(DUAL_PATH_CALLS + RESTART_CALLS))
 KEYS = {"class", "nodes", "clients", "files", "units", "limits", "preload", "commands", "questions"}
 LIMITS = {"nofile": "LimitNOFILE", "memlock": "LimitMEMLOCK"}
@@ -28,6 +29,8 @@ class Cluster(Description):
 
     def __init__(self, name):
         super().__init__(DESCRIPTIONS, name, KEYS, QUESTIONS, CALLS)
+        if self.text.get("preload", False) not in (True, False, "verify"):
+            raise failed(f"{self.path}: not understood: preload {self.text['preload']}")
 
     def inventory(self):
         return {"cluster": self.name, "adapter": "generic", "class": self.text["class"], "nodes": self.text["nodes"],
@@ -81,17 +84,40 @@ class Step(Call):
                 if limit != "infinity" and (wanted == "infinity" or int(limit) < int(wanted)):
                     raise failed(f"{unit} has {LIMITS[name]}={limit}, less than {wanted}")
 
+    def check_reach(self):
+        """The client library will reach each unit, as far as that can be known before the change."""
+        if self.cluster.text.get("preload") is True and self.after == "gateway":
+            expect_reach(self, self.units(self.after), {file["path"]: file.get(self.after) for file in self.files()}, PROC)
+
     def check_preload(self):
-        """The main process of each unit has the client library, whatever the unit's file says."""
+        """The main process of each unit has the client library, whatever the unit's file says; of a container some process."""
         if not self.cluster.text.get("preload") or self.after != "gateway":
             return
         for unit in self.units(self.after):
             pid = self.property_of(unit, "MainPID")
             if not pid.isdigit() or pid == "0":
                 raise failed(f"{unit} has no main process")
+            with open(os.path.join(PROC, pid, "comm"), encoding="utf-8", errors="replace") as name:
+                pids = self.pids_of(unit) if name.read().strip() in ("conmon", "podman") else [pid]
+            if not any(LIBRARY in self.maps_of(pid) for pid in pids):
+                raise failed(f"{unit} runs without {LIBRARY}: the preload environment does not reach it")
+
+    def pids_of(self, unit):
+        """Processes of a unit and of the groups below it, such as those of a container."""
+        pids = []
+        for folder, _, names in os.walk(os.path.join(GROUPS, self.property_of(unit, "ControlGroup").lstrip("/"))):
+            if "cgroup.procs" in names:
+                with open(os.path.join(folder, "cgroup.procs"), encoding="ascii") as file:
+                    pids += file.read().split()
+        return pids
+
+    @staticmethod
+    def maps_of(pid):
+        try:
             with open(os.path.join(PROC, pid, "maps"), encoding="utf-8", errors="replace") as maps:
-                if LIBRARY not in maps.read():
-                    raise failed(f"{unit} runs without {LIBRARY}: the preload environment does not reach it")
+                return maps.read()
+        except FileNotFoundError:  # it has ended
+            return ""
 
     # Evidence ---------------------------------------------------------------------------------------------------------
 
@@ -111,8 +137,9 @@ class Step(Call):
     def carry_out(self):
         own = self.own_command()
         if self.name == "health":
-            self.config.expect_no_links()
+            self.config.expect_restorable()
             self.check_limits()
+            self.check_reach()
         if self.name == "verify":
             self.check_preload()
         if self.name == "backup":

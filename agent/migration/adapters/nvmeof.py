@@ -94,7 +94,16 @@ class Step(Call):
             states = [path.state for path in host.paths() if path.leads_to(self.old) or path.leads_to(self.new)]
             if not states or set(states) != {"live"}:
                 raise failed(f"{host.name}: paths to this target: {', '.join(states) or 'none'}")
+        if self.backup_files.read("switched") != self.backup_files.change:
+            self._restorable()
         return {}
+
+    def _restorable(self):
+        """State of the old path, which restore writes again."""
+        old = self.target.ana(self.old)
+        if old not in RESTORABLE:
+            raise failed(f"the old path {text_of(self.old)} is {old or 'not there'}: no ANA state that restore could write")
+        return old
 
     def ok_to_stop(self):
         """Nothing stops: each host keeps the path that it has."""
@@ -102,9 +111,8 @@ class Step(Call):
 
     def backup(self):
         if self.backup_files.begin():
-            old = self.target.ana(self.old)
-            if old not in RESTORABLE:
-                raise failed(f"the old path {text_of(self.old)} is {old or 'not there'}: no ANA state that restore could write")
+            old = self._restorable()
+            self.save()  # as restore will: a command that fails is found here
             self.backup_files.write("old", old)
             self.backup_files.write("new", str(self.target.ana(self.new)))
             self.backup_files.complete(self.config_hash())

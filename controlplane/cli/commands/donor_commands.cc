@@ -28,6 +28,7 @@ struct FindQuery {
   std::string size;
   uint32_t replicas = 1;
   uint32_t donors = 0;
+  std::string pool;
 };
 
 template <typename Request>
@@ -84,6 +85,7 @@ int Find(Program& program, const FindQuery& query) {
   request.set_bytes(bytes);
   request.set_replicas(query.replicas);
   request.set_donors(query.donors);
+  request.set_pool(query.pool);
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::FindDonorsResponse response;
   if (auto result = program.rpc().Call("/rocegw.admin.v1.Donors/FindDonors", request, response);
@@ -186,6 +188,8 @@ void AddDonorCommands(CLI::App& app, Program& program) {
   donors->add_option("--donors", query->donors, "how many to name if there are so many; default: 8")
       ->type_name("COUNT")
       ->check(CLI::Range(1, 64).description(""));
+  donors->add_option("--pool", query->pool, "shared block pool of the tenant: all its donors")
+      ->type_name("POOL");
 }
 
 }  // namespace rocegw::cli

@@ -113,7 +113,7 @@ std::string WithSuffix(uint64_t value, uint64_t step, std::span<const char* cons
 
 Unit UnitOfField(std::string_view field) {
   if (field == "bytes_per_second") return Unit::kBytesPerSecond;
-  if (field.ends_with("_bytes")) return Unit::kBytes;
+  if (field == "bytes" || field.ends_with("_bytes")) return Unit::kBytes;
   if (field.ends_with("_per_second")) return Unit::kPerSecond;
   if (field.ends_with("_mode")) return Unit::kMode;
   return Unit::kCount;

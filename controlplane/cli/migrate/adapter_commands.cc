@@ -15,6 +15,9 @@
 namespace rocegw::cli {
 namespace {
 
+// Adapter that calls a program of the site: after -- here, from the cluster's description on hosts.
+constexpr char kExec[] = "exec";
+
 struct AdapterOptions {
   std::string cluster;
   std::string adapter;  // name of an installed one
@@ -36,9 +39,10 @@ std::vector<std::string> Installed(const std::string& folder) {
 
 // Finds the program of `options` and its arguments. Returns what is wrong; "": nothing.
 std::string FindProgram(AdapterOptions& options) {
-  if (options.adapter.empty() == options.words.empty())
+  const bool is_exec = options.adapter == kExec && !options.words.empty();
+  if (!is_exec && options.adapter.empty() == options.words.empty())
     return "name an installed adapter with --adapter, or a program after --";
-  if (options.adapter.empty()) return "";
+  if (options.adapter.empty() || is_exec) return "";
   const std::vector<std::string> installed = Installed(options.folder);
   if (std::ranges::find(installed, options.adapter) == installed.end()) {
     return "there is no adapter " + options.adapter + " in " + options.folder +
@@ -52,8 +56,10 @@ int ShowInventory(const Program& program, AdapterOptions& options) {
   if (const std::string problem = FindProgram(options); !problem.empty()) return FailUsage(problem);
   const migration::Adapter adapter(options.words);
   std::string problem;
-  const migration::Inventory inventory = adapter.ReadInventory(options.cluster, problem);
+  migration::Inventory inventory = adapter.ReadInventory(options.cluster, problem);
   if (!problem.empty()) return Fail({kFailed, options.words[0] + ": " + problem, {}});
+  // The agents call the adapter that the plan names: "exec", which finds the program again.
+  if (options.adapter == kExec) inventory.adapter = kExec;
   std::cout << (program.is_table() ? InventoryText(inventory, StatusLimit(program), program.wide())
                                    : migration::InventoryJson(inventory));
   return kOk;
@@ -90,7 +96,7 @@ void AddProgram(CLI::App* command, const std::shared_ptr<AdapterOptions>& option
   command->add_option("PROGRAM", options->words, "an adapter and its arguments, after --");
   command
       ->add_option("--adapter", options->adapter,
-                   "an installed adapter: ceph, generic, iser, nvmeof")
+                   "an installed adapter: ceph, exec, generic, iser, nvmeof")
       ->type_name("NAME");
   command->add_option("--adapters", options->folder, "folder of installed adapters")
       ->type_name("DIR")
@@ -104,7 +110,8 @@ void AddAdapterCommands(CLI::App& migrate, Program& program) {
   AddProgram(program.Add(migrate, "inventory", "ask an adapter what the cluster consists of",
                          "  rocegwctl migrate inventory c1 --adapter ceph\n"
                          "  rocegwctl migrate inventory c1 --adapter ceph -o json > cluster.json\n"
-                         "  rocegwctl migrate inventory c1 -o json -- ./adapter.py > cluster.json",
+                         "  rocegwctl migrate inventory c1 -o json -- ./adapter.py > cluster.json\n"
+                         "  rocegwctl migrate inventory c1 --adapter exec -o json -- ./adapter.py",
                          [&program, options] { return ShowInventory(program, *options); }),
              options);
   CLI::App* const test =

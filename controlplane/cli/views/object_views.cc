@@ -190,6 +190,7 @@ Heads HeadsOf(const types::v1::Donor&, bool wide) {
     heads.insert(heads.end(), {{"SESSIONS", Column::kRight},
                                {"QUOTAS", Column::kRight},
                                {"DOMAIN", Column::kLeft},
+                               {"POOL", Column::kLeft},
                                {"ADDRESS", Column::kLeft},
                                {"VERSION", Column::kLeft}});
   }
@@ -204,6 +205,7 @@ Cells CellsOf(const types::v1::Donor& donor, bool wide, int64_t) {
     cells.push_back(Count(status.sessions()));
     cells.push_back(std::to_string(donor.spec().quotas_size()));
     cells.push_back(OrDash(donor.spec().failure_domain()));
+    cells.push_back(OrDash(status.pool()));
     cells.push_back(OrDash(status.address()));
     cells.push_back(OrDash(status.version()));
   }

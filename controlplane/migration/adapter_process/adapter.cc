@@ -53,8 +53,8 @@ std::string Adapter::Ask(const AdapterRequest& request, size_t most, bool& timed
   return std::string(line);
 }
 
-AdapterHello Adapter::Hello(std::string& problem) const {
-  AdapterRequest request{.call = "hello", .id = kQueryId};
+AdapterHello Adapter::Hello(const std::string& cluster, std::string& problem) const {
+  AdapterRequest request{.call = "hello", .id = kQueryId, .cluster = cluster};
   request.deadline_seconds = kHelloSeconds;
   bool timed_out = false;
   const std::string line = Ask(request, kMostAnswerBytes, timed_out, problem);

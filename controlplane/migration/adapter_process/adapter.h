@@ -18,7 +18,8 @@ class Adapter {
       : words_(std::move(words)), stop_fd_(stop_fd) {}
 
   // `problem`: one line; empty: there is an answer.
-  AdapterHello Hello(std::string& problem) const;
+  // `cluster`: may be empty; the adapter "exec" has a program for each cluster.
+  AdapterHello Hello(const std::string& cluster, std::string& problem) const;
   Inventory ReadInventory(const std::string& cluster, std::string& problem) const;
   // Every failure is an outcome: kTimedOut, kUnparsable, or what the adapter says.
   AdapterAnswer Call(const AdapterRequest& request) const;

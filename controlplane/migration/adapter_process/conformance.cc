@@ -38,7 +38,7 @@ class Conformance {
 
   bool CheckHello() {
     std::string problem;
-    hello_ = adapter_.Hello(problem);
+    hello_ = adapter_.Hello(options_.cluster, problem);
     return Tell("hello", problem);
   }
 

@@ -80,21 +80,6 @@ Donor::~Donor() {
   }
 }
 
-std::string Donor::address() const {
-  const sockaddr* const bound = rdma_get_local_addr(listener_.id());
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (bound->sa_family == AF_INET6) {
-    const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(bound)->sin6_addr;
-    if (IN6_IS_ADDR_UNSPECIFIED(&address)) return {};
-    inet_ntop(AF_INET6, &address, text.data(), text.size());
-  } else {
-    const in_addr address = reinterpret_cast<const sockaddr_in*>(bound)->sin_addr;
-    if (address.s_addr == INADDR_ANY) return {};
-    inet_ntop(AF_INET, &address, text.data(), text.size());
-  }
-  return text.data();
-}
-
 void Donor::Stop() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_fd_.get(), &one, sizeof one);
@@ -181,9 +166,13 @@ bool Donor::OnEvents() {
 void Donor::OnDisconnected(uint64_t number) {
   const auto session = sessions_.find(number);
   if (session == sessions_.end()) return;
-  if (session->second.leases.empty() || session->second.brief) {
+  if (session->second.leases.empty()) {
     End(number);
     return;
+  }
+  if (session->second.brief) {
+    const std::lock_guard lock(mutex_);
+    ledger_.GiveWay(number);
   }
   turns_.Remove(number);
   session->second.received.clear();
@@ -228,9 +217,14 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
     counts_.connections_ended += surplus ? 1 : 0;
   }
   if (surplus) End(*surplus);
+  const auto add = [&] {
+    const std::lock_guard lock(mutex_);
+    return ledger_.AddSession(number, hello->tenant, host, Now());
+  };
+  error = add();
+  while (error != 0 && MakeWay(error, hello->tenant, host)) error = add();
   {
     const std::lock_guard lock(mutex_);
-    error = ledger_.AddSession(number, hello->tenant, host, Now());
     welcome.lease_seconds = static_cast<uint32_t>(ledger_.limits().lease_seconds);
     welcome.free_bytes = ledger_.FreeForSession(number);
     counts_.sessions_accepted += error == 0 ? 1 : 0;
@@ -243,6 +237,7 @@ void Donor::OnRequest(rdma_cm_id* id, const void* hello_bytes, size_t size) {
   session.number = number;
   session.secret = welcome.proof.secret;
   session.tenant = hello->tenant;
+  session.host = host;
   session.brief = hello->brief;
   session.context = id->verbs;
   session.connection = std::move(connection);
@@ -389,13 +384,32 @@ void Donor::OnMessage(Session& session, const Message& message) {
   }
 }
 
+// Ends a session that was disconnected and gives way, and frees its memory. Returns whether there
+// was one.
+bool Donor::MakeWay(int error, const std::string& tenant, const std::string& host) {
+  std::optional<uint64_t> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    gone = ledger_.WayFor(error, tenant, host);
+  }
+  if (!gone) return false;
+  End(*gone);  // unless its leases are being freed already
+  for (Ended& ended : ended_) {
+    if (ended.session.number == *gone) FreeLeases(ended.session, Clock::time_point::max());
+  }
+  return true;
+}
+
 void Donor::Grant(Session& session, const Message& asked) {
   Message reply;
   reply.type = MessageType::kLeased;
   reply.id = asked.id;
-  {
+  const auto grant = [&] {
     const std::lock_guard lock(mutex_);
     std::tie(reply.error, reply.lease) = ledger_.Grant(session.number, asked.bytes);
+    return reply.error;
+  };
+  while (grant() != 0 && MakeWay(reply.error, session.tenant, session.host)) {
   }
   if (reply.error == 0) {
     auto memory = std::make_unique<LeasedMemory>(session.pd.get(), asked.bytes);

@@ -57,8 +57,8 @@ class Donor {
     return listener_.Open(host, port);
   }
   // Numeric address that it listens at, after Listen; empty: all.
-  std::string address() const;
-  uint16_t port() const { return ntohs(rdma_get_src_port(listener_.id())); }
+  std::string address() const { return listener_.address(); }
+  uint16_t port() const { return listener_.port(); }
   // Serves until Stop, or until the gateway or device that it listens at is gone (ENODEV).
   Status Run();
   // Whether Run has begun a round within the last half minute.
@@ -83,7 +83,8 @@ class Donor {
     uint64_t number = 0;
     uint64_t secret = 0;  // part of its proof
     std::string tenant;
-    bool brief = false;  // ends when it is disconnected
+    std::string host;
+    bool brief = false;  // gives way to others while it is disconnected
     // A key of one session means nothing on the queue pair of another one. Connections of the
     // session that have ended share it.
     std::shared_ptr<ibv_pd> pd;
@@ -113,6 +114,7 @@ class Donor {
   bool HandleMessages();
   void OnMessage(Session& session, const Message& message);
   void Grant(Session& session, const Message& asked);
+  bool MakeWay(int error, const std::string& tenant, const std::string& host);
   void OnDisconnected(uint64_t session);
   void End(uint64_t session);
   void AddEnded(Ended ended);

@@ -78,7 +78,36 @@ void LeaseLedger::Renew(uint64_t session, Seconds now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
   found->second.renewed = now;
+  found->second.gives_way = false;
   Established(session);
+}
+
+void LeaseLedger::GiveWay(uint64_t session) {
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end()) found->second.gives_way = true;
+}
+
+std::optional<uint64_t> LeaseLedger::WayFor(int error, const std::string& tenant,
+                                            const std::string& host) const {
+  if (error != ENOSPC && error != EDQUOT && error != EUSERS) return std::nullopt;
+  const bool full = sessions_.size() >= limits_.sessions || leases_.size() >= limits_.leases;
+  std::optional<uint64_t> oldest;
+  for (const auto& [number, session] : sessions_) {
+    const bool own = session.tenant == tenant || (error == EUSERS && session.host == host);
+    const bool any = error == ENOSPC || (error == EUSERS && full);
+    if (!session.gives_way || !(own || any)) continue;
+    if (!oldest || session.renewed < sessions_.at(*oldest).renewed) oldest = number;
+  }
+  return oldest;
+}
+
+uint64_t LeaseLedger::GivingWay(const std::string* tenant) const {
+  uint64_t bytes = 0;
+  for (const auto& [number, session] : sessions_) {
+    if (!session.gives_way || (tenant != nullptr && session.tenant != *tenant)) continue;
+    for (const uint64_t lease : session.leases) bytes += leases_.at(lease).bytes;
+  }
+  return bytes;
 }
 
 std::vector<uint64_t> LeaseLedger::Expired(Seconds now) const {
@@ -100,7 +129,10 @@ std::pair<int, uint64_t> LeaseLedger::Grant(uint64_t session, uint64_t bytes) {
   const size_t own = CountOf(leases_by_tenant_, tenant);
   if (!HasShare(own, leases_.size(), limits_.leases)) return {EUSERS, 0};
   if (bytes > limits_.donated_bytes - leased_bytes_) return {ENOSPC, 0};
-  if (bytes > FreeFor(tenant)) return {EDQUOT, 0};
+  const auto used = by_tenant_.find(tenant);
+  const uint64_t leased = used != by_tenant_.end() ? used->second : 0;
+  const uint64_t quota = QuotaOf(tenant);
+  if (bytes > quota - std::min(quota, leased)) return {EDQUOT, 0};
   leases_[++last_lease_] = {session, bytes};
   found->second.leases.insert(last_lease_);
   by_tenant_[tenant] += bytes;
@@ -128,10 +160,11 @@ uint64_t LeaseLedger::QuotaOf(const std::string& tenant) const {
 
 uint64_t LeaseLedger::FreeFor(const std::string& tenant) const {
   if (orders_.draining) return 0;
-  const uint64_t free = limits_.donated_bytes - leased_bytes_;
+  const uint64_t free = limits_.donated_bytes - leased_bytes_ + GivingWay(nullptr);
   const uint64_t quota = QuotaOf(tenant);
   const auto used = by_tenant_.find(tenant);
-  const uint64_t leased = used != by_tenant_.end() ? used->second : 0;
+  const uint64_t all = used != by_tenant_.end() ? used->second : 0;
+  const uint64_t leased = all - GivingWay(&tenant);
   return std::min(free, quota - std::min(quota, leased));
 }
 

@@ -62,6 +62,13 @@ class LeaseLedger {
   std::vector<uint64_t> RemoveSession(uint64_t session);
   // Every word of a session renews all its leases.
   void Renew(uint64_t session, Seconds now);
+  // The session was disconnected, and its program may have ended with it: it gives way to others,
+  // until it is renewed. FreeFor counts its leases as free.
+  void GiveWay(uint64_t session);
+  // Returns the session to end so that a session of the tenant and the host gets what Grant or
+  // AddSession refused with this error: of those that give way the one that is silent for longest.
+  std::optional<uint64_t> WayFor(int error, const std::string& tenant,
+                                 const std::string& host) const;
   // Returns the sessions that were silent for too long. They stay until they are removed.
   std::vector<uint64_t> Expired(Seconds now) const;
 
@@ -86,6 +93,7 @@ class LeaseLedger {
     std::string host;
     Seconds renewed = 0;
     bool established = false;
+    bool gives_way = false;
     std::set<uint64_t> leases = {};
   };
   struct Lease {
@@ -96,6 +104,8 @@ class LeaseLedger {
 
   void Erase(std::map<uint64_t, Lease>::iterator lease);
   uint64_t QuotaOf(const std::string& tenant) const;
+  // Bytes of sessions that give way, of one tenant or of all.
+  uint64_t GivingWay(const std::string* tenant) const;
 
   const Limits limits_;
   Orders orders_;

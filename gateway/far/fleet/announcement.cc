@@ -23,6 +23,7 @@ constexpr size_t kMostDonors = 64;
 constexpr size_t kLongestAddress = 45;
 constexpr size_t kLongestTenant = 31;
 constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+constexpr uint64_t kMostBlockBytes = 16 << 20;
 constexpr uint64_t kMostCount = 1 << 20;
 
 bool IsAddress(const std::string& text) {
@@ -124,6 +125,8 @@ std::string ToText(const Announcement& announcement) {
           Line("generation", static_cast<uint64_t>(announcement.generation)) +
           Line("shares", static_cast<uint64_t>(announcement.shares));
   if (!announcement.version.empty()) text += Line("version", announcement.version);
+  if (!announcement.pool.empty())
+    text += Line("pool", announcement.pool) + Line("block", announcement.block_bytes);
   std::vector<std::pair<uint64_t, std::string>> tenants;
   for (const auto& [tenant, bytes] : announcement.tenants) tenants.emplace_back(bytes, tenant);
   std::sort(tenants.rbegin(), tenants.rend());
@@ -146,7 +149,8 @@ std::string ToText(const DonorOrders& orders) {
 
 std::string ToText(const DonorQuestion& question) {
   return Begin(kQuestionHead) + Line("tenant", question.tenant) + Line("bytes", question.bytes) +
-         Line("replicas", question.replicas) + Line("donors", question.donors) + std::string(kEnd);
+         Line("replicas", question.replicas) + Line("donors", question.donors) +
+         (question.pool.empty() ? "" : Line("pool", question.pool)) + std::string(kEnd);
 }
 
 std::string ToText(const std::vector<NamedDonor>& answer) {
@@ -177,6 +181,8 @@ std::optional<Announcement> ReadAnnouncement(std::string_view text) {
     if (key == "generation") lines.Read(words[1], out.generation);
     if (key == "shares") lines.Read(words[1], out.shares);
     if (key == "version") lines.Read(words[1], out.version);
+    if (key == "pool") lines.Read(words[1], out.pool);
+    if (key == "block") lines.Read(words[1], out.block_bytes);
     if (key == "tenant") lines.ReadTenant(words, kMostTenants, out.tenants);
   };
   auto read = ReadText<Announcement>(text, kAnnouncementHead, take);
@@ -203,6 +209,7 @@ std::optional<DonorQuestion> ReadQuestion(std::string_view text) {
     if (key == "bytes") lines.Read(words[1], out.bytes);
     if (key == "replicas") lines.Read(words[1], out.replicas);
     if (key == "donors") lines.Read(words[1], out.donors);
+    if (key == "pool") lines.Read(words[1], out.pool);
   };
   return ReadText<DonorQuestion>(text, kQuestionHead, take);
 }
@@ -238,6 +245,9 @@ const char* ProblemOf(const Announcement& announcement) {
     if (tenant.empty() || tenant.size() > kLongestTenant || !IsPrintable(tenant))
       return "the name of a tenant has not 1 to 31 printable characters";
   }
+  if (!announcement.pool.empty() && !IsDonorName(announcement.pool))
+    return "its block pool has no name of 1 to 30 of a-z, 0-9 and '-'";
+  if (announcement.block_bytes > kMostBlockBytes) return "it has blocks of more than 16 MiB";
   return IsPrintable(announcement.version) ? nullptr : "its version has unprintable characters";
 }
 

@@ -43,6 +43,8 @@ struct Announcement {
   int64_t generation = 0;  // the orders that the donor follows have it
   int64_t shares = 0;      // and this revision of the shares
   std::string version;
+  std::string pool;  // shared block pool that the donor belongs to; empty: none
+  uint64_t block_bytes = 0;
 };
 
 struct DonorOrders {
@@ -60,6 +62,9 @@ struct DonorQuestion {
   uint64_t bytes = 0;
   uint32_t replicas = 1;
   uint32_t donors = 0;  // 0: the controller chooses
+  // Shared block pool whose donors are wanted; empty: donors for a session. An agent that is older
+  // names the latter.
+  std::string pool = {};
 };
 
 // Donor as an answer names it.
@@ -90,7 +95,8 @@ const char* ProblemOf(const Announcement& announcement);
 
 // Whether a question or an answer is complete.
 bool IsComplete(std::string_view text);
-// Whether the text can be the name of a donor: a DNS label of at most 30 characters.
+// Whether the text can be the name of a donor or of a block pool: a DNS label of at most 30
+// characters.
 bool IsDonorName(std::string_view text);
 
 }  // namespace rocegw::far

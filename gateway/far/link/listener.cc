@@ -55,4 +55,19 @@ std::string PeerAddress(rdma_cm_id* id) {
   return text.data();
 }
 
+std::string Listener::address() const {
+  const sockaddr* const bound = rdma_get_local_addr(id());
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (bound->sa_family == AF_INET6) {
+    const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(bound)->sin6_addr;
+    if (IN6_IS_ADDR_UNSPECIFIED(&address)) return {};
+    inet_ntop(AF_INET6, &address, text.data(), text.size());
+  } else {
+    const in_addr address = reinterpret_cast<const sockaddr_in*>(bound)->sin_addr;
+    if (address.s_addr == INADDR_ANY) return {};
+    inet_ntop(AF_INET, &address, text.data(), text.size());
+  }
+  return text.data();
+}
+
 }  // namespace rocegw::far

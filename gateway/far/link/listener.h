@@ -3,8 +3,10 @@
 // requests and the events of accepted connections arrive. Belongs to the donor's thread.
 #pragma once
 
+#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 
+#include <cstdint>
 #include <string>
 
 #include "gateway/base/status.h"
@@ -24,6 +26,9 @@ class Listener {
   Status Open(const std::string& host, const std::string& port);
 
   rdma_cm_id* id() const { return id_; }
+  // Returns the address of the listener as a number; empty: all addresses.
+  std::string address() const;
+  uint16_t port() const { return ntohs(rdma_get_src_port(id_)); }
   // Does not block when it is read.
   rdma_event_channel* channel() const { return channel_; }
 

@@ -31,7 +31,8 @@ struct Hello {
   SessionProof earlier = {};
   // The earlier session is to end instead: the program has given the donor up meanwhile.
   bool ends_earlier = false;
-  // The leases end when the session is disconnected: the program ends without a word.
+  // The program ends without a word. A session that was disconnected is of a program that has
+  // ended, or whose gateway is restarted: its leases end as soon as others need the memory.
   bool brief = false;
 };
 

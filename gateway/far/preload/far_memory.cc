@@ -67,7 +67,7 @@ StatusOr<std::unique_ptr<FarMemory>> FarMemory::Open(const FarSettings& settings
   options.pool_bytes = kPool;
   auto checked = CheckOptions(options, sizeof options);
   if (!checked.ok()) return checked.status();
-  // Programs exit while their threads use the memory. The next one needs the leases.
+  // Programs exit while their threads use the memory. The next one may need the leases.
   checked.value().brief = true;
   auto session = Session::Open(checked.value());
   if (!session.ok()) return session.status();

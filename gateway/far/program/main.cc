@@ -47,6 +47,18 @@ constexpr char kFooter[] =
 // Sizes have binary units: 8GiB, 8GB and 8G are the same.
 CLI::AsSizeValue Size() { return CLI::AsSizeValue(false); }
 
+// Options of a donor that is one of the fleet; the same for donate and blocks.
+void AddAnnounced(CLI::App& command, std::string& folder, std::string& name) {
+  command
+      .add_option("--announce", folder,
+                  "folder in which the agent of this host looks for donors (donors_dir): the\n"
+                  "donor is one of the fleet")
+      ->type_name("DIRECTORY");
+  command.add_option("--name", name, "of this donor in the fleet, unique on the host")
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
 void AddDonate(CLI::App& app, DonateArguments& arguments, std::vector<std::string>& quotas) {
   CLI::App* donate = app.add_subcommand("donate", "offer memory of this host");
   donate->add_option("--size", arguments.limits.donated_bytes, "memory to offer, as 8GiB")
@@ -74,14 +86,7 @@ void AddDonate(CLI::App& app, DonateArguments& arguments, std::vector<std::strin
       ->type_name("SECONDS")
       ->check(CLI::Range(6, 3600).description(""))
       ->capture_default_str();
-  donate
-      ->add_option("--announce", arguments.announce,
-                   "folder in which the agent of this host looks for donors (donors_dir): the\n"
-                   "donor is one of the fleet")
-      ->type_name("DIRECTORY");
-  donate->add_option("--name", arguments.name, "of this donor in the fleet, unique on the host")
-      ->type_name("NAME")
-      ->capture_default_str();
+  AddAnnounced(*donate, arguments.announce, arguments.name);
   arguments.metrics = kDefaultMetrics;
   donate->add_option("--metrics", arguments.metrics, "address of the metrics page; '': none")
       ->type_name("ADDRESS:PORT")
@@ -110,6 +115,15 @@ void AddBlocks(CLI::App& app, BlocksArguments& arguments) {
   arguments.port = std::to_string(SharedPool::kPort);
   blocks->add_option("--port", arguments.port, "RDMA port to listen at")
       ->type_name("PORT")
+      ->capture_default_str();
+  AddAnnounced(*blocks, arguments.announce, arguments.name);
+  blocks->add_option("--pool", arguments.pool, "with --announce: name of the block pool")
+      ->type_name("POOL")
+      ->capture_default_str();
+  blocks
+      ->add_option("--tenant", arguments.tenant,
+                   "with --announce: whose pool it is; its quota and limit apply")
+      ->type_name("NAME")
       ->capture_default_str();
   arguments.metrics = kBlocksMetrics;
   blocks->add_option("--metrics", arguments.metrics, "address of the metrics page; '': none")
@@ -259,7 +273,7 @@ int Main(int argc, char** argv) {
   if (!ReadQuotas(quotas, donate.limits) || !IsBlockSize(blocks.block_bytes)) {
     return process::kUsage;
   }
-  donate.version = process::Version();
+  donate.version = blocks.version = process::Version();
   process::StartLogging("rocegw-memory", process::LogLevel::kInfo);
   if (app.got_subcommand("blocks")) return ServeBlocks(blocks);
   if (app.got_subcommand("mount")) return Mount(files);

@@ -88,30 +88,68 @@ struct BlockDonor::Device {
 BlockDonor::BlockDonor(const Settings& settings)
     : settings_(settings),
       secret_(settings.secret),
-      shape_(TableShape::Of(settings.bytes, settings.block_bytes)),
       challenger_(RandomKey<SecretKey>()),
-      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      allowed_bytes_(settings.bytes) {}
 
 BlockDonor::~BlockDonor() {
   sessions_.clear();
   devices_.clear();
-  if (memory_ != nullptr) munmap(memory_, shape_.bytes());
+  if (memory_ != nullptr) munmap(memory_, counts_.donated_bytes);
 }
 
 Status BlockDonor::MapMemory() {
-  if (shape_.buckets == 0) return {EINVAL, "the memory has no room for 16 blocks"};
-  void* const mapped = mmap(nullptr, shape_.bytes(), PROT_READ | PROT_WRITE,
+  const TableShape largest = TableShape::Of(settings_.bytes, settings_.block_bytes);
+  if (largest.buckets == 0) return {EINVAL, "the memory has no room for 16 blocks"};
+  void* const mapped = mmap(nullptr, largest.bytes(), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return ErrnoStatus("no memory");
   memory_ = static_cast<uint8_t*>(mapped);
   const std::lock_guard lock(mutex_);
-  counts_.donated_bytes = shape_.bytes();
-  counts_.blocks = shape_.blocks();
+  counts_.donated_bytes = largest.bytes();
+  counts_.blocks = largest.blocks();
   return OkStatus();
+}
+
+void BlockDonor::Allow(uint64_t bytes) { allowed_bytes_ = bytes; }
+
+void BlockDonor::Open(const TableShape& shape) {
+  joined_ = false;
+  const std::lock_guard lock(mutex_);
+  shape_ = shape;
+  counts_.open_bytes = shape.bytes();
+}
+
+// Ends the members' access before the memory is given back, which makes it zero.
+void BlockDonor::Close() {
+  sessions_.clear();
+  devices_.clear();
+  madvise(memory_, shape_.bytes(), MADV_DONTNEED);
+  closing_since_.reset();
+  const std::lock_guard lock(mutex_);
+  shape_ = {};
+  counts_.open_bytes = 0;
+  counts_.closing = false;
+}
+
+void BlockDonor::FollowAllowance() {
+  const uint64_t allowed = std::min<uint64_t>(allowed_bytes_, settings_.bytes);
+  if (shape_.buckets != 0 && shape_.bytes() > allowed) {
+    const Clock::time_point now = Clock::now();
+    if (!closing_since_) closing_since_ = now;
+    if (!joined_ || now - *closing_since_ >= kLeave) Close();
+  } else {
+    closing_since_.reset();
+  }
+  const TableShape shape = TableShape::Of(allowed, settings_.block_bytes);
+  if (shape_.buckets == 0 && shape.buckets != 0) Open(shape);
+  const std::lock_guard lock(mutex_);
+  counts_.closing = closing_since_.has_value();
 }
 
 Status BlockDonor::Listen(const std::string& host, const std::string& port) {
   if (Status status = MapMemory(); !status.ok()) return status;
+  FollowAllowance();
   return listener_.Open(host, port);
 }
 
@@ -123,6 +161,7 @@ void BlockDonor::Stop() {
 Status BlockDonor::Run() {
   for (;;) {
     last_round_ = Now();
+    FollowAllowance();
     std::array<pollfd, 2> ready{
         {{stop_fd_.get(), POLLIN, 0}, {listener_.channel()->fd, POLLIN, 0}}};
     if (poll(ready.data(), ready.size(), kTickMilliseconds) < 0 && errno != EINTR) {
@@ -140,7 +179,11 @@ bool BlockDonor::IsRunning() const { return Now() - last_round_ <= kLongestSilen
 BlockDonorCounts BlockDonor::counts() const {
   uint64_t values = 0;
   const auto* const buckets = reinterpret_cast<const Bucket*>(memory_);
-  for (uint64_t bucket = 0; memory_ != nullptr && bucket < shape_.buckets; bucket++) {
+  const TableShape shape = [this] {
+    const std::lock_guard lock(mutex_);
+    return shape_;
+  }();
+  for (uint64_t bucket = 0; bucket < shape.buckets; bucket++) {
     for (const Entry& entry : buckets[bucket]) {
       const uint64_t word = __atomic_load_n(&entry.control, __ATOMIC_RELAXED);
       values += Control::Decode(word).state == EntryState::kValid ? 1 : 0;
@@ -196,9 +239,10 @@ void BlockDonor::OnEvents() {
 void BlockDonor::Refuse(rdma_cm_id* id, int error) {
   const PoolRefusalBytes said = Encode(PoolRefusal{error});
   rdma_reject(id, said.data(), said.size());
-  Count(error == EACCES  ? &BlockDonorCounts::refused_secret
-        : error == EBUSY ? &BlockDonorCounts::refused_limit
-                         : &BlockDonorCounts::refused_other);
+  Count(error == EACCES      ? &BlockDonorCounts::refused_secret
+        : error == EBUSY     ? &BlockDonorCounts::refused_limit
+        : error == ESHUTDOWN ? &BlockDonorCounts::refused_closed
+                             : &BlockDonorCounts::refused_other);
 }
 
 void BlockDonor::OnRequest(rdma_cm_id* id, std::span<const uint8_t> said) {
@@ -221,6 +265,8 @@ void BlockDonor::OnJoin(std::unique_ptr<Connection> connection, std::span<const 
   if (!challenger_.Holds(*join, host, static_cast<uint64_t>(Now())) || !Proves(said, secret_)) {
     return Refuse(id, EACCES);
   }
+  if (shape_.buckets == 0 || closing_since_) return Refuse(id, ESHUTDOWN);
+  joined_ = true;
   const auto device = DeviceOf(id->verbs);
   if (!device.ok()) return Refuse(id, device.status().error());
   const Device& used = *device.value();

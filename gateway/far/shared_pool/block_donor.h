@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Donor of a shared block pool: gives processes that prove the pool's secret access to one table of
 // blocks (pool/table.h), by an endpoint or by a queue pair each, and takes no part in what they do
-// there. One thread runs it; Stop, counts and IsRunning are for any thread.
+// there. Its owner may allow it less memory, or none: the donor then takes the table away from its
+// members after a while, and forgets the values. One thread runs it; Stop, Allow, counts and
+// IsRunning are for any thread.
 #pragma once
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,11 +32,14 @@ struct BlockDonorCounts {
   uint64_t donated_bytes = 0;
   uint64_t blocks = 0;
   uint64_t values = 0;
+  uint64_t open_bytes = 0;       // memory of the table; 0: the donor is closed
+  bool closing = false;          // the table is taken away soon
   uint64_t connections = 0;      // queue pairs, now
   uint64_t joined_endpoint = 0;  // joins, as the following
   uint64_t joined_queue_pair = 0;
   uint64_t refused_secret = 0;
   uint64_t refused_limit = 0;
+  uint64_t refused_closed = 0;
   uint64_t refused_other = 0;
 };
 
@@ -52,12 +59,21 @@ class BlockDonor {
   // Listens at the address. `host` empty: all addresses of RDMA devices. EINVAL: the memory has no
   // room for a bucket of 16 blocks.
   Status Listen(const std::string& host, const std::string& port);
+  // Returns the address and the port of the listener as numbers; an empty address: all.
+  std::string address() const { return listener_.address(); }
+  uint16_t port() const { return listener_.port(); }
   // Serves until Stop, or until the gateway or device that it listens at is gone (ENODEV).
   Status Run();
   // Whether Run has begun a round within the last half minute.
   bool IsRunning() const;
   void Stop();
   BlockDonorCounts counts() const;
+  // Allows the table so much memory; 0: none. Before the first call: all of the settings. A table
+  // that is larger than allowed is closed kLeave later, or at once if no process has joined it. A
+  // smaller one stays as it is.
+  void Allow(uint64_t bytes);
+  // Longer than members take to learn that they should leave.
+  static constexpr auto kLeave = std::chrono::seconds(15);
 
  private:
   struct Device;
@@ -69,6 +85,9 @@ class BlockDonor {
   };
 
   Status MapMemory();
+  void FollowAllowance();
+  void Open(const TableShape& shape);
+  void Close();
   StatusOr<Device*> DeviceOf(ibv_context* context);
   void OnEvents();
   void OnRequest(rdma_cm_id* id, std::span<const uint8_t> said);
@@ -82,7 +101,7 @@ class BlockDonor {
 
   const Settings settings_;
   const PoolSecret secret_;
-  const TableShape shape_;
+  TableShape shape_;  // changed by the thread of Run, with the lock; no buckets: closed
   const Challenger challenger_;
   uint8_t* memory_ = nullptr;
   UniqueFd stop_fd_;
@@ -91,8 +110,11 @@ class BlockDonor {
   std::map<uint64_t, Session> sessions_;
   uint64_t last_session_ = 0;
   bool listener_gone_ = false;
+  bool joined_ = false;  // a process has joined since the table was opened
+  std::optional<Clock::time_point> closing_since_;
+  std::atomic<uint64_t> allowed_bytes_;
   std::atomic<int64_t> last_round_{0};
-  mutable std::mutex mutex_;  // guards the counts
+  mutable std::mutex mutex_;  // guards the counts, and the shape for other threads
   BlockDonorCounts counts_;
 };
 

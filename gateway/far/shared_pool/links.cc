@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Donors of a shared block pool: joining them, giving them up, and joining them again.
+// Donors of a shared block pool: joining them, giving them up, joining them again, and leaving
+// those that are no longer named.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -21,6 +22,10 @@ constexpr auto kLongestPause = std::chrono::milliseconds(5000);
 constexpr auto kGrace = std::chrono::milliseconds(500);
 // Commands that a request has under way at a donor: value, use, and removal of an older value.
 constexpr uint32_t kMostCommands = 3;
+// Requests choose their donors a little before they begin.
+constexpr auto kLeaveAfter = std::chrono::milliseconds(1000);
+// Donors that a process may meet in its life, under changing addresses.
+constexpr size_t kMostLinks = 1024;
 
 uint64_t RoundUp(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
@@ -87,8 +92,9 @@ Status SharedPool::OpenDevice(ibv_context* context) {
   resources_.pd = pd_;
   resources_.depth = std::min(settings_.most_requests * kMostCommands * 2, limit);
   resources_.timeout_ms = settings_.timeout_ms;
+  const size_t links = settings_.donors_change ? kMostDonors : settings_.donors.size();
   const auto entries = static_cast<uint32_t>(
-      std::min<uint64_t>(uint64_t{resources_.depth} * links_.size() + 16,
+      std::min<uint64_t>(uint64_t{resources_.depth} * links + 16,
                          static_cast<uint64_t>(std::max(device.max_cqe, 16))));
   poller_.Stop();  // the poller of a try that failed
   Status status = poller_.Start(
@@ -128,7 +134,10 @@ Status SharedPool::MakeSlots(uint64_t block_bytes) {
 }
 
 Status SharedPool::Join(uint32_t number) {
-  Link& link = links_[number];
+  Link& link = [this, number]() -> Link& {
+    const std::lock_guard lock(mutex_);
+    return links_[number];
+  }();
   const auto deadline = Clock::now() + std::chrono::milliseconds(settings_.connect_timeout_ms);
   auto resolved = std::make_unique<Connection>();
   if (Status status = resolved->Resolve(link.donor.host, link.donor.port, deadline); !status.ok()) {
@@ -228,6 +237,49 @@ void SharedPool::EndPaths() {
   AdvanceAll(ready);
 }
 
+void SharedPool::SetDonors(const std::vector<SharedPoolSettings::Donor>& donors) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  const auto names = [](const SharedPoolSettings::Donor& donor) {
+    return [&donor](const auto& other) { return other == donor; };
+  };
+  for (Link& link : links_) {
+    if (std::any_of(donors.begin(), donors.end(), names(link.donor))) {
+      link.leaving_since.reset();
+    } else if (!link.leaving_since) {
+      link.leaving_since = now;
+    }
+  }
+  for (const SharedPoolSettings::Donor& donor : donors) {
+    const bool known = std::any_of(links_.begin(), links_.end(),
+                                   [&donor](const Link& link) { return link.donor == donor; });
+    if (!known && links_.size() < kMostLinks) links_.emplace_back().donor = donor;
+  }
+  changed_.notify_all();
+}
+
+// Ends the paths to donors that are no longer named, when no request uses them.
+void SharedPool::LeaveDonors() {
+  const std::lock_guard quiet(poller_.quiet());
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  for (uint32_t number = 0; number < links_.size(); number++) {
+    Link& link = links_[number];
+    if (link.state != LinkState::kUp || !link.leaving_since) continue;
+    if (now - *link.leaving_since < kLeaveAfter) continue;
+    const auto uses = [number](const Attempt& attempt) {
+      return attempt.steps != nullptr && attempt.link == number;
+    };
+    const bool used = std::any_of(slots_.begin(), slots_.end(), [&uses](const Slot& slot) {
+      return std::any_of(slot.attempts.begin(), slot.attempts.end(), uses);
+    });
+    if (used || link.posted != 0) continue;
+    link.path.reset();
+    link.state = LinkState::kDown;
+    changed_.notify_all();
+  }
+}
+
 void SharedPool::TakeCare() {
   pthread_setname_np(pthread_self(), "rocegw-far-pool");
   for (;;) {
@@ -237,6 +289,7 @@ void SharedPool::TakeCare() {
     }
     CheckTimeouts();
     EndPaths();
+    LeaveDonors();
   }
 }
 
@@ -250,7 +303,8 @@ void SharedPool::JoinAgain() {
       const auto now = Clock::now();
       for (uint32_t number = 0; number < links_.size() && !next; number++) {
         const Link& link = links_[number];
-        if (link.state == LinkState::kDown && link.next_try <= now) next = number;
+        const bool wanted = link.state == LinkState::kDown && !link.leaving_since;
+        if (wanted && link.next_try <= now) next = number;
       }
     }
     if (!next || Join(*next).ok()) continue;

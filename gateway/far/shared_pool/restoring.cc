@@ -28,7 +28,8 @@ SharedPool::Members SharedPool::LiveMembers() const {
   Members members;
   for (uint32_t number = 0; number < links_.size(); number++) {
     const Link& link = links_[number];
-    if (link.state == LinkState::kUp) members.push_back({number, link.epoch, link.identity});
+    if (link.state == LinkState::kUp && !link.leaving_since)
+      members.push_back({number, link.epoch, link.identity});
   }
   return members;
 }

@@ -2,7 +2,8 @@
 // Block pool that processes of several hosts share: a cache whose index and values are in the
 // memory of donors (pool/table.h). A key belongs to the donors that are live and rank first for it;
 // each of its replicas is a value in a table of its own. Any thread; one lock guards the state and
-// is not held while values are copied or hashed.
+// is not held while values are copied or hashed. The donors may change: one that is no longer named
+// gets no further requests, and is left when its last one has ended.
 #pragma once
 
 #include <array>
@@ -28,8 +29,10 @@ struct SharedPoolSettings {
   struct Donor {
     std::string host;
     std::string port;
+    bool operator==(const Donor&) const = default;
   };
   std::vector<Donor> donors;
+  bool donors_change = false;  // SetDonors will be called
   std::vector<uint8_t> secret;
   uint32_t replicas = 1;
   uint32_t most_requests = 64;  // under way
@@ -42,6 +45,7 @@ class SharedPool final : public ValuePool {
  public:
   static constexpr uint32_t kMostReplicas = 4;
   static constexpr uint16_t kPort = 7479;
+  static constexpr size_t kMostDonors = 64;
 
   // Joins the donors; at least one of them, others are tried again later. EACCES: a donor has
   // another secret. EINVAL: a donor has blocks of another size.
@@ -56,6 +60,8 @@ class SharedPool final : public ValuePool {
   int Remove(std::string_view key) override;
   rocegw_memory_blocks_statistics Statistics() override;
   uint64_t block_bytes() const override { return block_bytes_; }
+  // Names the donors of the pool from now on, at most kMostDonors. Any thread.
+  void SetDonors(const std::vector<SharedPoolSettings::Donor>& donors);
 
  private:
   // The last three are of the thread that restores replicas: reads a bucket, gets a value without
@@ -103,6 +109,7 @@ class SharedPool final : public ValuePool {
   enum class LinkState : uint8_t { kDown, kUp, kEnding };
   struct Link {
     SharedPoolSettings::Donor donor;
+    std::optional<Clock::time_point> leaving_since;  // the pool no longer names the donor
     LinkState state = LinkState::kDown;
     uint32_t epoch = 0;  // counts the paths
     std::unique_ptr<DonorPath> path;
@@ -159,6 +166,7 @@ class SharedPool final : public ValuePool {
   void FailLocked(uint32_t link, AttemptIds& ready);
   void CheckTimeouts();
   void EndPaths();
+  void LeaveDonors();
   void TakeCare();
   void JoinAgain();
   void WaitForRoom() override;
@@ -177,7 +185,7 @@ class SharedPool final : public ValuePool {
   std::condition_variable changed_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;
-  std::vector<Link> links_;
+  std::deque<Link> links_;  // grows only, so that numbers and references stay
   bool stop_ = false;
   bool stop_restoring_ = false;
   rocegw_memory_blocks_statistics counts_{};

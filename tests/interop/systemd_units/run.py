@@ -77,6 +77,15 @@ roce = sum(float(line.split()[-1]) for line in text.splitlines() if line.startsw
 names, values = [line.split() for line in open("/proc/net/snmp") if line.startswith("Tcp:")]
 print(int(roce), 1000 * int(values[names.index("OutSegs")]))
 """
+HEALTH = json.dumps({"protocol": 1, "id": "1", "call": "health", "cluster": "kv", "node": "h1", "from": "tcp", "to": "gateway",
+                     "deadline_seconds": 20})
+# What a site's drop-in file may say, and a part of the adapter's answer.
+KEPT_AWAY = {
+    "unset": ("UnsetEnvironment=LD_PRELOAD", "no LD_PRELOAD"),
+    "cleared": ("ExecStart=\nExecStart=/usr/bin/env -i /usr/bin/kv_store serve /etc/kv/kv.conf", "no LD_PRELOAD"),
+    "hidden": ("InaccessiblePaths=/usr/lib/librocegw-verbs.so", "InaccessiblePaths hides"),
+    "set-uid": ("ExecStart=\nExecStart=/usr/bin/kv_privileged serve /etc/kv/kv.conf", "is set-uid"),
+}
 
 
 class Machine:
@@ -197,6 +206,33 @@ class Machine:
             raise LabError(f"{output}\n{self.inside('journalctl', '--no-pager', '-b', '-n', '60', check=False)}")
         return f"{output.count('ok ')} checks"
 
+    def finds_what_keeps_the_library_away(self):
+        """Each way by which systemd keeps the library out of a unit is found by health, and truly keeps it out."""
+        drop_in = self.path("/etc/systemd/system/kv.service.d/zz-site.conf")
+        preload = self.path("/etc/systemd/system/kv.service.d/rocegw.conf")
+        shutil.copy(self.path("/etc/kv/preload.conf"), preload)
+        shutil.copy(self.path("/usr/bin/kv_store"), self.path("/usr/bin/kv_privileged"))
+        os.chmod(self.path("/usr/bin/kv_privileged"), 0o4755)
+        for name, (text, reason) in {"": ("", None), **KEPT_AWAY}.items():
+            with open(drop_in, "w", encoding="ascii") as file:
+                file.write(f"[Service]\n{text}\n")
+            self.inside("systemctl", "daemon-reload")
+            answered = json.loads(self.inside("sh", "-c", f"echo '{HEALTH}' | /usr/libexec/rocegw/adapters/generic"))
+            self.inside("systemctl", "restart", "kv.service", check=False)
+            pid = self.inside("systemctl", "show", "--value", "-p", "MainPID", "kv.service").strip()
+            # Before it, env(1) is the process.
+            eventually("the program", lambda pid=pid: self.inside("cat", f"/proc/{pid}/comm", check=False).startswith("kv_"), 20)
+            maps = self.inside("cat", f"/proc/{pid}/maps")
+            with_library = "librocegw-verbs.so" in maps
+            if (answered["outcome"] == "done") != (reason is None) or with_library != (reason is None) or (reason or "") not in \
+                    answered.get("text", ""):
+                raise LabError(f"{name or 'nothing'}: {answered}, the library is {'there' if with_library else 'not there'}")
+        for path in (drop_in, preload):
+            os.remove(path)
+        self.inside("systemctl", "daemon-reload")
+        self.inside("systemctl", "restart", "kv.service")
+        return f"{len(KEPT_AWAY)} ways"
+
     def needs_the_drop_in(self):
         """Without the drop-in file the sandbox of the agent refuses the adapter's changes."""
         os.remove(self.path("/etc/systemd/system/rocegw-agent.service.d/migration-generic.conf"))
@@ -219,7 +255,8 @@ def main():
     arguments = parser.parse_args()
     with Lab() as lab:
         machine = Machine(lab, os.path.abspath(arguments.binaries), arguments.root and os.path.abspath(arguments.root))
-        return run_steps("systemd_units", (machine.is_installed, machine.boots, machine.conforms, machine.needs_the_drop_in))
+        return run_steps("systemd_units", (machine.is_installed, machine.boots, machine.finds_what_keeps_the_library_away, machine.conforms,
+                                           machine.needs_the_drop_in))
 
 
 if __name__ == "__main__":

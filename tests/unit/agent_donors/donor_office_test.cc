@@ -51,7 +51,7 @@ class Controller final : public fleet::v1::DonorService::Service {
     donor.set_name("gateways/b/donors/d");
     donor.add_addresses("10.0.0.2");
     donor.set_port(7475);
-    donor.set_failure_domain("zone-b");
+    donor.set_failure_domain(request->pool().empty() ? "zone-b" : "pool-" + request->pool());
     return grpc::Status::OK;
   }
   fleet::v1::ReportDonorsRequest last() {
@@ -127,6 +127,8 @@ TEST_F(DonorOfficeTest, DonorsAreReported_AndGetTheirOrders) {
   announcement.port = 7475;
   announcement.donated_bytes = 8;
   announcement.tenants = {{"red", 3}};
+  announcement.pool = "kv";
+  announcement.block_bytes = 4096;
   ASSERT_TRUE(far::ReplaceFolderFile(folder_ + "/d.donor", far::ToText(announcement)).ok());
   ASSERT_TRUE(RunUntil([&] { return controller_.reports == 2; }));
   const auto report = controller_.last();
@@ -135,6 +137,8 @@ TEST_F(DonorOfficeTest, DonorsAreReported_AndGetTheirOrders) {
   EXPECT_EQ(report.donors(0).address(), "10.0.0.1");
   EXPECT_EQ(report.donors(0).donated_bytes(), 8u);
   EXPECT_EQ(report.donors(0).tenants(0).tenant(), "red");
+  EXPECT_EQ(report.donors(0).pool(), "kv");
+  EXPECT_EQ(report.donors(0).block_bytes(), 4096u);
   std::optional<far::DonorOrders> orders;
   ASSERT_TRUE(RunUntil([&] {
     const auto file = far::ReadFolderFile(folder_ + "/d.order");
@@ -162,6 +166,12 @@ TEST_F(DonorOfficeTest, TheSocketIsForTheUserAndItsGroup) {
   struct stat state {};
   ASSERT_EQ(lstat((folder_ + "/agent.sock").c_str(), &state), 0);
   EXPECT_EQ(state.st_mode & 0777, 0660u);
+}
+
+TEST_F(DonorOfficeTest, AQuestionForABlockPoolReachesTheController) {
+  const auto found = Ask({.tenant = "red", .bytes = 1, .pool = "kv"});
+  ASSERT_TRUE(found.ok()) << found.status().text();
+  EXPECT_EQ(found.value()[0].failure_domain, "pool-kv");
 }
 
 TEST_F(DonorOfficeTest, ProgramsGetTheControllersAnswer) {

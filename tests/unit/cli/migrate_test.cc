@@ -120,6 +120,22 @@ TEST_F(MigrateTest, InventoryOfAnInstalledAdapter_AsTableAndAsFileForPlan) {
   EXPECT_EQ(Ctl("inventory c1 --adapter files -- '" + program + "'").code, 2);
 }
 
+TEST_F(MigrateTest, AdapterExecIsNamedInTheInventoryOfAProgram) {
+  const std::string program = File("program");
+  std::ofstream(program) << "#!/bin/sh\ntr -d '\\n' < '" << File("cluster.json") << "'\necho\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const auto inventory =
+      nlohmann::json::parse(Ctl("inventory c1 --adapter exec -o json -- '" + program + "'").out);
+  EXPECT_EQ(inventory["adapter"], "exec");
+  EXPECT_EQ(inventory["nodes"], nlohmann::json::parse(ReadAll(File("cluster.json")))["nodes"]);
+  // Without a program the installed adapter of that name is called, which finds it itself.
+  std::filesystem::create_directory(File("adapters"));
+  std::filesystem::copy_file(program, File("adapters/exec"));
+  EXPECT_EQ(
+      nlohmann::json::parse(Ctl("inventory c1 --adapters adapters --adapter exec -o json").out),
+      inventory);
+}
+
 TEST_F(MigrateTest, SimulateShowsWhereAFailureEndsAndTheWaysOut) {
   Plan();
   ExpectGolden("migrate_simulate.txt", "simulate plan.json", 0);

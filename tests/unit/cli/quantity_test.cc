@@ -85,5 +85,13 @@ TEST(Duration_Parse, SecondsOfAnOption) {
   EXPECT_EQ(seconds, 31536000u);
 }
 
+TEST(Quantity, AFieldThatIsCalledBytesHasTheUnitOfBytes) {
+  // DonorQuota.bytes: quotas=[{tenant: tenants/blue, bytes: 4GiB}]
+  EXPECT_EQ(UnitOfField("bytes"), Unit::kBytes);
+  EXPECT_EQ(UnitOfField("tenant_bytes"), Unit::kBytes);
+  EXPECT_EQ(UnitOfField("bytes_per_second"), Unit::kBytesPerSecond);
+  EXPECT_EQ(UnitOfField("donors"), Unit::kCount);
+}
+
 }  // namespace
 }  // namespace rocegw::cli

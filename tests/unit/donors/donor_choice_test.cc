@@ -121,6 +121,61 @@ TEST_F(DonorChoiceTest, QuotasAreOfTenants) {
   EXPECT_EQ(Find({.tenant = "tenants/red", .bytes = 4 * kGiB}), (Names{"b", "c", "a"}));
 }
 
+// Returns a donor of the block pool "kv" whose table is open for the tenant.
+types::v1::Donor PoolDonor(const std::string& gateway, uint64_t open, const std::string& tenant) {
+  types::v1::Donor donor = DonorWith(gateway, "p", 8 * kGiB, open);
+  donor.mutable_status()->set_pool("kv");
+  if (open != 0) {
+    types::v1::DonorUse& use = *donor.mutable_status()->add_tenants();
+    use.set_tenant(tenant);
+    use.set_bytes(open);
+  }
+  return donor;
+}
+
+TEST_F(DonorChoiceTest, ABlockPoolIsAllItsOpenDonors_InOneOrderForEachThatAsks) {
+  AddThree();
+  AddDonor(PoolDonor("a", 2 * kGiB, "default"));
+  AddDonor(PoolDonor("b", 8 * kGiB, "default"));
+  AddDonor(PoolDonor("c", 0, "default"));
+  WantedRoom wanted{.tenant = "tenants/default", .bytes = kGiB, .replicas = 2, .pool = "kv"};
+  EXPECT_EQ(Find(wanted), (Names{"a", "b"}));
+  // Members place values by the list: a host's own donors are in it, and no number bounds it.
+  wanted.not_of = "gateways/b";
+  wanted.donors = 1;
+  EXPECT_EQ(Find(wanted), (Names{"a", "b"}));
+  const FoundRoom found = FindRoom(fleet_.view, wanted);
+  EXPECT_EQ(found.donors[1].free_bytes(), 8 * kGiB);
+  EXPECT_EQ(found.donors[1].addresses(0), "10.0.0.2");
+  EXPECT_EQ(found.donors[1].port(), 7475u);
+}
+
+TEST_F(DonorChoiceTest, ABlockPoolIsOfOneTenant_AndServesInItsFailureDomains) {
+  AddThree("zone-1");
+  AddDonor(PoolDonor("a", 2 * kGiB, "red"));
+  AddDonor(PoolDonor("b", 2 * kGiB, "red"));
+  EXPECT_EQ(Find({.tenant = "tenants/red", .bytes = kGiB, .replicas = 1, .pool = "kv"}),
+            (Names{"a", "b"}));
+  EXPECT_TRUE(Find({.tenant = "tenants/blue", .bytes = 1, .pool = "kv"}).empty());
+  EXPECT_EQ(problem_,
+            "block pool kv of tenants/blue has 0 MiB in 0 failure domains; 1 MiB in 1 replica are "
+            "wanted");
+  EXPECT_TRUE(Find({.tenant = "tenants/red", .bytes = 1, .replicas = 2, .pool = "kv"}).empty());
+  EXPECT_EQ(problem_,
+            "block pool kv of tenants/red has 4096 MiB in 1 failure domains; 1 MiB in 2 replicas "
+            "are wanted");
+  types::v1::Donor draining = PoolDonor("b", 2 * kGiB, "red");
+  draining.mutable_spec()->set_approved(false);
+  AddDonor(draining);
+  EXPECT_EQ(Find({.tenant = "tenants/red", .bytes = kGiB, .pool = "kv"}), (Names{"a"}));
+}
+
+TEST_F(DonorChoiceTest, DonorsOfBlockPoolsAreNoDonorsForSessions) {
+  AddGateway(ConnectedGateway("a", "10.0.0.1"));
+  AddDonor(PoolDonor("a", kGiB, "default"));
+  EXPECT_TRUE(Find({.tenant = "tenants/default", .bytes = kGiB}).empty());
+}
+
 TEST_F(DonorChoiceTest, DonorsThatDoNotServeAreLeftOut) {
   AddThree();
   types::v1::Donor silent = DonorWith("a", "d", 8 * kGiB);

@@ -28,6 +28,8 @@ TEST(Announcement, SurvivesItsText) {
   said.generation = 7;
   said.shares = 91;
   said.version = "1.2";
+  said.pool = "kv";
+  said.block_bytes = 65536;
   const auto read = ReadAnnouncement(ToText(said));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->address, "10.77.0.2");
@@ -41,6 +43,22 @@ TEST(Announcement, SurvivesItsText) {
   EXPECT_EQ(read->generation, 7);
   EXPECT_EQ(read->shares, 91);
   EXPECT_EQ(read->version, "1.2");
+  EXPECT_EQ(read->pool, "kv");
+  EXPECT_EQ(read->block_bytes, 65536u);
+  EXPECT_EQ(ProblemOf(*read), nullptr);
+  said.pool = "KV 1";
+  EXPECT_NE(ProblemOf(said), nullptr);
+  said.pool = "kv";
+  said.block_bytes = (16 << 20) + 1;
+  EXPECT_NE(ProblemOf(said), nullptr);
+}
+
+TEST(DonorQuestion, NamesAPoolOrNone) {
+  DonorQuestion question{.tenant = "red", .bytes = 1, .replicas = 2, .donors = 64, .pool = "kv"};
+  EXPECT_EQ(ReadQuestion(ToText(question))->pool, "kv");
+  question.pool.clear();
+  EXPECT_EQ(ReadQuestion(ToText(question))->pool, "");
+  EXPECT_EQ(ReadQuestion(ToText(question))->replicas, 2u);
 }
 
 TEST(Announcement, NamesTheTenantsWithTheMost) {

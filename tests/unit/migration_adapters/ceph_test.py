@@ -68,6 +68,22 @@ class Health(Adapter):
         self.text["nodes"].pop()
         self.assertEqual(self.text_of("health", "failed"), "on no node of the description: osd.4, osd.5")
 
+    def test_units_that_the_library_will_not_reach_block_the_node(self):
+        self.tools.unit = self.tools.unit.replace("LD_PRELOAD", "LD_DEBUG")
+        self.assertEqual(self.text_of("health", "failed"), "ceph-osd@0.service will have no LD_PRELOAD with librocegw-verbs.so: neither "
+                         "its environment nor its command has it")
+        # The drop-in file of the template, which the migration will write.
+        source = os.path.join(self.folder, "preload.conf")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(f"[Service]\nEnvironment=LD_PRELOAD={self.library}\n")
+        self.text["files"] = [{"path": "/etc/systemd/system/ceph-osd@.service.d/rocegw.conf", "tcp": "/nowhere", "gateway": source}]
+        self.done("health")
+        # RNICs need no library, and a site that starts daemons itself has no units.
+        del self.text["files"]
+        self.done("health", before="tcp", after="rnic")
+        self.text["commands"] = {"start": ["true"]}
+        self.done("health")
+
     def test_a_node_without_device_is_refused_before_anything_is_changed(self):
         del self.text["nodes"][0]["rdma"]["gateway"]["gid"]
         self.assertIn("no device and gid for gateway", self.text_of("health", "failed"))

@@ -5,8 +5,9 @@
 import errno
 import os
 import shutil
-import struct
 import stat
+import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -64,6 +65,51 @@ class Files(unittest.TestCase):
         place(self.there, self.path("copy"))
         found = os.stat(self.path("copy"))
         self.assertEqual((stat.S_IMODE(found.st_mode), found.st_gid), (0o640, os.stat(self.there).st_gid))
+
+    def test_health_rehearses_and_leaves_nothing(self):
+        before = config_files.state_of(self.there), sorted(os.listdir(self.folder)), os.stat(self.folder).st_mtime_ns
+        self.files.expect_restorable()
+        self.assertEqual((config_files.state_of(self.there), sorted(os.listdir(self.folder)), os.stat(self.folder).st_mtime_ns), before)
+
+    def test_what_a_restore_could_not_write_is_found_by_health(self):
+        """A read-only file system, one that is full, an owner that may not be given."""
+        for patched, number in (("open", errno.EROFS), ("fchmod", errno.EPERM)):
+            with self.subTest(patched), mock.patch.object(backup.os, patched, side_effect=OSError(number, os.strerror(number))), \
+                    self.assertRaisesRegex(Problem, "could not be restored: " + os.strerror(number)):
+                self.files.expect_restorable()
+
+    def test_what_a_restore_writes_wrongly_is_found_by_health(self):
+        with mock.patch.object(backup.os, "fchmod", lambda *_: None), self.assertRaisesRegex(Problem, "differs from it"):
+            self.files.expect_restorable()
+
+    def test_a_file_system_without_nameless_files_leaves_the_rehearsal_to_backup(self):
+        with mock.patch.object(backup.os, "open", side_effect=OSError(errno.EOPNOTSUPP, "")):
+            self.files.expect_restorable()
+
+    def test_a_mount_point_cannot_be_replaced(self):
+        """A file of a container that is bound to one of the host: rename(2) says EBUSY, and the folder may be written."""
+        if os.geteuid() != 0:  # mounts need root
+            return
+        self.write(self.path("other file"), "text")
+        os.rename(self.there, self.path("there file"))
+        files = ConfigFiles([self.path("there file")], self.backup)
+        files.expect_restorable()
+        subprocess.run(["mount", "--bind", self.path("other file"), self.path("there file")], check=True)
+        try:
+            with self.assertRaisesRegex(Problem, "is a mount point"):
+                files.expect_restorable()
+            with self.assertRaises(OSError):
+                place(self.path("other file"), self.path("there file"))
+        finally:
+            subprocess.run(["umount", self.path("there file")], check=True)
+
+    def test_an_immutable_file_cannot_be_replaced(self):
+        def immutable(_, request, flags):
+            self.assertEqual(request, backup.FS_IOC_GETFLAGS)
+            flags[0] = backup.FS_IMMUTABLE
+
+        with mock.patch.object(backup.fcntl, "ioctl", immutable), self.assertRaisesRegex(Problem, "immutable"):
+            self.files.expect_restorable()
 
     def test_the_rehearsal_is_where_restore_will_write_and_leaves_nothing(self):
         written = []

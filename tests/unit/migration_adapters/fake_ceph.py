@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import unittest
 
@@ -39,6 +40,7 @@ class FakeTools:
         self.noout = set()  # object stores with a noout of their own
         self.meanwhile = {}  # what another node does before the first command that begins with these words
         self.silent = False  # the monitors have no quorum
+        self.unit = ""  # what systemctl shows of each unit
 
     def run(self, words):
         if words[:2] == ["ceph", "-c"] and self.silent:
@@ -49,6 +51,8 @@ class FakeTools:
             return self.daemon(words[3:])
         if words[0] == "ss":
             return 0, recorded(f"{self.transport}.ss"), ""
+        if words[:2] == ["systemctl", "show"]:
+            return 0, self.unit, ""
         self.log.append(" ".join(words))
         return 0, "", ""
 
@@ -112,6 +116,13 @@ class Adapter(unittest.TestCase):
         self.tools = FakeTools()
         self.addCleanup(setattr, ceph.Step, "run", ceph.Step.run)
         ceph.Step.run = lambda _, words, given=None: self.tools.run(words)
+        self.library = os.path.join(self.folder, "librocegw-verbs.so")
+        with open(self.library, "wb"):
+            pass
+        self.tools.unit = f"""LoadState=loaded
+ExecStart={{ path={sys.executable} ; argv[]={sys.executable} ; ignore_errors=no ; start_time=[n/a] }}
+Environment=LD_PRELOAD={self.library} ROCEGW_SOCKET={self.library}
+"""
         self.conf = os.path.join(self.folder, "ceph.conf")
         with open(self.conf, "w", encoding="utf-8") as file:
             file.write(CONF)

@@ -222,6 +222,14 @@ class Recorded(unittest.TestCase):
         self.assertIn("no command save-machine", self.text_of("remove-old", "failed"))
         self.assertEqual(self.log, [])
 
+    def test_a_save_command_that_fails_is_no_backup(self):
+        """restore runs it, after the change."""
+        self.text["commands"]["save"] = ["tgtadm", "--mode", "fail"]
+        run_tool = self.run_tool
+        with unittest.mock.patch.object(self, "run_tool", lambda words: (1, "", "no room") if words[-1] == "fail" else run_tool(words)):
+            self.assertIn("save: exit status 1 no room", self.text_of("backup", "failed"))
+            self.assertIn("there is no backup", self.text_of("restore", "failed"))
+
     def test_the_exchange_keeps_the_options_of_the_disk(self):
         self.moment = "both"
         self.change_nodes(lambda nodes: nodes["disk"].update(ro=True, detect_zeroes="unmap", cache={"direct": True, "no-flush": True, "writeback": True}))

@@ -303,9 +303,21 @@ class Spdk(unittest.TestCase):
         self.assertEqual(self.call("add-path")["outcome"], "failed")
         self.assertEqual(len(target.listeners), 1)
 
+    def test_a_save_command_that_fails_is_no_backup(self):
+        """restore runs it, after the change."""
+        self.target()
+        with open(os.path.join(self.folder, "disks.json"), encoding="utf-8") as file:
+            text = json.load(file)
+        self.write("disks.json", json.dumps({**text, "commands": {"save": ["on-host", "save"]}}))
+        self.assertIn("save: ", self.call("backup")["text"])
+        self.assertEqual(self.call("add-path")["text"], "there is no backup")
+        self.write("disks.json", json.dumps({**text, "commands": {"save": ["on-host", "ls"]}}))
+        self.done("backup", "add-path")
+
     def test_a_state_that_cannot_be_restored_is_no_backup(self):
         target = self.target()
         target.others = {2: "inaccessible"}
+        self.assertIn("no ANA state that restore could write", self.call("health")["text"])
         self.assertEqual(self.call("backup")["text"],
                          "the old path tcp 10.0.0.1:4420 is mixed: no ANA state that restore could write")
         self.assertEqual(self.call("add-path")["text"], "there is no backup")

@@ -3,14 +3,18 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import shutil
 import stat
+import struct
+import sys
 import tempfile
 
 from .protocol import failed
 
+FS_IOC_GETFLAGS, FS_IMMUTABLE, FS_APPEND = 0x80086601, 0x10, 0x20  # linux/fs.h
 ACCESS_LIST = "system.posix_acl_access"
 NO_ATTRIBUTE = (errno.ENODATA, errno.ENOTSUP)  # the file, or its file system, has none
 
@@ -19,6 +23,57 @@ def expect_no_link(path):
     """Fails for a symbolic link: replacing it would leave the file that it names as it was."""
     if os.path.islink(path):
         raise failed(f"{path} is a symbolic link: name the file itself")
+
+
+def _folder_of(path):
+    """The nearest folder that is there, in which a file and its missing folders will be made."""
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def expect_replaceable(path):
+    """Fails where replace() could not put a file in the place of this one, or remove it, although its folder may be written."""
+    expect_no_link(path)
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+        # proc(5): the fifth field is the mount point, with blanks as octal numbers.
+        points = {re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), line.split()[4]) for line in mounts}
+    if os.path.realpath(path) in points:
+        raise failed(f"{path} is a mount point: it cannot be replaced")
+    flags = bytearray(struct.calcsize("l"))
+    try:
+        with open(path, "rb") as file:
+            fcntl.ioctl(file, FS_IOC_GETFLAGS, flags)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTTY, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            raise
+    if int.from_bytes(flags[:4], sys.byteorder) & (FS_IMMUTABLE | FS_APPEND):
+        raise failed(f"{path} has the attribute immutable or append-only (chattr): it cannot be replaced")
+
+
+def rehearse_replace(path):
+    """Writes the content, the owner, the mode and the access list of a file where replace() will write them, into a file without a
+    name: nobody sees it, and nothing is left. Returns its descriptor, or None where the file system has no such files."""
+    try:
+        descriptor = os.open(_folder_of(path), os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR):
+            return None
+        raise failed(f"{path} could not be restored: {error.strerror}") from error
+    try:
+        if os.path.exists(path):
+            with open(path, "rb") as source:
+                with open(descriptor, "wb", closefd=False) as file:
+                    shutil.copyfileobj(source, file)
+                _give(descriptor, source.fileno())
+    except OSError as error:
+        os.close(descriptor)
+        raise failed(f"{path} could not be restored: {error.strerror}") from error
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def sync_folder(path):

@@ -4,16 +4,20 @@
 import hashlib
 import os
 
-from .backup import access_list, expect_no_link, place, rehearsal_of, remove_leftovers
+from .backup import access_list, expect_no_link, expect_replaceable, place, rehearsal_of, rehearse_replace, remove_leftovers
 from .protocol import failed
+
+
+def _state_of_open(file):
+    found = os.fstat(file.fileno())
+    return file.read(), found.st_mode, found.st_uid, found.st_gid, access_list(file.fileno())
 
 
 def state_of(path):
     """Content, mode, owner and access list of a file, or None."""
     try:
         with open(path, "rb") as file:
-            found = os.fstat(file.fileno())
-            return file.read(), found.st_mode, found.st_uid, found.st_gid, access_list(file.fileno())
+            return _state_of_open(file)
     except FileNotFoundError:
         return None
 
@@ -39,6 +43,21 @@ class ConfigFiles:
     def expect_no_links(self):
         for path in self.paths:
             expect_no_link(path)
+
+    def expect_restorable(self):
+        """Rehearses the backup and the restore before anything is changed, for health: leaves nothing, and no program sees it. Where
+        a file system has no files without a name, backup rehearses alone."""
+        descriptor = rehearse_replace(self.backup.path("rehearsal"))
+        if descriptor is not None:
+            os.close(descriptor)
+        for path in self.paths:
+            expect_replaceable(path)
+            descriptor = rehearse_replace(path)
+            if descriptor is not None:
+                with open(descriptor, "rb") as file:
+                    file.seek(0)
+                    if os.path.exists(path) and _state_of_open(file) != state_of(path):
+                        raise failed(f"{path}: what a restore would write differs from it")
 
     def save(self):
         """Takes the backup, unless the files were changed since there is one. Returns the hash of what is saved."""

@@ -41,7 +41,7 @@ def not_yet(text):
 class Description:
     """Description of a cluster, which the site wrote as JSON: the same file on all hosts. Checked when it is read."""
 
-    def __init__(self, folder, name, keys, questions, calls):
+    def __init__(self, folder, name, keys, questions, calls, has_nodes=True):
         path = os.path.join(folder, name + ".json")
         if os.path.basename(name) != name:
             raise failed("this is no name of a cluster")
@@ -54,7 +54,7 @@ class Description:
         self.path = path
         unknown = set(self.text) - set(keys) | set(self.text.get("questions", {})) - set(questions) \
             | set(self.text.get("commands", {})) - set(calls)
-        if unknown or not isinstance(self.text.get("nodes"), list):
+        if unknown or (has_nodes and not isinstance(self.text.get("nodes"), list)):
             raise failed(f"{path}: not understood: {', '.join(sorted(unknown)) or 'nodes'}")
 
     def node(self, name):

@@ -6,11 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "gateway/base/errno_status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/far/fleet/announcer.h"
 #include "gateway/far/program/donors/serve_donor.h"
 #include "gateway/far/shared_pool/block_donor.h"
 #include "gateway/far/shared_pool/block_donor_metrics.h"
@@ -44,6 +49,41 @@ StatusOr<std::vector<uint8_t>> ReadSecret(const std::string& path) {
   return secret;
 }
 
+// Returns the memory that the orders allow the tenant's table.
+uint64_t AllowedBy(const DonorOrders& orders, const BlocksArguments& arguments) {
+  if (orders.draining) return 0;
+  const auto quota = orders.quotas.find(arguments.tenant);
+  if (quota != orders.quotas.end()) return std::min(quota->second, arguments.bytes);
+  return std::min(orders.tenant_bytes.value_or(arguments.bytes), arguments.bytes);
+}
+
+// `draining` keeps what the orders say. All arguments outlive the announcer.
+Announcer::Calls CallsOf(BlockDonor& donor, const BlocksArguments& arguments,
+                         std::atomic<bool>& draining) {
+  Announcer::Calls calls;
+  calls.state = [&donor, &arguments, &draining, address = donor.address(), port = donor.port()] {
+    const BlockDonorCounts counts = donor.counts();
+    Announcement announcement;
+    announcement.address = address;
+    announcement.port = port;
+    announcement.donated_bytes = counts.donated_bytes;
+    announcement.leased_bytes = counts.open_bytes;
+    announcement.leases = counts.open_bytes != 0 ? 1 : 0;
+    announcement.sessions = counts.connections;
+    if (counts.open_bytes != 0) announcement.tenants[arguments.tenant] = counts.open_bytes;
+    announcement.draining = draining || counts.closing;
+    announcement.version = arguments.version;
+    announcement.pool = arguments.pool;
+    announcement.block_bytes = arguments.block_bytes;
+    return announcement;
+  };
+  calls.follow = [&donor, &arguments, &draining](const DonorOrders& orders) {
+    draining = orders.draining;
+    donor.Allow(AllowedBy(orders, arguments));
+  };
+  return calls;
+}
+
 }  // namespace
 
 int ServeBlocks(const BlocksArguments& arguments) {
@@ -65,15 +105,28 @@ int ServeBlocks(const BlocksArguments& arguments) {
     return status.error() == EINVAL ? process::kUsage : process::kEnvironment;
   }
   const BlockDonorMetrics metrics(donor, process::NowNanoseconds());
+  std::atomic<bool> draining{false};
+  Announcer announcer;
+  std::function<Status()> announce;
+  if (!arguments.announce.empty()) {
+    if (!IsDonorName(arguments.pool)) {
+      spdlog::error("--pool '{}': 1 to 30 of a-z, 0-9 and '-'", arguments.pool);
+      return process::kUsage;
+    }
+    announce = [&] {
+      return announcer.Start(arguments.announce, arguments.name,
+                             CallsOf(donor, arguments, draining));
+    };
+  }
   const DonorService service{.metrics = &metrics,
                              .metrics_address = arguments.metrics,
-                             .announce = {},
+                             .announce = std::move(announce),
                              .summary = "serves " + std::to_string(donor.counts().blocks) +
                                         " blocks of " + std::to_string(arguments.block_bytes) +
                                         " bytes at port " + arguments.port,
                              .run = [&donor] { return donor.Run(); },
                              .stop = [&donor] { donor.Stop(); },
-                             .withdraw = {},
+                             .withdraw = [&announcer] { announcer.Stop(); },
                              .stopping = "ending the pool"};
   return ServeDonor(manager, signals->get(), service);
 }

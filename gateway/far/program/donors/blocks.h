@@ -15,6 +15,11 @@ struct BlocksArguments {
   std::string secret;   // file
   uint64_t bytes = 0;
   uint64_t block_bytes = 64 << 10;
+  std::string announce;  // folder in which the agent looks for donors; empty: none
+  std::string name = "blocks";
+  std::string pool = "blocks";
+  std::string tenant = "default";
+  std::string version;
 };
 
 // Returns the exit status.

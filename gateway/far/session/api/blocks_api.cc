@@ -10,20 +10,25 @@
 #include "gateway/far/session/api/rocegw_memory_blocks.h"
 #include "gateway/far/session/api/session_handle.h"
 #include "gateway/far/session/block_pool.h"
+#include "gateway/far/shared_pool/pool_finder.h"
 #include "gateway/far/shared_pool/shared_pool.h"
 
 using rocegw::Status;
 using rocegw::StatusOr;
 using rocegw::far::BlockPool;
 using rocegw::far::CopyStatistics;
+using rocegw::far::DonorQuestion;
 using rocegw::far::Explain;
+using rocegw::far::IsDonorName;
 using rocegw::far::PathChoice;
+using rocegw::far::PoolFinder;
 using rocegw::far::SharedPool;
 using rocegw::far::SharedPoolSettings;
 using rocegw::far::ValuePool;
 
 struct rocegw_memory_blocks {
   std::unique_ptr<ValuePool> pool;
+  std::unique_ptr<PoolFinder> finder = nullptr;  // ends before the pool
 };
 
 namespace {
@@ -31,12 +36,34 @@ namespace {
 constexpr size_t kFewestSecretBytes = 16;
 constexpr size_t kMostSecretBytes = 64;
 constexpr uint32_t kMostRequests = 4096;
-constexpr size_t kMostDonors = 64;
+constexpr char kDonorsDir[] = "/run/rocegw-donors";
 
-StatusOr<SharedPoolSettings> CheckOptions(const rocegw_memory_blocks_options& given, size_t size) {
+// Returns the options that a program of this version, or of an older one, has given.
+rocegw_memory_blocks_options OptionsOf(const rocegw_memory_blocks_options& given, size_t size) {
   rocegw_memory_blocks_options options{};
   std::memcpy(&options, &given, std::min(size, sizeof options));
-  if (options.donors == nullptr || options.donor_count == 0 || options.donor_count > kMostDonors) {
+  return options;
+}
+
+// Returns nullptr when the program names the donors itself.
+StatusOr<std::unique_ptr<PoolFinder>> FinderFor(const rocegw_memory_blocks_options& options) {
+  if (options.pool == nullptr) return std::unique_ptr<PoolFinder>();
+  if (options.donor_count != 0) return Status{EINVAL, "pool: not with donors"};
+  if (!IsDonorName(options.pool)) return Status{EINVAL, "pool: 1 to 30 of a-z, 0-9 and '-'"};
+  DonorQuestion question;
+  question.tenant = options.tenant != nullptr ? options.tenant : "default";
+  question.bytes = 1;
+  question.replicas = options.replicas;
+  question.donors = SharedPool::kMostDonors;
+  question.pool = options.pool;
+  return std::make_unique<PoolFinder>(
+      options.donors_dir != nullptr ? options.donors_dir : kDonorsDir, std::move(question));
+}
+
+// Checks the options, of which the donors may be missing.
+StatusOr<SharedPoolSettings> CheckOptions(const rocegw_memory_blocks_options& options) {
+  const bool named = options.donors != nullptr && options.donor_count != 0;
+  if ((!named && options.pool == nullptr) || options.donor_count > SharedPool::kMostDonors) {
     return Status{EINVAL, "donors: 1 to 64"};
   }
   if (options.secret == nullptr || options.secret_bytes < kFewestSecretBytes ||
@@ -102,11 +129,22 @@ int rocegw_memory_blocks_open(rocegw_memory_session* session, uint64_t offset, u
 
 int rocegw_memory_blocks_join(const rocegw_memory_blocks_options* options, size_t options_size,
                               rocegw_memory_blocks** blocks, char* why, size_t why_size) {
-  auto settings = CheckOptions(*options, options_size);
+  const rocegw_memory_blocks_options given = OptionsOf(*options, options_size);
+  auto settings = CheckOptions(given);
   if (!settings.ok()) return Explain(settings.status(), why, why_size);
-  auto pool = SharedPool::Open(std::move(settings.value()));
-  if (!pool.ok()) return Explain(pool.status(), why, why_size);
-  *blocks = new rocegw_memory_blocks{std::move(pool.value())};
+  auto finder = FinderFor(given);
+  if (!finder.ok()) return Explain(finder.status(), why, why_size);
+  if (finder.value() != nullptr) {
+    auto found = finder.value()->Find();
+    if (!found.ok()) return Explain(found.status(), why, why_size);
+    settings->donors = std::move(found.value());
+    settings->donors_change = true;
+  }
+  auto opened = SharedPool::Open(std::move(settings.value()));
+  if (!opened.ok()) return Explain(opened.status(), why, why_size);
+  SharedPool& pool = *opened.value();
+  *blocks = new rocegw_memory_blocks{std::move(opened.value()), std::move(finder.value())};
+  if ((*blocks)->finder != nullptr) (*blocks)->finder->Start(pool);
   return 0;
 }
 

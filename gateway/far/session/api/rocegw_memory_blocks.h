@@ -53,6 +53,12 @@ struct rocegw_memory_blocks_options {
   uint32_t path;       /* enum rocegw_memory_blocks_path */
   uint32_t timeout_ms; /* after which a donor that completes nothing is lost, until it answers */
   uint32_t connect_timeout_ms;
+  /* Instead of donors (NULL, 0): the fleet names them, and those that come and go later. The pool's
+   * name, which its donors announce (rocegw-memory blocks --pool), its tenant (NULL: "default"),
+   * and the folder in which the agent of this host answers (NULL: /run/rocegw-donors). */
+  const char* pool;
+  const char* tenant;
+  const char* donors_dir;
 };
 
 #define ROCEGW_MEMORY_BLOCKS_DEFAULTS \
@@ -60,9 +66,9 @@ struct rocegw_memory_blocks_options {
 
 /* Joins a shared pool. A value that one process has put is found by all others. At least one donor
  * has to answer; the others are tried again in the background. `why` (may be NULL) gets a line that
- * explains a failure. EINVAL: an option, or donors with blocks of different sizes. EACCES: a donor
- * has another secret. EOPNOTSUPP: there are no endpoints. ENODEV, EHOSTUNREACH, ECONNREFUSED,
- * ETIMEDOUT: no donor could be reached.
+ * explains a failure. ENOENT: the fleet has no such pool for this host. EINVAL: an option, or
+ * donors with blocks of different sizes. EACCES: a donor has another secret. EOPNOTSUPP: there are
+ * no endpoints. ENODEV, EHOSTUNREACH, ECONNREFUSED, ETIMEDOUT: no donor could be reached.
  *
  * The calls below differ for a shared pool: values are copied; rocegw_memory_blocks_has and _remove
  * ask the donors and wait, so not from a callback; a put can fail with EBUSY, when other processes

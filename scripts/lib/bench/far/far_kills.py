@@ -7,10 +7,13 @@ its files are in the next mount as they were synced; sometimes the only donor di
 
 A page must have the version that was acknowledged last, or the one that was being written. When the server was killed, its
 files are gone by design: the program must see an error soon, the leases must end, and the next mount must be empty. The exit
-status is 1 when a byte was wrong, an acknowledged page was lost, or a step took longer than its bound. Needs root."""
+status is 1 when a byte was wrong, an acknowledged page was lost, or a step took longer than its bound. Needs root.
+
+The run is made in pieces, each with a seed and a mode: the modes take turns, unless --mode names one. A piece is a row of
+tests/bench/results/far_kills_COMMIT.csv; started again on the same commit the run continues behind the last row, until the rows
+have --kills together. --minutes ends a run earlier. Rows of changes that are not committed go to build/bench."""
 
 import argparse
-import json
 import os
 import random
 import select
@@ -21,12 +24,14 @@ import sys
 import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
-sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(ROOT, "scripts", "lib", "bench")]
 
 from netlab.fleet import eventually  # noqa: E402
 from netlab.gateway_host import gateway_pair  # noqa: E402
+from netlab.job import LabError  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
-from verbs_cases.case import expect  # noqa: E402
+from pieces import Pieces  # noqa: E402
+from verbs_cases.case import CaseFailure, expect  # noqa: E402
 from verbs_cases.far.kept_cases import kept_rounds  # noqa: E402
 from verbs_cases.far.load_cases import FarDonor, MIB  # noqa: E402
 from verbs_cases.far.files import PAGE, FarMount, direct_read  # noqa: E402
@@ -172,42 +177,82 @@ class Scene:
             expect(donor.end() == 0, "a donor did not end well")
 
 
+def run_scene(hosts, seed, kills, disk_copy, row):
+    """Kills what a draw says, so many times; `row` has the numbers also when a step fails."""
+    chance, longest = random.Random(seed), 0.0
+    scene = Scene(hosts, chance, disk_copy)
+    for _ in range(kills):
+        kind = chance.choice(["donor", "donor", "program", "program", "server"])
+        begin = time.monotonic()
+        try:
+            {"donor": scene.kill_donor, "program": scene.kill_program, "server": scene.kill_server}[kind]()
+        except Exception as error:
+            raise CaseFailure(f"kill {row['kills']} ({kind}): {error}; the mount ({scene.mount.job.returncode}) says: "
+                              f"{scene.mount.job.output}") from error
+        longest = max(longest, time.monotonic() - begin)
+        row |= {"kills": row["kills"] + 1, f"{kind}s": row[f"{kind}s"] + 1, "verified": scene.acknowledged, "longest_s": f"{longest:.2f}"}
+    scene.close()
+
+
+def run_kept(hosts, seed, kills, replicas, row):
+    """Kills the server so many times; a donor that dies beside it is one more kill."""
+    done = kept_rounds(hosts, kills, seed, True, replicas)
+    row |= {"kills": kills + done.donors_killed, "servers": kills, "donors": done.donors_killed, "verified": done.syncs}
+
+
+MODES = {"replicas": lambda lab, hosts, seed, kills, row: run_scene(hosts, seed, kills, None, row),
+         "disk_copy": lambda lab, hosts, seed, kills, row: run_scene(hosts, seed, kills, lab.path("copy"), row),
+         "kept": lambda lab, hosts, seed, kills, row: run_kept(hosts, seed, kills, 0, row),
+         "kept_replicas": lambda lab, hosts, seed, kills, row: run_kept(hosts, seed, kills, 2, row)}
+
+
+def piece(binaries, mode, kills, seed):
+    """Row of one piece; its column `failure` is empty when no byte was wrong and nothing was lost."""
+    row = {"when": time.strftime("%FT%TZ", time.gmtime()), "mode": mode, "seed": seed, "kills": 0, "donors": 0, "programs": 0, "servers": 0,
+           "verified": 0, "longest_s": "", "failure": ""}
+    try:
+        with Lab() as lab:
+            hosts = gateway_pair(lab, os.path.abspath(binaries))
+            for host in hosts:
+                host.start_gateway()
+            MODES[mode](lab, hosts, seed, kills, row)
+    except (CaseFailure, LabError, OSError) as error:
+        row["failure"] = " ".join(str(error).split())[:4000]
+    return row
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="scripts/bench far_kills --", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binaries", default=os.path.join(ROOT, "build", "release", "bin"))
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--disk-copy", action="store_true", help="one donor without a replica, and a disk copy")
-    parser.add_argument("--keep", action="store_true", help="files that outlive their server, which is killed each time")
-    parser.add_argument("--replicas", type=int, default=0, help="with --keep: so many at donors, of which one is killed too, and no disk copy")
+    parser.add_argument("--kills", type=int, default=1000, help="in all rows of this commit together")
+    parser.add_argument("--piece", type=int, default=40, help="kills of a row; with --keep those of the server")
+    parser.add_argument("--minutes", type=float, help="end this run with the first piece after so many")
+    parser.add_argument("--mode", choices=sorted(MODES), help="the only mode of this run")
+    parser.add_argument("--seed", type=int, help="of the first piece of a new file; otherwise drawn")
     arguments = parser.parse_args()
-    chance, counts, longest = random.Random(arguments.seed), {}, {}
-    with Lab() as lab:
-        hosts = gateway_pair(lab, os.path.abspath(arguments.binaries))
-        for host in hosts:
-            host.start_gateway()
-        if arguments.keep:
-            syncs, steps = kept_rounds(hosts, arguments.kills, arguments.seed, True, arguments.replicas)
-            print(json.dumps({"kills": arguments.kills, "steps": steps, "syncs": syncs, "wrong": 0, "lost": 0}))
-            return 0
-        scene = Scene(hosts, chance, lab.path("copy") if arguments.disk_copy else None)
-        for number in range(arguments.kills):
-            kind = chance.choice(["donor", "donor", "program", "program", "server"])
-            begin = time.monotonic()
-            try:
-                {"donor": scene.kill_donor, "program": scene.kill_program, "server": scene.kill_server}[kind]()
-            except Exception as error:
-                raise SystemExit(f"kill {number} ({kind}, seed {arguments.seed}): {error}\nthe mount ({scene.mount.job.returncode}) says:\n"
-                                 f"{scene.mount.job.output}") from error
-            counts[kind] = counts.get(kind, 0) + 1
-            longest[kind] = max(longest.get(kind, 0), time.monotonic() - begin)
-            if number % 50 == 49:
-                print(f"{number + 1} kills, {scene.acknowledged} writes were acknowledged, none is wrong", flush=True)
-        scene.close()
-    print(json.dumps({"kills": counts, "acknowledged_writes": scene.acknowledged, "wrong": 0, "lost": 0,
-                      "longest_s": {kind: round(seconds, 2) for kind, seconds in longest.items()}}))
-    return 0
+
+    pieces = Pieces("far_kills", "seed")
+    seed, killed = pieces.next_seed(arguments.seed), sum(int(row["kills"]) for row in pieces.rows)
+    end = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
+    print(f"far_kills: {os.path.relpath(pieces.path, ROOT)}, {killed} kills so far, on from seed {seed}", flush=True)
+    while killed < arguments.kills and (end is None or time.monotonic() < end):
+        mode = arguments.mode or list(MODES)[len(pieces.rows) % len(MODES)]
+        row = piece(arguments.binaries, mode, min(arguments.piece, arguments.kills - killed), seed)
+        pieces.append([row])
+        killed, seed = killed + row["kills"], seed + 1
+        print(f"far_kills: {killed} kills; {mode}: {row['donors']} donors, {row['programs']} programs, {row['servers']} servers, "
+              f"{row['verified']} writes or syncs verified", flush=True)
+        if row["failure"]:
+            print(f"far_kills: {mode}, seed {seed - 1}: {row['failure']}")
+            return 1
+    failed = [row for row in pieces.rows if row["failure"]]
+    print(f"far_kills: {killed} of {arguments.kills} kills, {len(failed)} of {len(pieces.rows)} pieces failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

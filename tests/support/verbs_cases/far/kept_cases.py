@@ -11,6 +11,7 @@ import struct
 import tempfile
 import threading
 import time
+from typing import NamedTuple
 
 from netlab.fleet import eventually
 
@@ -171,11 +172,18 @@ def _await_replicas(mount):
     eventually("all replicas", lambda: mount.metrics()["rocegw_memory_session_degraded_slabs"] == 0, 60)
 
 
+class KeptRounds(NamedTuple):
+    """Work of the threads in all rounds, and kills of donors beside the server's."""
+    syncs: int
+    steps: int
+    donors_killed: int
+
+
 def kept_rounds(hosts, rounds, seed, kill_donors, replicas=0):
-    """Returns how many syncs and steps there were. `replicas` 0: the files are kept in a disk copy, and there is one donor; else at
+    """Kills the server once in each round. `replicas` 0: the files are kept in a disk copy, and there is one donor; else at
     one donor more than there are replicas, of which one is killed at a time."""
     left, right = hosts
-    files, syncs, steps = {}, 0, 0
+    files, syncs, steps, donors_killed = {}, 0, 0, 0
     numbers = [iter(range(1 + thread, 1 << 60, _THREADS)) for thread in range(_THREADS)]
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="far-", dir=left.directory) as folder, \
@@ -230,6 +238,7 @@ def kept_rounds(hosts, rounds, seed, kill_donors, replicas=0):
                 expect(not early, f"failed before the server was killed: {early}: {mount.metrics() if early else ''}")
                 if kill_donors and chance.random() < 0.7:
                     victim = chance.randrange(len(donors))
+                    donors_killed += 1
                 donor_first = chance.random() < 0.5
                 if victim is not None and donor_first:
                     donors[victim].kill()
@@ -249,7 +258,7 @@ def kept_rounds(hosts, rounds, seed, kill_donors, replicas=0):
             if victim is not None and (not replicas or chance.random() < 0.5):
                 donors[victim] = FarDonor(right, 512, victim, _LEASE)
                 victim = None
-    return syncs, steps
+    return KeptRounds(syncs, steps, donors_killed)
 
 
 def _killed(name, kill_donors, rounds, replicas=0):
@@ -257,11 +266,11 @@ def _killed(name, kill_donors, rounds, replicas=0):
         """What was synced is there after each kill, and no file has a page of another one."""
         seed = int(os.environ.get("ROCEGW_TEST_SEED", random.randrange(1 << 32)))
         try:
-            syncs, steps = kept_rounds((pair.left, pair.right), rounds, seed, kill_donors, replicas)
+            done = kept_rounds((pair.left, pair.right), rounds, seed, kill_donors, replicas)
         except Exception as error:
             raise CaseFailure(f"ROCEGW_TEST_SEED={seed}: {error}") from error
-        expect(syncs > 0, f"ROCEGW_TEST_SEED={seed}: no syncs")
-        return f"seed {seed}: {rounds} kills, {steps} steps, {syncs} syncs"
+        expect(done.syncs > 0, f"ROCEGW_TEST_SEED={seed}: no syncs")
+        return f"seed {seed}: {rounds} kills, {done.steps} steps, {done.syncs} syncs"
     return Case(f"far.kept.{name}", 4200, run)
 
 

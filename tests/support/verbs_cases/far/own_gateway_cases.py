@@ -24,12 +24,12 @@ _FILE = 8 * MIB
 _ROUNDS = 3
 
 
-def _kill_gateway(host):
+def kill_gateway(host):
     host.daemon.signal(signal.SIGKILL)
     host.daemon.wait(20)
 
 
-def _stop_gateway(host):
+def stop_gateway(host):
     """SIGTERM, as systemctl restart sends it: the gateway disconnects its programs from their peers."""
     status = host.stop_gateway()
     expect(status == 0, f"the gateway ended with {status}")
@@ -82,7 +82,7 @@ class _Writer:
         expect(self.failure is None, f"a request failed after {self.requests}: {self.failure!r}")
 
 
-def _restarts(pair, writer, kill=_kill_gateway):
+def _restarts(pair, writer, kill=kill_gateway):
     """The writer's gateway is killed and started again, some times; then everything is compared."""
     with writer.running():
         for _ in range(_ROUNDS):
@@ -126,7 +126,7 @@ def _disk_copy(pair):
         writer = _file_writer(mount)
 
         def kill(host):
-            _kill_gateway(host)
+            kill_gateway(host)
             writer.await_more()  # from the disk
         _restarts(pair, writer, kill)
         eventually("replicas", lambda: mount.metrics()["rocegw_memory_session_degraded_slabs"] == 0, 60)
@@ -152,11 +152,11 @@ def _library(pair):
                          "--random", "--pause", "--settle", "--timeout", 5000)
         try:
             job.expect("^halfway", 60)
-            _kill_gateway(pair.left)
+            kill_gateway(pair.left)
             pair.left.start_gateway()
             job.signal(signal.SIGUSR1)
             time.sleep(0.3)
-            _kill_gateway(pair.left)
+            kill_gateway(pair.left)
             pair.left.start_gateway()
             report = load_report(job)
         finally:
@@ -171,7 +171,7 @@ def _away(pair):
         writer = _file_writer(mount)
         path = f"{mount.path}/file"
         direct_write(path, 0, b"x" * PAGE)
-        _kill_gateway(pair.left)
+        kill_gateway(pair.left)
         began = time.monotonic()
         try:
             direct_read(path, 0, PAGE)
@@ -223,7 +223,7 @@ def _stopped_opening(pair):
 
 
 def far_own_gateway_cases():
-    mounts = [_mount(name, replicas, end) for name, end in (("mount", _kill_gateway), ("stopped", _stop_gateway)) for replicas in (1, 2)]
+    mounts = [_mount(name, replicas, end) for name, end in (("mount", kill_gateway), ("stopped", stop_gateway)) for replicas in (1, 2)]
     return mounts + [Case("far.own_gateway.disk_copy", 4200, _disk_copy), Case("far.own_gateway.nbd", 4200, _device),
                      Case("far.own_gateway.library", 4200, _library), Case("far.own_gateway.away", 4200, _away),
                      Case("far.stopped_opening", 4200, _stopped_opening)]

@@ -12,6 +12,7 @@ from netlab.fleet import eventually
 
 from ..case import Case, expect
 from .load_cases import MIB, far_donors
+from .own_gateway_cases import kill_gateway, stop_gateway
 
 _REPORT = re.compile(r"^rocegw-far: at most (\d+) MiB mapped, (\d+) faults, (\d+) pages read, (\d+) written, (\d+) lost", re.MULTILINE)
 # Large lists and dictionaries, which the interpreter grows by realloc, and a byte array; the sum says whether all was right.
@@ -65,7 +66,8 @@ def _calls(pair):
     with far_donors(pair.right, 2, mebibytes=128) as donors:
         output, note = _run_far(pair.left, donors, [pair.left.program("far_program")], "--far-replicas", "2")
         expect("all is as it must be" in output, output)
-        donors[0].expect_free()
+        # Leases of a program that ends without a word last until they expire, unless others need the memory.
+        donors[0].expect_free(30)
     return note
 
 
@@ -120,6 +122,33 @@ def _donor_killed(pair):
     return "status " + ", ".join(ends)
 
 
+def _gateway_restarted(pair):
+    """A program goes on with its remote memory when its gateway is killed, or stopped, and started again."""
+    script = _PYTHON.replace("numbers =", "print('filled', flush=True); import time; time.sleep(4); numbers =")
+    alone = pair.left.run_plain([sys.executable, "-c", _PYTHON]).strip()
+    for end_gateway in (kill_gateway, stop_gateway):
+        with far_donors(pair.right, 1, mebibytes=128) as donors:
+            job = _start_far(pair.left, donors, [sys.executable, "-c", script])
+            job.expect("^filled", 60)
+            end_gateway(pair.left)
+            pair.left.start_gateway()
+            status = job.wait(120)
+            expect(status == 0 and alone in job.output, f"{end_gateway.__name__}: the program ended with {status}:\n{job.output[-2000:]}")
+            continued = donors[0].metrics()["rocegw_memory_sessions_continued_total"]
+            expect(continued >= 1, f"{end_gateway.__name__}: the donor has not continued the session")
+    return "killed, stopped"
+
+
+def _one_after_the_other(pair):
+    """Programs that follow one another get remote memory at once, although the donor has room for one of them only."""
+    with far_donors(pair.right, 1, mebibytes=100) as donors:
+        for _ in range(3):
+            output, note = _run_far(pair.left, donors, [sys.executable, "-c", _PYTHON])
+            expect(int(re.search(r": (\d+) MiB", note).group(1)) > 0, f"no remote memory: {note}")
+        donors[0].expect_free(30)
+    return note
+
+
 def _no_donor(pair):
     """Without a donor a program runs as it does without --far, and says so; wrong options are refused."""
     for words, why in ((["--far", "2", "--far-donor", "a"], "fraction"), (["--far", "0.5"], "either --far-donor"),
@@ -139,4 +168,6 @@ def _no_donor(pair):
 
 def far_program_cases():
     return [Case("far.program.calls", 4200, _calls), Case("far.program.programs", 4200, _programs),
-            Case("far.program.grows", 4200, _grows), Case("far.program.donor_killed", 4200, _donor_killed), Case("far.program.no_donor", 4200, _no_donor)]
+            Case("far.program.grows", 4200, _grows), Case("far.program.donor_killed", 4200, _donor_killed), Case("far.program.no_donor", 4200, _no_donor),
+            Case("far.program.gateway_restarted", 4200, _gateway_restarted),
+            Case("far.program.one_after_the_other", 4200, _one_after_the_other)]

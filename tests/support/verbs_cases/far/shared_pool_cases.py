@@ -17,7 +17,7 @@ _SAMPLE = re.compile(r"^(rocegw_memory_pool_\w+?(?:\{[^}]*\})?) ([-+0-9.eE]+)$",
 _SHAPE = ("--blocks", 16, "--layers", 8)  # of 64 KiB: 8 MiB for each sequence
 
 
-def _secret_file(host, name, text):
+def secret_file(host, name, text):
     path = os.path.join(host.directory, name)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text + "\n")
@@ -28,12 +28,12 @@ def _secret_file(host, name, text):
 class BlockDonor:
     """rocegw-memory blocks on a host."""
 
-    def __init__(self, host, secret, mebibytes, number):
+    def __init__(self, host, secret, mebibytes, number, options=()):
         self.host, self.number = host, number
         self.port = 7479 + 10 * number
         self._metrics = self.port + 1
         self._words = [*host.launcher, host.program("rocegw-memory"), "blocks", "--size", f"{mebibytes}MiB", "--secret", secret,
-                       "--address", host.address4, "--port", str(self.port), "--metrics", f"127.0.0.1:{self._metrics}"]
+                       "--address", host.address4, "--port", str(self.port), "--metrics", f"127.0.0.1:{self._metrics}", *options]
         self.start()
 
     def start(self):
@@ -54,7 +54,7 @@ class BlockDonor:
 
 @contextlib.contextmanager
 def block_donors(host, count, mebibytes):
-    secret = _secret_file(host, "pool.secret", "the secret of one tenant")
+    secret = secret_file(host, "pool.secret", "the secret of one tenant")
     donors = [BlockDonor(host, secret, mebibytes, number) for number in range(count)]
     try:
         yield donors, secret
@@ -164,7 +164,7 @@ def _restored(pair):
 def _strangers(pair):
     """A process with another secret gets in nowhere, and floods of it do not keep members out."""
     with block_donors(pair.right, 1, 64) as (donors, secret):
-        other = _secret_file(pair.right, "other.secret", "the secret of another tenant")
+        other = secret_file(pair.right, "other.secret", "the secret of another tenant")
         for path in ("endpoints", "queue-pairs"):
             job = _start(pair.left, donors, other, "--path", path)
             status = job.wait(60)

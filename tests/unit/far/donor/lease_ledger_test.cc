@@ -113,6 +113,60 @@ TEST(LeaseLedger, SilentSessionsExpire) {
   EXPECT_EQ(ledger.Expired(16).size(), 2u);
 }
 
+TEST(LeaseLedger, ASessionThatGivesWayEndsWhenAnotherOneNeedsItsMemory) {
+  LeaseLedger::Limits limits = Limits(100);
+  limits.tenants["a"] = 60 * kUnit;
+  LeaseLedger ledger(limits);
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  ASSERT_EQ(ledger.AddSession(2, "b", "host", 0), 0);
+  ASSERT_EQ(ledger.Grant(1, 60 * kUnit).first, 0);
+  ASSERT_EQ(ledger.Grant(2, 40 * kUnit).first, 0);
+  EXPECT_EQ(ledger.WayFor(ENOSPC, "b", "host"), std::nullopt);
+  ledger.GiveWay(1);
+  // Its memory is free for others, and its own tenant's quota is free again.
+  EXPECT_EQ(ledger.FreeFor("b"), 60 * kUnit);
+  EXPECT_EQ(ledger.FreeFor("a"), 60 * kUnit);
+  EXPECT_EQ(ledger.Grant(2, kUnit).first, ENOSPC);
+  EXPECT_EQ(ledger.WayFor(ENOSPC, "b", "host"), 1u);
+  EXPECT_EQ(ledger.WayFor(EDQUOT, "a", "host"), 1u);
+  EXPECT_EQ(ledger.WayFor(EDQUOT, "b", "host"), std::nullopt);
+  EXPECT_EQ(ledger.WayFor(EINVAL, "a", "host"), std::nullopt);
+  ledger.RemoveSession(1);
+  EXPECT_EQ(ledger.Grant(2, 60 * kUnit).first, 0);
+}
+
+TEST(LeaseLedger, ASessionThatIsBackGivesNoWay) {
+  LeaseLedger ledger(Limits(100));
+  ASSERT_EQ(ledger.AddSession(1, "a", "host", 0), 0);
+  ASSERT_EQ(ledger.Grant(1, 100 * kUnit).first, 0);
+  ledger.GiveWay(1);
+  ledger.Renew(1, 5);
+  EXPECT_EQ(ledger.WayFor(ENOSPC, "b", "host"), std::nullopt);
+  EXPECT_EQ(ledger.FreeFor("b"), 0u);
+  // Silent ones expire as all others.
+  ledger.GiveWay(1);
+  EXPECT_EQ(ledger.Expired(5 + ledger.limits().lease_seconds + 1), (std::vector<uint64_t>{1}));
+}
+
+TEST(LeaseLedger, TheOldestOfTheTenantOrTheHostGivesItsPlace) {
+  LeaseLedger::Limits limits = Limits(100);
+  limits.sessions = 4;
+  LeaseLedger ledger(limits);
+  for (uint64_t session = 1; session <= 3; ++session) {
+    ASSERT_EQ(ledger.AddSession(session, "a", "host" + std::to_string(session), 0), 0);
+    ledger.Renew(session, static_cast<int64_t>(10 - session));
+  }
+  ledger.GiveWay(1);
+  ledger.GiveWay(2);
+  EXPECT_EQ(ledger.WayFor(EUSERS, "a", "host4"), 2u);
+  EXPECT_EQ(ledger.WayFor(EUSERS, "b", "host1"), 1u);
+  EXPECT_EQ(ledger.WayFor(EUSERS, "b", "host4"), std::nullopt);
+  // When there are as many sessions as may be, any of them helps.
+  ASSERT_EQ(ledger.AddSession(4, "b", "host4", 10), 0);
+  ASSERT_EQ(ledger.AddSession(5, "b", "host4", 10), EUSERS);
+  EXPECT_EQ(ledger.WayFor(EUSERS, "b", "host4"), 2u);
+}
+
 TEST(LeaseLedger, BoundsSessionsAndLeases) {
   LeaseLedger::Limits limits = Limits(100);
   limits.sessions = 1;
