@@ -118,16 +118,20 @@ class Ends {
   }
 
   ProgramMessages& daemon() { return *daemon_; }
+  // The daemon does this at the end of a round.
+  void WakeWaiters() { wakes_.Wake(); }
   client::MessageRings& library() { return *library_.operator->(); }
   int program() const { return program_.get(); }
 
  private:
-  static std::unique_ptr<ProgramMessages> MakeDaemon(UniqueFd socket) {
+  std::unique_ptr<ProgramMessages> MakeDaemon(UniqueFd socket) {
     return std::make_unique<ProgramMessages>(
         session::ProgramConnection(std::move(socket), session::ClientCallQueue::Make(),
-                                   std::make_shared<session::ReceiverHere>()));
+                                   std::make_shared<session::ReceiverHere>()),
+        wakes_);
   }
 
+  session::PendingWakes wakes_;
   UniqueFd program_;
   int wake_fd_ = -1;
   std::unique_ptr<ProgramMessages> daemon_;
@@ -284,6 +288,7 @@ TEST(MessageRingsProperty, TwoThreads_NeitherSleepsForEver) {
         ends.daemon().Send(Numbered(executed, 24 + 8 * random.Below(80)), -1);
         ends.daemon().socket().Drain();
       }
+      ends.WakeWaiters();
       if (random.Below(4) != 0) continue;
       ends.daemon().SetAwake(false);
       if (ends.daemon().HasRequest() || executed == kMessages) continue;
