@@ -81,7 +81,7 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
             front == nullptr ? 0 : static_cast<double>(front->strangers()));
   MetricFamily& closed = AddFamily(
       families, "rocegw_closed_connections_total",
-      "connections that were closed at a limit, before they were a member's", MetricType::Counter);
+      "connections that were closed at a limit of strangers or of one caller", MetricType::Counter);
   for (size_t reason = 0; reason < kFrontCloseNames.size(); ++reason) {
     AddValue(
         closed, {{"limit", kFrontCloseNames[reason]}},

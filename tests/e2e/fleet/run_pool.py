@@ -120,7 +120,7 @@ class Pool:
         check(second["made"] == 0 and second["donors_up"] == 3, f"the second member: {second}")
 
     def drain(self):
-        """A drain of a donor takes its memory back; members under load leave it before, and no request of theirs fails"""
+        """A drain of a donor takes its memory back; members leave it before, and no value is lost"""
         busy = self.member("--passes", "100000")
         quiet = self.member("--passes", "1", "--linger")
         busy.expect("^ready", 60)
