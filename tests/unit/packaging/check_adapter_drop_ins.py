@@ -13,6 +13,8 @@ import sys
 import tempfile
 
 UNIT = "rocegw-agent.service"
+# Needs what the site's program needs, so it has no drop-in file.
+OF_THE_SITE = {"exec"}
 # Exposure in tenths, of 100: the unit alone has at most 22 (check_units.sh), and capabilities add to it.
 MOST = {"generic": 28, "ceph": 26, "nvmeof": 26, "iser": 26}
 # What the adapter does and the unit alone forbids: each setting with all its values.
@@ -84,7 +86,7 @@ def problems_of(adapter, unit, drop_in, folder):
 
 def main():
     unit, sources = sys.argv[1:3]
-    adapters = {name[:-3] for name in os.listdir(os.path.join(sources, "agent/migration/adapters")) if name.endswith(".py")}
+    adapters = {name[:-3] for name in os.listdir(os.path.join(sources, "agent/migration/adapters")) if name.endswith(".py")} - OF_THE_SITE
     folder = os.path.join(sources, "packaging/systemd/adapters")
     status = 0
     if {name[:-5] for name in os.listdir(folder)} != adapters or set(NEEDS) != adapters:
