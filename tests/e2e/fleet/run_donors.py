@@ -17,8 +17,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 from netlab.daemon import start_daemon  # noqa: E402
-from netlab.fleet import Agent, Controller, eventually  # noqa: E402
-from netlab.gateway_host import gateway_pair, http_get  # noqa: E402
+from netlab.donor_fleet import DonorFleet  # noqa: E402
+from netlab.fleet import eventually  # noqa: E402
+from netlab.gateway_host import http_get  # noqa: E402
 from netlab.job import LabError  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from netlab.steps import last_words, run_steps  # noqa: E402
@@ -39,33 +40,18 @@ def check(condition, text):
         raise LabError(text)
 
 
-class Donors:
+class Donors(DonorFleet):
     """All steps, each a method whose docstring is its line of the report."""
 
     def __init__(self, lab, binaries):
+        super().__init__(lab, binaries)
         self.lab = lab
-        self.binaries = binaries
-        self.hosts = gateway_pair(lab, binaries)
-        self.left, self.right = self.hosts
-        self.controller = Controller(lab, self.left, binaries)
-        self.folders = [os.path.join(host.directory, "donors") for host in self.hosts]
-        self.agents = [Agent(lab, host, binaries, f"donors_dir: {folder}\n") for host, folder in zip(self.hosts, self.folders)]
-        self.donors = {}
         self.files = None
         self.path = None
         self.data = random.Random(1).randbytes(FILE_BYTES)
 
-    def ctl(self, *words):
-        return self.controller.ctl(*words)
-
     def start_donor(self, name, number):
         self.donors[name] = FarDonor(self.right, 64, number, ["--announce", self.folders[1], "--name", name])
-
-    def states(self):
-        """State and leases of each donor."""
-        text = re.sub("\x1b\\[[0-9;]*m", "", self.ctl("get", "donors"))  # the table has colours
-        lines = [line.split() for line in text.splitlines()[1:]]
-        return {words[0]: (words[1], int(words[4])) for words in lines}
 
     def mount_words(self, tenant="default"):
         path = os.path.join(self.left.directory, f"far-{tenant}")
@@ -85,11 +71,7 @@ class Donors:
 
     def appear(self):
         """Donors that announce themselves to their agent are objects of the fleet, with a state"""
-        self.controller.start()
-        for host, agent in zip(self.hosts, self.agents):
-            host.start_gateway()
-            agent.join(self.controller.join_file(host.name)).start()
-        self.ctl("status", "--wait", "--timeout", "30")
+        self.start()
         for number, name in enumerate("abcd"):
             self.start_donor(name, number)
         wanted = {f"right/{name}": ("unapproved", 0) for name in "abcd"}

@@ -8,15 +8,14 @@ donors (rocegw-memory blocks --announce) on the right host, members (examples/la
 
 import argparse
 import os
-import re
 import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
-from netlab.fleet import Agent, Controller, eventually  # noqa: E402
-from netlab.gateway_host import gateway_pair  # noqa: E402
+from netlab.donor_fleet import DonorFleet  # noqa: E402
+from netlab.fleet import eventually  # noqa: E402
 from netlab.job import LabError  # noqa: E402
 from netlab.lab import Lab  # noqa: E402
 from netlab.steps import last_words, run_steps  # noqa: E402
@@ -33,32 +32,18 @@ def check(condition, text):
         raise LabError(text)
 
 
-class Pool:
+class Pool(DonorFleet):
     """All steps, each a method whose docstring is its line of the report."""
 
     def __init__(self, lab, binaries):
-        self.hosts = gateway_pair(lab, binaries)
-        self.left, self.right = self.hosts
-        self.controller = Controller(lab, self.left, binaries)
-        self.folders = [os.path.join(host.directory, "donors") for host in self.hosts]
-        self.agents = [Agent(lab, host, binaries, f"donors_dir: {folder}\n") for host, folder in zip(self.hosts, self.folders)]
+        super().__init__(lab, binaries)
         self.secret = secret_file(self.right, "pool.secret", "the secret of one tenant")
-        self.donors = {}
-
-    def ctl(self, *words):
-        return self.controller.ctl(*words)
-
-    def states(self):
-        """State, leased memory and leases of each donor."""
-        text = re.sub("\x1b\\[[0-9;]*m", "", self.ctl("get", "donors"))  # the table has colours
-        return {line.split()[0][-1]: tuple(line.split()[1:5:2]) + (line.split()[4],) for line in text.splitlines()[1:]}
 
     def await_states(self, wanted, seconds=30):
         """Waits until each donor has a state, and a lease or none. `wanted`: by name."""
-        def reached():
-            return {name: (state, leases) for name, (state, _, leases) in self.states().items()} == wanted
+        by_place = {f"right/{name}": state for name, state in wanted.items()}
         try:
-            eventually(f"donors as {wanted}", reached, seconds)
+            eventually(f"donors as {wanted}", lambda: self.states() == by_place, seconds)
         except LabError as error:
             raise LabError(f"{error}: {self.states()}") from error
 
@@ -76,18 +61,14 @@ class Pool:
 
     def appear(self):
         """Donors of a pool are donors of the fleet; before they are approved they are closed, and the pool has no members"""
-        self.controller.start()
-        for host, agent in zip(self.hosts, self.agents):
-            host.start_gateway()
-            agent.join(self.controller.join_file(host.name)).start()
-        self.ctl("status", "--wait", "--timeout", "30")
+        self.start()
         # Programs of a host get donors for tenants that have a pool there.
         self.ctl("create", "tenant", "red")
         self.ctl("create", "pool", "red/p", "gateways.all=true")
         for number, name in enumerate("abc"):
             self.donors[name] = BlockDonor(self.right, self.secret, 64, number,
                                            ("--announce", self.folders[1], "--name", name, "--pool", "kv", "--tenant", "red"))
-        self.await_states({name: ("unapproved", "0") for name in "abc"})
+        self.await_states({name: ("unapproved", 0) for name in "abc"})
         text = self.ctl("describe", "donor", "right/a")
         check("kv" in text and self.right.address4 in text, f"a donor is described as\n{text}")
         for name in "abc":
@@ -99,7 +80,7 @@ class Pool:
         """Approved donors open their tables, and are found by the name of the pool, not as donors for sessions"""
         for name in "abc":
             self.ctl("approve", "donor", f"right/{name}")
-        self.await_states({name: ("serving", "1") for name in "abc"})
+        self.await_states({name: ("serving", 1) for name in "abc"})
         found = self.ctl("find", "donors", "--size", "1MiB", "--replicas", "2", "--pool", "kv", "--tenant", "red", "-o", "name").split()
         check(found == [f"gateways/right/donors/{name}" for name in "abc"], f"found: {found}")
         for words, why in ((("--size", "1MiB", "--tenant", "red"), "0 MiB"),
@@ -126,7 +107,7 @@ class Pool:
         busy.expect("^ready", 60)
         quiet.expect("^lingers", 60)
         self.ctl("drain", "donor", "right/a", "--wait", "--timeout", str(LONGER_THAN_LEAVING))
-        self.await_states({"a": ("drained", "0"), "b": ("serving", "1"), "c": ("serving", "1")})
+        self.await_states({"a": ("drained", 0), "b": ("serving", 1), "c": ("serving", 1)})
         check(self.metric("a", "open_bytes") == self.metric("a", "values") == self.metric("a", "connections") == 0,
               f"the drained donor: {self.donors['a'].metrics()}")
         check(busy.running, f"the member under load has ended:\n{busy.output}")
@@ -144,7 +125,7 @@ class Pool:
         quiet = self.member("--passes", "1", "--linger")
         quiet.expect("^lingers", 60)
         self.ctl("undrain", "donor", "right/a")
-        self.await_states({name: ("serving", "1") for name in "abc"})
+        self.await_states({name: ("serving", 1) for name in "abc"})
         eventually("replicas at the donor that is back", lambda: self.metric("a", "values") > 50, 60)
         quiet.signal(signal.SIGUSR1)
         report = load_report(quiet)
@@ -157,12 +138,12 @@ class Pool:
             self.ctl("update", "donor", "right/b", f"quotas=[{{tenant: tenants/red, bytes: {quota}}}]")
             eventually(f"a table of at most {most} bytes", lambda most=most: self.metric("b", "open_bytes") <= most
                        and (self.metric("b", "open_bytes") > most // 2 or most == 0), LONGER_THAN_LEAVING)
-        self.await_states({"a": ("serving", "1"), "b": ("serving", "0"), "c": ("serving", "1")})
+        self.await_states({"a": ("serving", 1), "b": ("serving", 0), "c": ("serving", 1)})
         found = self.ctl("find", "donors", "--size", "1MiB", "--pool", "kv", "--tenant", "red", "-o", "name")
         check("right/donors/b" not in found, f"a closed donor is found:\n{found}")
         self.ctl("update", "donor", "right/b", "quotas=[]")
         eventually("the whole table", lambda: self.metric("b", "open_bytes") == whole, LONGER_THAN_LEAVING)
-        self.await_states({name: ("serving", "1") for name in "abc"})
+        self.await_states({name: ("serving", 1) for name in "abc"})
 
     def limit(self):
         """Tables count against the tenant's limit over all donors"""
@@ -184,7 +165,7 @@ class Pool:
         """A donor that is asked to stop is absent at once"""
         for donor in self.donors.values():
             check(donor.end() == 0, f"a donor ended badly:\n{donor.job.output}")
-        self.await_states({name: ("absent", "0") for name in "abc"}, 10)
+        self.await_states({name: ("absent", 0) for name in "abc"}, 10)
 
 
 def main():

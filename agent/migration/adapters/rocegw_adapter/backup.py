@@ -54,7 +54,7 @@ def expect_replaceable(path):
 
 def rehearse_replace(path):
     """Writes the content, the owner, the mode and the access list of a file where replace() will write them, into a file without a
-    name: nobody sees it, and nothing is left. Returns its descriptor, or None where the file system has no such files."""
+    name: no other program finds it, and nothing is left. Returns its descriptor, or None where the file system has no such files."""
     try:
         descriptor = os.open(_folder_of(path), os.O_TMPFILE | os.O_RDWR, 0o600)
     except OSError as error:

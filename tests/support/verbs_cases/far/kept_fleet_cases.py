@@ -9,8 +9,8 @@ import random
 import signal
 import tempfile
 
-from netlab.fleet import Agent, Controller, eventually
-from netlab.gateway_host import gateway_pair
+from netlab.donor_fleet import DonorFleet
+from netlab.fleet import eventually
 
 from ..case import Case, expect
 from .files import direct_read, far_mount
@@ -21,35 +21,20 @@ _FILES = 6
 _FILE_BYTES = MIB
 
 
-class _Fleet:
-    """A controller, two hosts with gateway and agent, and donors of the second host."""
+class _Fleet(DonorFleet):
+    """Its donors are of the second host."""
 
     def __init__(self, lab, binaries):
-        name = f"fleet{next(_NUMBERS)}-"
-        self.hosts = self.left, self.right = gateway_pair(lab, binaries, name=name)
-        self.controller = Controller(lab, self.left, binaries, name=f"{name}controller")
-        self.folders = [os.path.join(host.directory, "donors") for host in self.hosts]
-        self.agents = [Agent(lab, host, binaries, f"donors_dir: {folder}\n") for host, folder in zip(self.hosts, self.folders)]
-        self.donors = {}
-
-    def start(self):
-        self.controller.start()
-        for host, agent in zip(self.hosts, self.agents):
-            host.start_gateway()
-            agent.join(self.controller.join_file(host.name)).start()
-        self.controller.ctl("status", "--wait", "--timeout", "30")
+        super().__init__(lab, binaries, name=f"fleet{next(_NUMBERS)}-")
 
     def add_donor(self, name, number):
         """A donor that serves, in a failure domain of its own."""
         self.donors[name] = FarDonor(self.right, 64, number, ("--lease", "60", "--announce", self.folders[1], "--name", name))
         where = f"{self.right.name}/{name}"
-        eventually("an announced donor", lambda: where in self.controller.ctl("get", "donors"))
-        self.controller.ctl("update", "donor", where, f"failure_domain=rack-{name}")
-        self.controller.ctl("approve", "donor", where)
-        eventually("a donor that serves", lambda: any(line.split()[:2] == [where, "serving"] for line in self._table()))
-
-    def _table(self):
-        return self.controller.ctl("get", "donors").replace("\x1b", " \x1b").splitlines()
+        eventually("an announced donor", lambda: where in self.states())
+        self.ctl("update", "donor", where, f"failure_domain=rack-{name}")
+        self.ctl("approve", "donor", where)
+        eventually("a donor that serves", lambda: self.states()[where][0] == "serving")
 
     def options(self, *storage):
         return ["--donors", "fleet", "--donors-dir", self.folders[0], "--replicas", 2, "--timeout", 3000, "--keep", *storage]
@@ -116,7 +101,7 @@ def _at_donors(fleet, folder):
         files.write(mount.path, range(2))
         _kill(mount)
     fleet.freeze(signal.SIGCONT)
-    fleet.controller.ctl("status", "--wait", "--timeout", "60")
+    fleet.ctl("status", "--wait", "--timeout", "60")
     # A donor dies with the server: another one of the fleet gets its replicas, which the placement did not name.
     fleet.add_donor("c", 2)
     fleet.donors["a"].kill()
@@ -131,7 +116,7 @@ def _at_donors(fleet, folder):
     with far_mount(fleet.left, [], 16, options) as mount:
         files.check(mount.path, "with another donor")
         fleet.add_donor("d", 3)
-        fleet.controller.ctl("drain", "donor", f"{fleet.right.name}/b", "--wait", "--timeout", "90")
+        fleet.ctl("drain", "donor", f"{fleet.right.name}/b", "--wait", "--timeout", "90")
         files.write(mount.path, range(2, 4))
         _kill(mount)
     fleet.donors["b"].kill()
